@@ -63,7 +63,8 @@ _NAMES = {
     "in_cross_replica_context": "headwater.keras.strategy",
 }
 
-# What adapts Keras, once it is imported, imports modules of this package: before any of them imports Keras in part.
+# The import hook that adapts Keras imports modules of this package. Import Keras first, so that none of these modules
+# sees a partially imported Keras.
 importlib.import_module("keras")
 
 

@@ -1,4 +1,4 @@
-"""What Keras in this process has to be told: of Headwater's datasets, and that there is no TensorFlow."""
+"""Adapts Keras in this process: it accepts Headwater's datasets and does without TensorFlow."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ _LOOKUPS = ("Hashing", "IntegerLookup", "StringLookup")
 
 
 def adapt_keras() -> None:
-    """Has Keras take Headwater's datasets, write TensorBoard's files and look words up without TensorFlow, and not take
-    Headwater under TensorFlow's name for TensorFlow, whose inner parts it would use. A second call changes nothing."""
+    """Adapts Keras to Headwater: datasets, TensorBoard files and lookup layers work without TensorFlow.
+
+    Keras also stops treating a module named ``tensorflow`` that is Headwater's as TensorFlow; it would otherwise use
+    TensorFlow's internals. Idempotent.
+    """
     global _adapted
     if _adapted:
         return
@@ -56,7 +59,7 @@ def adapt_keras() -> None:
 
 
 def _look_up_without_tensorflow() -> None:
-    """Has `keras.layers` give `headwater.keras.lookups` in the place of layers that ask for TensorFlow."""
+    """Replaces the layers of `keras.layers` that need TensorFlow by those in `headwater.keras.lookups`."""
     layers = keras.layers
     for name in _LOOKUPS:
         delattr(layers, name)
@@ -72,8 +75,10 @@ def _look_up_without_tensorflow() -> None:
 
 
 def _take_texts() -> None:
-    """Has a model whose inputs are texts, as one of lookups is, take them as arrays of NumPy, of one example or of
-    many: JAX has no texts."""
+    """Makes models with string inputs, such as models of lookup layers, accept NumPy arrays of strings unchanged.
+
+    JAX has no string type, so Keras's conversion to tensors and its adjustment of ranks are skipped for these models.
+    """
     model: Any = functional.Functional
 
     def unless_texts(original: Callable[..., object]) -> Callable[..., object]:
@@ -90,7 +95,7 @@ def _take_texts() -> None:
 
 
 def _refuse_texts(x: Tree) -> None:
-    """Refuses strings in what a model trains on, evaluates or predicts; Keras's error says "Invalid dtype: str32"."""
+    """Raises a clear error for strings in a model's input data; Keras's own error is "Invalid dtype: str32"."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(x, lambda part: not isinstance(part, dict | list | tuple)):
         dtype = getattr(leaf, "dtype", None)
         is_array = isinstance(leaf, np.ndarray)
@@ -103,7 +108,7 @@ def _refuse_texts(x: Tree) -> None:
 
 
 def _write_boards() -> None:
-    """Has each `TensorBoard` callback of Keras's, which asks for TensorFlow, replaced where callbacks are called."""
+    """Replaces each `TensorBoard` callback of Keras's, which needs TensorFlow, when a list of callbacks is made."""
     make = _lists.CallbackList.__init__
 
     @functools.wraps(make)
@@ -115,8 +120,7 @@ def _write_boards() -> None:
 
 
 def _keep_states() -> None:
-    """Has what other callbacks keep saved with `BackupAndRestore`, and restored once all have heard that training
-    begins."""
+    """Makes `BackupAndRestore` save the state of other callbacks, and restore it after their ``on_train_begin``."""
     made: Any = _lists.CallbackList
     make, begin = made.__init__, made.on_train_begin
 

@@ -1,9 +1,10 @@
-"""State that callbacks keep while training goes on, such as the best value so far: saved with the model, so that a
-restarted `fit` goes on with it.
+"""State of callbacks during training, such as the best value so far: saved with the model, so that a restarted `fit`
+continues with it.
 
-Callbacks of Keras's own have such state, and those derived from them; a program's other callbacks where they have an
-attribute ``saves_state`` that is true. An attribute is part of the state if it has changed since training began, and is
-made of numbers, texts, arrays, lists and dictionaries. Settings do not change, and stay what the program says.
+The state of Keras's own callbacks and of subclasses is saved; the state of a program's other callbacks only if they
+have a true attribute ``saves_state``. An attribute is part of the state if it has changed since training began and
+consists of numbers, strings, arrays, lists and dictionaries. Settings do not change during training and are not saved,
+so the program's settings apply after a restart.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 _ARRAY = "array"
 _TUPLE = "tuple"
 _MAP = "map"
-#: What a callback is given anew, and what tells where in `fit` it is.
+#: Attributes that Keras sets again in each run, and attributes that hold the position within `fit`.
 _NOT_STATE = frozenset({"params", "validation_data", "_current_epoch", "seen", "_within_epoch"})
 
 
 class _NotPlainError(Exception):
-    """A value is made of something else than numbers, texts, arrays, lists and dictionaries."""
+    """A value does not consist of numbers, strings, arrays, lists and dictionaries only."""
 
 
 class CallbackStates:
@@ -53,12 +54,12 @@ class CallbackStates:
         self._taken: tuple[str, list[HostArray]] = "{}", []
 
     def begin(self) -> None:
-        """Training begins: every callback has heard so."""
+        """Notes all attributes at the beginning of training, after every ``on_train_begin``."""
         self._before = {name: _attributes(callback)[0] for name, callback in self._callbacks.items()}
         self._taken = "{}", []
 
     def take(self) -> None:
-        """An epoch is over: every callback has heard so."""
+        """Collects the changed attributes at the end of an epoch, after every ``on_epoch_end``."""
         arrays: list[HostArray] = []
         states: dict[str, dict[str, Any]] = {}
         for name, callback in self._callbacks.items():
@@ -73,7 +74,7 @@ class CallbackStates:
         return self._taken
 
     def restore(self, text: str, arrays: Sequence[HostArray]) -> None:
-        """Gives callbacks what `saved` gave in an earlier run."""
+        """Restores the callbacks' state from the result of `saved` in an earlier run."""
         states: Mapping[str, Mapping[str, Any]] = json.loads(text)
         for name, state in states.items():
             callback = self._callbacks.get(name)
@@ -89,7 +90,7 @@ def _keeps_state(callback: Any) -> bool:
 
 
 def _attributes(callback: Any) -> tuple[dict[str, str], dict[str, Any]]:
-    """What may be state, as texts to compare and as values."""
+    """The attributes that may be state: as texts to detect changes, and as values."""
     texts: dict[str, str] = {}
     values: dict[str, Any] = {}
     for name, value in vars(callback).items():

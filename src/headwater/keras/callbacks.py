@@ -60,12 +60,12 @@ class ModelCheckpoint(_checkpoint):
 
 
 def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: object, *, writes: bool) -> None:
-    """What ``callback``, a `keras.callbacks.ModelCheckpoint`, is to do when it may be time to save.
+    """Saves the model if ``callback``, a `keras.callbacks.ModelCheckpoint`, decides that a checkpoint is due.
 
     Args:
-      callback: decides whether, and under which name.
-      epoch: the present one, from 0.
-      batch: the present one, from 0; None at the end of an epoch.
+      callback: decides whether to save, and the file's name.
+      epoch: the current epoch, from 0.
+      batch: the current batch, from 0; None at the end of an epoch.
       logs: the values of the metrics.
       writes: whether this process writes the file, besides deciding.
     """
@@ -87,28 +87,28 @@ def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: object, 
 
 
 class BackupAndRestore(_backup):
-    """Saves where training is, and goes on from there when the program is started again after it was interrupted.
+    """Saves the training state, and resumes from it when the program is restarted after an interruption.
 
-    Beyond Keras's, it goes on with the very step after the one that was saved, with the same data, the same metrics
-    and the same random numbers, so that an interrupted run ends with the values of an undisturbed one.
+    Unlike Keras's callback, it resumes at the exact step after the saved one, with the same data, metrics and random
+    numbers, so that an interrupted run ends with the same values as an uninterrupted run.
 
     Args:
-      backup_dir: a folder of its own.
+      backup_dir: a folder for this callback only.
       save_freq: ``"epoch"``, or a number of batches.
-      double_checkpoint: keep the one before, too. There is no need to: files appear whole or not at all.
+      double_checkpoint: keep the previous state as well. This is not needed for safety: files are written atomically.
       delete_checkpoint: remove the folder at the end of training.
       others: see ``keras.callbacks.BackupAndRestore``.
     """
 
-    #: What a mirrored model tells of where it is; None for a model that is in no mirrored scope.
+    #: The mirror of the model, which knows the position in training; None for a model outside of mirrored scopes.
     mirrored: Any = None
     #: Whether this process writes.
     writes = True
-    #: What other callbacks keep.
+    #: State of other callbacks, saved with the model.
     states: CallbackStates | None = None
 
     def __init__(self, backup_dir: Any, save_freq: Any = "epoch", *args: Any, **kwargs: Any) -> None:
-        # Keras has further arguments of tf.keras's no more: what they ask for happens anyway.
+        # Keras 3 has dropped this argument of tf.keras. Its effect, a save before preemption, is always on here.
         kwargs.pop("save_before_preemption", None)
         super().__init__(os.fspath(backup_dir), save_freq, *args, **kwargs)
         self._path = os.path.join(os.fspath(backup_dir), "training-state")
@@ -155,10 +155,10 @@ class BackupAndRestore(_backup):
                 file.write(written.getvalue())  # no view, which the traceback of an exception would keep
 
     def restore(self) -> None:
-        """Gives the model what was saved; does nothing where nothing was.
+        """Restores the model from the saved state; does nothing if there is none.
 
         Raises:
-          ValueError: what was saved is of another model.
+          ValueError: the state was saved for another model.
           DataLossError: the file is damaged.
         """
         self.restored = None
@@ -191,7 +191,7 @@ class BackupAndRestore(_backup):
             )
 
     def restored_states(self) -> tuple[str, list[HostArray]] | None:
-        """What other callbacks kept when the model was saved that was restored; the same in all processes."""
+        """Returns the other callbacks' state that was saved with the restored model; the same in all processes."""
         if self.mirrored is None:
             return self.restored
         text, arrays = self.restored or ("", [])
@@ -206,7 +206,7 @@ class BackupAndRestore(_backup):
 
 
 class _Following(keras.callbacks.Callback):
-    """Does in the place of a callback of Keras's what it should do in this process.
+    """Stands in for a Keras `ModelCheckpoint`: all processes decide alike, and only the chief writes.
 
     Args:
       callback: a `keras.callbacks.ModelCheckpoint`.
@@ -245,11 +245,11 @@ class _Following(keras.callbacks.Callback):
 
 
 def whole(callback: Any, mirrored: Any) -> Tree:
-    """What to call in the place of ``callback``, a `ModelCheckpoint` or `BackupAndRestore` of Keras's or ours.
+    """Returns the callback that replaces a `ModelCheckpoint` or `BackupAndRestore` (Keras's or Headwater's).
 
     Args:
-      callback: as the program made it.
-      mirrored: the mirror of the model, which tells whether this process writes, and where training is.
+      callback: the program's callback.
+      mirrored: the mirror of the model, which knows whether this process writes, and the position in training.
     """
     if isinstance(callback, _checkpoint):
         return _Following(callback, mirrored)
@@ -260,11 +260,11 @@ def whole(callback: Any, mirrored: Any) -> Tree:
 
 
 class _States(keras.callbacks.Callback):
-    """Keeps the state of other callbacks, for those that save it.
+    """Collects the state of other callbacks, which `BackupAndRestore` callbacks save.
 
     Args:
-      callbacks: the others.
-      backups: `BackupAndRestore` callbacks.
+      callbacks: the callbacks with state.
+      backups: the `BackupAndRestore` callbacks.
     """
 
     async_safe = True
@@ -277,7 +277,7 @@ class _States(keras.callbacks.Callback):
             backup.states = self._states
 
     def begin(self) -> None:
-        """All have heard that training begins, and models are restored."""
+        """Restores states; to be called after all ``on_train_begin``, when models have been restored."""
         self._states.begin()
         for backup in self._backups:
             restored = backup.restored_states() if hasattr(backup, "restored_states") else None
@@ -353,7 +353,7 @@ def arrange(listed: Any) -> None:
 
 
 def _read_state(path: str) -> tuple[dict[str, Any], list[HostArray], list[HostArray]]:
-    """What `BackupAndRestore.save` wrote."""
+    """Reads a file of `BackupAndRestore.save`: its description, the model's values and the callbacks' arrays."""
     with files.open_file(path, "rb") as file:
         content = file.read()
     try:
@@ -362,7 +362,7 @@ def _read_state(path: str) -> tuple[dict[str, Any], list[HostArray], list[HostAr
         description = json.loads(found[_DESCRIPTION].tobytes())
         values = [_restored(found[str(number)], name) for number, name in enumerate(description["dtypes"])]
         return description, values, [found[name] for name in found.files if name.startswith(_KEPT)]
-    except Exception as error:  # whatever a reader stumbles over in a damaged file
+    except Exception as error:  # a damaged file can raise nearly any error in NumPy, zipfile or json
         raise DataLossError(
             None, None, f"{path} is damaged, so that training cannot go on from it: {error}; remove it to begin anew"
         ) from error

@@ -33,11 +33,11 @@ def require_dense(dataset: Dataset) -> None:
 
 
 class DatasetAdapter(_base):
-    """What Keras's loops take a dataset's batches from.
+    """Adapts a dataset to Keras's training loops.
 
     Args:
-      dataset: its elements are batches: inputs, or tuples of inputs, targets and weights.
-      class_weight: the weight of examples of each class, by its number.
+      dataset: a dataset of batches: inputs, or tuples of inputs, targets and weights.
+      class_weight: weights of examples, by class number.
     """
 
     def __init__(self, dataset: Dataset, class_weight: object = None) -> None:

@@ -46,7 +46,7 @@ def make_stand_ins() -> None:
     try:
         jax.config.update("jax_num_cpu_devices", 1 + virtual_gpus())
     except RuntimeError:
-        # JAX runs already, and has as many as it was told to have then; what is missing is said where it is asked for.
+        # JAX is initialised already, and its number of devices is fixed. A missing device is reported at its use.
         return
 
 

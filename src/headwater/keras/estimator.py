@@ -1,9 +1,9 @@
 """``keras.estimator.model_to_estimator``: a compiled Keras model as an `Estimator`.
 
 The estimator's graph holds the input pipeline, a variable for each weight, and the model as a host operation: Keras
-computes on JAX, with the optimizer and the strategy that the model was compiled with. Weights go from the variables to
-the model when a session begins, which may have restored them, and back before a checkpoint is written. So checkpoints,
-hooks, summaries and `train_and_evaluate` are those of every estimator.
+computes on JAX, with the optimizer and the strategy that the model was compiled with. Weights are copied from the
+variables to the model when a session begins, which may have restored them, and back before a checkpoint is written. So
+checkpoints, hooks, summaries and `train_and_evaluate` work as for every estimator.
 """
 
 from __future__ import annotations
@@ -44,18 +44,19 @@ def model_to_estimator(
     config: object = None,
     checkpoint_format: str = "saver",
 ) -> KerasEstimator:
-    """An estimator that trains a copy of a compiled Keras model, from the weights that it has now.
+    """Returns an estimator that trains a copy of a compiled Keras model, starting from its current weights.
 
     Args:
       keras_model: the model; or
-      keras_model_path: a file that holds one.
-      custom_objects: classes and functions by the names that the file has for them.
-      model_dir: folder of checkpoints and summaries; a new temporary one when neither here nor in ``config``.
+      keras_model_path: a file with the model.
+      custom_objects: classes and functions by their names in the file.
+      model_dir: folder of checkpoints and summaries; by default ``config``'s, else a new temporary folder.
       config: a `RunConfig`; the devices of its ``train_distribute`` share each batch of the input.
       checkpoint_format: ``"saver"``.
 
     Raises:
-      ValueError: no model, two, one that is not compiled, another format, or a cluster of several tasks that train.
+      ValueError: no model or two are given, the model is not compiled, the format is another one, or several tasks of a
+        cluster train.
     """
     if keras_model is None and keras_model_path is None:
         raise ValueError("Either `keras_model` or `keras_model_path` needs to be provided.")
@@ -224,7 +225,7 @@ class KerasEstimator(Estimator):
 
 
 class _AfterRestoring(SessionRunHook):
-    """Gives the model what the variables hold when a session begins."""
+    """Copies the variables' values to the model when a session begins."""
 
     def __init__(self, variables: Sequence[object], take: Callable[[Sequence[Any]], None]) -> None:
         self._variables = list(variables)
@@ -236,7 +237,7 @@ class _AfterRestoring(SessionRunHook):
 
 
 class _BeforeSaving(CheckpointSaverListener):
-    """Gives the variables what the model holds when a checkpoint is to be written."""
+    """Copies the model's weights to the variables before a checkpoint is written."""
 
     def __init__(self, put: Callable[[Any], None]) -> None:
         self._put = put

@@ -1,6 +1,6 @@
-"""All that Headwater uses of Keras that is not public: one file shows what a release may move.
+"""All private parts of Keras that Headwater uses, in one file, since any release may move them.
 
-`docs/dependencies.md` says with which release that was tried.
+`docs/dependencies.md` lists the releases that were tested.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``tf.keras.backend``: what layers and losses are made of."""
+"""``tf.keras.backend``: convolutions, pooling, losses and recurrences, the operations of layers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def conv1d(
     data_format: str | None = None,
     dilation_rate: int = 1,
 ) -> Value:
-    """A convolution along one dimension; ``padding`` may be ``"causal"``: no result knows later steps."""
+    """A convolution along one dimension; with ``padding="causal"`` no result depends on later steps."""
     return _convolution(x, kernel, strides, padding, data_format, dilation_rate)
 
 
@@ -76,7 +76,7 @@ def conv2d_transpose(
     data_format: str | None = None,
     dilation_rate: Pair = (1, 1),
 ) -> Value:
-    """The gradient of a convolution along two dimensions, whose input has ``output_shape``."""
+    """The gradient of a two-dimensional convolution with respect to an input of shape ``output_shape``."""
     strides = (strides[0], strides[1])
     first = 2 if (data_format or _keras.config.image_data_format()) == "channels_first" else 1
     extra: list[int] = []
@@ -97,7 +97,7 @@ def separable_conv2d(
     data_format: str | None = None,
     dilation_rate: Pair = (1, 1),
 ) -> Value:
-    """A convolution of each channel, and one of single points behind it."""
+    """A depthwise convolution, followed by a pointwise (1 x 1) convolution."""
     strides = (strides[0], strides[1])
     return ops.separable_conv(x, depthwise_kernel, pointwise_kernel, strides, padding, data_format, dilation_rate)
 
@@ -116,7 +116,7 @@ def pool2d(
     data_format: str | None = None,
     pool_mode: str = "max",
 ) -> Value:
-    """The greatest, or the mean (``"avg"``), of each window of two dimensions."""
+    """The maximum, or the mean (``"avg"``), of each two-dimensional window."""
     return _pool(x, pool_size, strides, padding, data_format, pool_mode)
 
 
@@ -128,7 +128,7 @@ def pool3d(
     data_format: str | None = None,
     pool_mode: str = "max",
 ) -> Value:
-    """The greatest, or the mean (``"avg"``), of each window of three dimensions."""
+    """The maximum, or the mean (``"avg"``), of each three-dimensional window."""
     return _pool(x, pool_size, strides, padding, data_format, pool_mode)
 
 
@@ -139,7 +139,7 @@ def local_conv1d(
     strides: Sequence[int],
     data_format: str | None = None,
 ) -> Value:
-    """A convolution along one dimension with weights of its own at each place.
+    """A convolution along one dimension with separate weights at each position.
 
     Args:
       inputs: [batch, steps, channels], or channels before steps.
@@ -393,15 +393,15 @@ def rnn(
     """A function for each step of time: the last output, all outputs, the last states.
 
     Args:
-      step_function: takes the input of a step and the states (with ``constants`` behind them), and gives the output
-        and the new states.
+      step_function: maps the input of a step and the states (followed by ``constants``) to the output and the new
+        states.
       inputs: [batch, steps, ...], or steps first with ``time_major``.
       initial_states: of the first step.
       go_backwards: from the last step to the first.
-      mask: [batch, steps]; where it is false, output and states stay what they were.
-      constants: what each step gets behind its states.
-      unroll: compiles each step for itself.
-      input_length: the number of steps, where the shape does not say it.
+      mask: [batch, steps]; where it is false, output and states stay unchanged.
+      constants: values that are passed to each step after its states.
+      unroll: compiles each step separately instead of a loop.
+      input_length: the number of steps, where the shape does not define it.
       zero_output_for_mask: outputs are zero where the mask is false.
     """
     return keras_rnn(

@@ -1,4 +1,4 @@
-"""``tf.keras.backend``: what is computed of each element, along dimensions, and of shapes."""
+"""``tf.keras.backend``: element-wise operations, reductions along dimensions, and changes of shape."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def pow(x: Value, a: Value) -> Value:
 
 
 def sqrt(x: Value) -> Value:
-    """Square roots; 0 of what is negative."""
+    """Square roots; 0 for negative elements."""
     return ops.sqrt(ops.maximum(x, 0))
 
 
@@ -157,11 +157,12 @@ def batch_dot(x: Value, y: Value, axes: int | Sequence[int] | None = None) -> Va
     """Products of the examples of two batches, over one dimension of each.
 
     Args:
-      axes: these dimensions: one for both, or a pair; else the last of ``x``, and the last but one of ``y`` (the last,
-        where it has two).
+      axes: the dimensions to contract: one for both, or a pair. By default the last dimension of ``x`` and the second
+        to last of ``y`` (its last, where ``y`` has two).
 
     Returns:
-      The other dimensions of ``x``, then those of ``y``; a second one of 1 where nothing else is left.
+      An array with the other dimensions of ``x``, then the other dimensions of ``y``; where only the batch dimension is
+      left, a second dimension of size 1 is added.
 
     Raises:
       ValueError: there is no dimension for examples, or the sizes differ.
@@ -299,7 +300,7 @@ def foldr(
 
 
 def switch(condition: Value, then_expression: Value, else_expression: Value) -> Value:
-    """One of two values, or of what two functions give; a condition with dimensions chooses by its elements."""
+    """Selects one of two values, or of two functions' results; a condition with dimensions selects by element."""
     if len(getattr(condition, "shape", ())) == 0:
 
         def branch(expression: Value) -> Callable[[], Value]:

@@ -1,4 +1,4 @@
-"""``tf.keras.backend``: values, variables, functions of models, and what belongs to a session."""
+"""``tf.keras.backend``: values, variables, functions of models, and functions that concern sessions."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def update_sub(x: keras.Variable, decrement: Value) -> Value:
 
 @dataclasses.dataclass(slots=True)
 class _Average:
-    """What a moving average that began at zero has seen."""
+    """The state of a moving average that started at zero."""
 
     biased: Value
     updates: int = 0
@@ -225,7 +225,7 @@ class _Average:
 def moving_average_update(x: keras.Variable, value: Value, momentum: float) -> Value:
     """The mean of the values seen so far, each older one weighing ``momentum`` times as much, put into ``x``.
 
-    What ``x`` was before the first update does not count, as in TensorFlow 1.15.
+    The value of ``x`` before the first update has no weight, as in TensorFlow 1.15.
     """
     average = _averages.setdefault(id(x), _Average(ops.zeros_like(x.value)))
     if average.updates == 0:
@@ -239,7 +239,7 @@ _averages: dict[int, _Average] = {}
 
 
 def int_shape(x: Value) -> tuple[int | None, ...] | None:
-    """The sizes of ``x``; None for those that are unknown."""
+    """The sizes of ``x``; None for unknown dimensions."""
     return tuple(x.shape) if hasattr(x, "shape") else None
 
 
@@ -307,11 +307,11 @@ class _Printed(_keras.Operation):
 
 
 class BackendFunction:
-    """A function from values of some symbolic tensors to those of others, and updates of variables with it.
+    """A function that computes symbolic tensors from values of others, and updates variables at each call.
 
     Args:
       inputs: symbolic tensors.
-      outputs: what to compute of them: a symbolic tensor, or lists and dictionaries of them.
+      outputs: the results: a symbolic tensor, or lists and dictionaries of symbolic tensors.
       updates: pairs of a variable and the symbolic tensor that becomes its value.
     """
 
@@ -343,12 +343,12 @@ def function(
     """A function that computes symbolic tensors from others.
 
     Args:
-      inputs: what it is called with, a list.
-      outputs: what it gives.
+      inputs: a list of symbolic tensors, whose values are the function's arguments.
+      outputs: its results.
       updates: pairs of a variable and the symbolic tensor that becomes its value with each call.
 
     Raises:
-      ValueError: other arguments are given: they are a session's.
+      ValueError: further arguments are given; they would be passed to a session, and Keras 3 has none.
     """
     del name
     if kwargs:
@@ -396,7 +396,7 @@ def stop_gradient(variables: Value) -> Value:
     return _keras.tree.map_structure(ops.stop_gradient, variables)
 
 
-# What belongs to a session ----------------------------------------------------------------------------------------
+# Sessions ---------------------------------------------------------------------------------------------------------
 
 
 def get_session(op_input_list: Sequence[Value] = ()) -> RunsGraphs:
@@ -427,7 +427,7 @@ def manual_variable_initialization(value: bool) -> None:
 
 
 def reset_uids() -> None:
-    """Numbers in names of layers start anew."""
+    """Resets the counters that make names of layers unique."""
     global_state.get_global_attribute("object_name_uids", {}, set_to_default=True).clear()
 
 

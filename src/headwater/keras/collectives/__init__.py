@@ -1,4 +1,4 @@
-"""Processes that add up, gather and broadcast arrays together, as mirrored training needs it.
+"""All-reduce, all-gather and broadcast of arrays among processes, for mirrored training.
 
-`group` finds the processes, `collective` moves the arrays, `pulse` notices a process that gives no sign of life.
+`group` connects the processes, `collective` moves the arrays, `pulse` detects processes without heartbeats.
 """

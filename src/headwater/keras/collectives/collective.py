@@ -35,11 +35,11 @@ _log = logging.getLogger("headwater")
 
 
 class LostPeerError(UnavailableError):
-    """A process of the group is gone, so that no further step is possible.
+    """A process of the group is lost, so that no further step is possible.
 
     Attributes:
-      task: which.
-      exit_code: what a process should end with that has nothing else to do: its launcher shall start it again.
+      task: the lost process.
+      exit_code: exit code for a process that cannot continue; it asks the launcher to restart the process.
     """
 
     exit_code = 75
@@ -50,13 +50,13 @@ class LostPeerError(UnavailableError):
 
 
 class Collective:
-    """What all processes of a group do together: each calls the same methods in the same order.
+    """Collective operations of a group: all processes call the same methods in the same order.
 
     Args:
-      rank: which of the processes this is.
-      names: of all processes, for people, by rank.
-      channels: one to each other process, by rank. A task that finds a process gone though its channel stands
-        breaks that off; one that merely takes long is waited for.
+      rank: the rank of this process.
+      names: names of all processes for messages, by rank.
+      channels: a channel to each other process, by rank. The owner breaks a channel off when it finds the peer lost
+        although the channel is still open; there is no timeout for a peer that is merely slow.
     """
 
     def __init__(self, rank: int, names: Sequence[str], channels: dict[int, Channel]) -> None:
@@ -64,11 +64,11 @@ class Collective:
         self.size: int = len(names)
         self._names = names
         self._channels = channels
-        #: How many things all processes have done together.
+        #: Number of completed collective operations.
         self.calls: int = 0
-        #: Where this process waits for another one for long: for which, and how long, in seconds.
+        #: The process that this one has waited for notably long, and the time so far in seconds; else None.
         self.waits_for: tuple[str, float] | None = None
-        # Begun with the next rank, so that not all send to the same one at first.
+        # Each process starts with the next rank, so that they do not all send to the same process first.
         self._others = [(rank + distance) % self.size for distance in range(1, self.size)]
         self._slow = [peer for peer in self._others if not isinstance(channels[peer], SharedMemoryChannel)]
         self._senders = ThreadPoolExecutor(len(self._slow), "headwater sends") if self._slow else None
@@ -80,11 +80,11 @@ class Collective:
 
         Args:
           vector: one-dimensional; not changed.
-          what: what is being summed; all processes must say the same.
+          what: a name of the operation; it must be the same in all processes.
 
         Raises:
-          LostPeerError: a process is gone.
-          AbortedError: another process does something else at the same time.
+          LostPeerError: a process is lost.
+          AbortedError: another process calls another operation at the same time.
         """
         if self.size == 1:
             return vector
@@ -96,17 +96,17 @@ class Collective:
         received = self._exchange(PART, call, lambda peer: [vector[slice(*bounds[peer])]])
         whole = np.empty_like(vector)
         self._add(vector[low:high], received, out=whole[low:high])
-        received.clear()  # shared memory is free for the next round
+        received.clear()  # releases the shared memory for the next exchange
         finished = self._exchange(SUM, call, lambda _: [whole[low:high]])
         for peer, (part,) in finished.items():
             whole[slice(*bounds[peer])] = part
         return whole
 
     def gather(self, values: Sequence[Array], what: str) -> dict[int, Sequence[Array]]:
-        """What every other process gave, by rank; own ``values`` are not among it.
+        """Returns the ``values`` of all other processes, by rank, without this process's own.
 
         Args:
-          values: arrays of any shape and number; each process may give others.
+          values: any number of arrays of any shapes; they may differ between processes.
           what: see `sum`.
 
         Raises:
@@ -115,7 +115,7 @@ class Collective:
         return self._exchange(VALUE, self._call(what, None), lambda _: values)
 
     def broadcast(self, values: Sequence[Array], what: str) -> Sequence[Array]:
-        """What rank 0 gave; the others' ``values`` do not matter.
+        """Returns the ``values`` of rank 0; the ``values`` of other ranks are ignored.
 
         Raises:
           LostPeerError, AbortedError: see `sum`.
@@ -147,7 +147,7 @@ class Collective:
     # --- parts of it
 
     def _bounds(self, length: int) -> list[tuple[int, int]]:
-        """Which part of a vector each rank adds up."""
+        """The range of a vector that each rank adds up."""
         each = -(-length // self.size)
         each += -each % _ALIGNED
         return [(min(rank * each, length), min((rank + 1) * each, length)) for rank in range(self.size)]
@@ -212,10 +212,11 @@ class Collective:
         return frame.tensors
 
     def _lost(self, peer: int, error: OpError) -> Exception:
-        """The error for a process that is gone, after telling the others, who may learn of us first."""
+        """Returns the error for a lost peer, after notifying the other processes, which may see this one end first."""
         if isinstance(error, InternalError):
             return error
-        # Of those that end because another one did, the news of whom is on its way.
+        # The peer may have ended because of another lost process. Then its message about that process is still
+        # readable and names the actual cause.
         news = self._news(peer)
         return self._end_with(news or LostPeerError(self._names[peer], f"{self._names[peer]} is lost: {error.message}"))
 
@@ -235,7 +236,7 @@ class Collective:
                     try:
                         channel.send(Frame(LOST, (error.task, error.message)))
                     except OpError:
-                        # Gone, too.
+                        # This peer is lost as well.
                         continue
         self.close()
         return error

@@ -31,7 +31,7 @@ from headwater.keras.collectives.collective import Collective
 from headwater.keras.collectives.pulse import Pulse, heartbeat_s
 
 _log = logging.getLogger("headwater")
-#: Between two looks whether processes that have met are still there, in seconds.
+#: Interval of checks that connected processes are still there during the rendezvous, in seconds.
 _LOOK_S = 1.0
 
 
@@ -40,8 +40,8 @@ class Member:
     """One process of the job.
 
     Attributes:
-      task: its name.
-      address: where it listens.
+      task: its task name.
+      address: the address it listens on.
     """
 
     task: TaskName
@@ -52,10 +52,10 @@ class Member:
 
 
 def members_of(config: TaskConfig | None) -> tuple[list[Member], int]:
-    """All processes of the job by rank, and which of them this is; none for a job of this process alone.
+    """Returns all processes of the job by rank, and this process's rank; no members if the job has one process.
 
     Raises:
-      ClusterConfigError: this task can be none of them.
+      ClusterConfigError: this task cannot be a member.
     """
     if config is None or not config.cluster or (config.task is not None and config.task.job == EVALUATOR):
         return [], 0
@@ -78,26 +78,26 @@ def members_of(config: TaskConfig | None) -> tuple[list[Member], int]:
 
 
 class Group:
-    """This process and all others of the job, once each has a channel to each other.
+    """The processes of a job, fully connected: each pair shares a channel.
 
-    Each dials those of lower rank, and is dialled by the others.
+    A process connects to all processes of lower rank, and accepts connections of higher ranks. The constructor returns
+    when all processes have connected.
 
     Args:
       members: all processes, by rank.
-      rank: which of them this is.
-      devices: gives the devices of this process.
-      security: who is let in.
-      patience: how long to wait for the others.
-      silence_s: a process that gives no sign of life for so long is lost, in seconds; ``HEADWATER_HEARTBEAT_S`` if
-        None.
+      rank: the rank of this process.
+      devices: returns the devices of this process.
+      security: authenticates connections.
+      patience: how long to wait for the other processes.
+      silence_s: time without a heartbeat after which a process is lost, in seconds; ``HEADWATER_HEARTBEAT_S`` if None.
 
     Attributes:
       shell: this process as a task.
 
     Raises:
-      UnavailableError, AlreadyExistsError, PermissionDeniedError: the others cannot be reached, or this task's address
-        cannot be had; the message says what to look at.
-      LostPeerError: a process was there and went.
+      UnavailableError, AlreadyExistsError, PermissionDeniedError: the other processes cannot be reached, or this task
+        cannot listen on its address; the message says where to look.
+      LostPeerError: a process had connected and was lost.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Group:
         self._closed = False
         self._arrived = threading.Condition()
         self._channels: dict[int, Channel] = {}
-        # Those on which this process has said, and heard, that all were met.
+        # Channels on which this process has announced that it is connected to all, and on which the peer has.
         self._told: set[Channel] = set()
         self._ready: set[Channel] = set()
 
@@ -141,18 +141,18 @@ class Group:
 
     @property
     def collective(self) -> Collective:
-        """What all processes do together."""
+        """The group's collective operations."""
         assert self._collective is not None
         return self._collective
 
     def _meet(self) -> None:
-        """Returns once all processes have a channel to each other. One that goes before that is met anew."""
+        """Waits until all processes are connected to each other; a process lost before that may reconnect."""
         began = reported = time.monotonic()
         patience = self.shell.wiring.waiter.patience
         while True:
             for rank in range(self.rank):
                 if rank not in self._channels:
-                    # One deadline for all: a process that gives up meanwhile must not begin it anew for the others.
+                    # One deadline for all peers: a peer that gives up and restarts must not extend it for the others.
                     left = patience.deadline_s - (time.monotonic() - began)
                     link = self.shell.link(self.members[rank].task)
                     channel = link.take_answered(Frame(OPEN_COLLECTIVE), max(0.0, left))
@@ -175,7 +175,7 @@ class Group:
                 self._pulse.listen(rank, str(member.task), member.address)
 
     def _missing(self) -> list[str]:
-        """The processes that this one has no channel to, after it has waited for them for a moment."""
+        """Waits for connections for up to a second and returns the processes that are not connected yet."""
         with self._arrived:
             self._arrived.wait_for(lambda: len(self._channels) == len(self.members) - 1, _LOOK_S)
             for rank, channel in list(self._channels.items()):
@@ -188,7 +188,10 @@ class Group:
             ]
 
     def _have_all_met(self) -> bool:
-        """Tells each other process that this one has met all, and waits for a moment to hear the same of it."""
+        """Announces to all peers that this process is connected to all; True once all peers have announced the same.
+
+        A process may start operations only then: a peer that is still connecting could drop the channel and reconnect.
+        """
         channels = list(self._channels.values())
         try:
             for channel in [channel for channel in channels if channel not in self._told]:
@@ -200,17 +203,17 @@ class Group:
         except (DeadlineExceededError, UnavailableError):
             return False
         with self._arrived:
-            if not self._ready.issuperset(self._channels.values()):  # one was started anew meanwhile
+            if not self._ready.issuperset(self._channels.values()):  # a peer has restarted and reconnected meanwhile
                 return False
             names = [str(member) for member in self.members]
             self._collective = Collective(self.rank, names, dict(self._channels))
             return True
 
     def welcome(self, channel: Channel) -> None:
-        """Answers another process that opened a channel, and keeps that until the group is closed.
+        """Accepts a channel of a process of higher rank, and keeps it until it is replaced or the group is closed.
 
-        A process that was started anew while its former life is still part of this group is sent away until this
-        process, which has lost that life, starts again, too.
+        A restarted process is rejected while this group still includes its previous incarnation. Its connection breaks
+        off the old channel, so that this process finds the peer lost, ends, and can form a new group after its restart.
         """
         task = channel.peer.partition(" ")[0]
         ranks = [rank for rank, member in enumerate(self.members) if str(member.task) == task and rank > self.rank]
@@ -221,7 +224,7 @@ class Group:
                 self._arrived.wait_for(lambda: self._closed or self._channels.get(ranks[0]) is not channel)
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
-        """``snapshot`` with what this process does together with the others."""
+        """``snapshot`` with the progress of the collective operations."""
         collective = self._collective
         if collective is None:
             return snapshot
@@ -241,15 +244,15 @@ class Group:
         )
 
     def _add(self, rank: int, channel: Channel) -> bool:
-        """Takes and answers a channel of a process, and ends an earlier one; once all have met, it only ends that.
+        """Installs and answers a peer's channel, and breaks off its earlier one; after the rendezvous, only the latter.
 
         Returns:
-          Whether it was taken.
+          Whether the channel was installed.
         """
         with self._arrived:
             earlier, meeting = self._channels.get(rank), self._collective is None
             if meeting:
-                channel.send(Frame(OPEN_COLLECTIVE))  # before this process goes on, and sends more
+                channel.send(Frame(OPEN_COLLECTIVE))  # the answer must precede all other frames on this channel
                 self._channels[rank] = channel
                 self._arrived.notify_all()
         if earlier is not None:
@@ -263,7 +266,7 @@ class Group:
             channel.break_off(reason)
 
     def close(self) -> None:
-        """Leaves the job: the others get an error that names this process, if they still want something of it."""
+        """Closes all channels; peers that still wait for this process get an error that names it."""
         with self._arrived:
             self._closed = True
             self._arrived.notify_all()
@@ -274,7 +277,7 @@ class Group:
 
 
 class _GroupService(Service):
-    """Collectives of a group, as its task's shell knows them."""
+    """Serves incoming collective channels of a group in its task's shell."""
 
     kinds: ClassVar[Collection[int]] = (OPEN_COLLECTIVE,)
 

@@ -1,8 +1,9 @@
-"""Heartbeats: the processes of a group hear of each other that they are there, whatever they compute meanwhile.
+"""Heartbeats between the processes of a group.
 
-A process that is killed closes its channels; one that is stopped, or whose machine or network is gone, does not. So
-each has a lifeline to every other one (`headwater.cluster.transport.lifeline`). Who is stopped, or not heard, for long
-is lost. Who computes, saves or waits for data is heard.
+The channels of a killed process are closed; the channels of a stopped process, or after a failure of its machine or
+network, stay open. So each process has a lifeline to every other one (`headwater.cluster.transport.lifeline`). A
+process that is stopped, or without heartbeats, for too long is lost. A process that computes, saves or waits for data
+still sends heartbeats.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from headwater.cluster.transport.waiting import positive_seconds_from
 
 VARIABLE = "HEADWATER_HEARTBEAT_S"
 _DEFAULT_S = 10.0
-#: Less silence than this says nothing: signs of life come once a second.
+#: A shorter silence is no evidence of a failure: heartbeats are sent once a second.
 _LEAST_S = 4.0
 
 
 def heartbeat_s(environ: Mapping[str, str]) -> float:
-    """After how long without a sign of life a process is lost, in seconds.
+    """Returns the time without heartbeats after which a process is lost, in seconds.
 
     Raises:
       InvalidArgumentError: ``HEADWATER_HEARTBEAT_S`` is no positive number of seconds.
@@ -32,13 +33,13 @@ def heartbeat_s(environ: Mapping[str, str]) -> float:
 
 
 class Pulse:
-    """This process's ear for the others'.
+    """Receives the heartbeats of the other processes.
 
     Args:
-      silence_s: who is stopped or not heard for so long is lost, in seconds.
-      on_silent: called with the rank of a process that is lost, and words that say why; once for each.
+      silence_s: a process that is stopped or without heartbeats for this time is lost, in seconds.
+      on_silent: called once for each lost process, with its rank and the reason.
       me: this process.
-      security: what it shows and asks for.
+      security: authenticates the connections.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Pulse:
         self._lifelines: dict[int, Lifeline] = {}
 
     def listen(self, rank: int, task: str, address: Address) -> None:
-        """From now on the process of that rank is listened for."""
+        """Starts to monitor the process of that rank."""
 
         def changed(reason: str) -> None:
             with self._lock:
@@ -74,7 +75,7 @@ class Pulse:
         lifeline.start()
 
     def close(self) -> None:
-        """Ends it."""
+        """Closes all lifelines."""
         with self._lock:
             lifelines = list(self._lifelines.values())
             self._lifelines.clear()

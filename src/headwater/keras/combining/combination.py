@@ -1,7 +1,7 @@
-"""How the shares of a model's training step, or of a step of its evaluation, combine: the one description of it.
+"""The rules that combine the workers' shares of a training or evaluation step.
 
-All workers of a training must have the same one; it is found when training starts, and what cannot be combined is
-refused there.
+All workers must use equal rules. They are determined when training starts, and a model with a loss or metric that
+cannot be combined is refused then.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Combination:
-    """How shares combine.
+    """Rules that combine the shares of a batch.
 
     Attributes:
-      divisors: by loss term.
-      sums: numbers of loss terms that are sums over the batch though Keras takes them for means.
-      layers: by variable that is not trained.
-      metrics: by variable of the metrics; None where there is no rule, which one worker alone does not need.
-      logs: names of what a ``train_step`` of the program's own adds to the logs: means over rows.
+      divisors: the divisor of each loss term.
+      sums: numbers of the loss terms that are sums over the batch although Keras treats them as means.
+      layers: the rule of each variable that is not trained.
+      metrics: the rule of each variable of the metrics; None where no rule exists, which a single worker does not need.
+      logs: names of further values that a custom ``train_step`` logs; they are averaged over rows.
     """
 
     divisors: Sequence[Divisor]
@@ -67,7 +67,7 @@ class Combination:
 
     @staticmethod
     def from_text(text: str) -> Combination:
-        """What `to_text` gave."""
+        """Parses the result of `to_text`."""
         found: Mapping[str, Any] = json.loads(text)
         return Combination(
             divisors=[Divisor(word) for word in found["divisors"]],
@@ -145,12 +145,13 @@ def find_combination(
 
 
 def losses_of(model: Any, state: Any, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
-    """The logs of a training step, and the variables that are not trained after it; computes no gradients, unless a
-    ``train_step`` of the program's own does.
+    """Returns the logs of a training step, and the values of variables that are not trained after it.
+
+    Gradients are computed only if a custom ``train_step`` computes them.
 
     Args:
       model: compiled and built.
-      state: variables that are trained, others, those of the optimizer, those of the metrics.
+      state: values of the trainable variables, of other variables, of the optimizer and of the metrics.
       batch: as ``(x, y, sample_weight)``.
     """
     if not keeps_train_step(model):

@@ -1,14 +1,14 @@
 """Divisors of losses, so that the shares of a batch add up to the loss of the whole.
 
-Keras divides a loss term by the number of its elements, by the number of those that a mask leaves, by the sum of
-their weights, or not at all. The elements of a share are proportional to its rows; the other divisors are not. With
+Keras divides a loss term by the number of its elements, by the number of unmasked elements, by the sum of their
+weights, or not at all. The elements of a share are proportional to its rows; the other divisors are not. With
 share i of n_i rows, a term v_i = N_i / D_i there and n = Σ n_i, D = Σ D_i, the term is multiplied by
 
     f_i = (D_i / D) (n / n_i),        so that Σ (n_i / n) f_i v_i = Σ N_i / D
 
-and by n / n_i where it is a sum over the batch. With that, whatever is linear in the losses (gradients, the loss
-itself, its means over epochs) is the mean over the shares weighted by their rows, and so are penalties, which are equal
-in all shares: they count once.
+and by n / n_i where it is a sum over the batch. Then all values that are linear in the losses (gradients, the loss
+itself, its means over epochs) are means over the shares weighted by rows. Penalties are equal in all shares, so their
+mean counts them once.
 
 Terms are numbered in the order in which a program computes them, the same in each trace.
 """
@@ -43,15 +43,15 @@ class LossTerms:
     """The loss terms of one trace, within `recorded_losses`.
 
     Args:
-      factors: by term whose divisor is not ROWS, what to multiply it by; None to leave all as they are.
-      sums: numbers of terms that are sums over the batch though Keras does not say so, such as functions that return
-        one number for a batch.
+      factors: the factor of each term whose divisor is not ROWS; None for no scaling.
+      sums: numbers of terms that are sums over the batch although Keras does not declare them as sums, such as
+        functions that return one number for a batch.
 
     Attributes:
-      divisors: by term.
-      denominators: by term whose divisor is not ROWS, its divisor in this share: 1 for a sum.
-      values: by term, its value.
-      averaged: metrics (by ``id``) that took one number for a batch: means over batches, not over examples.
+      divisors: the divisor of each term.
+      denominators: the divisor's value in this share, for each term whose divisor is not ROWS: 1 for a sum.
+      values: the value of each term.
+      averaged: metrics (by ``id``) that were updated with one number for a batch: means over batches, not examples.
     """
 
     def __init__(self, factors: Any = None, sums: Collection[int] = ()) -> None:
@@ -94,14 +94,14 @@ def recorded_losses(factors: Any = None, sums: Collection[int] = ()) -> Generato
 def factors_of(
     divisors: Sequence[Divisor], own: HostArray, whole: HostArray, part: float, dtype: Any = np.float32
 ) -> HostArray:
-    """By term whose divisor is not ROWS, the factor f_i above.
+    """Returns the factor f_i (see the module) of each term whose divisor is not ROWS.
 
     Args:
-      divisors: by term.
-      own: D_i, by term whose divisor is not ROWS.
-      whole: Σ D_i, likewise.
+      divisors: the divisor of each term.
+      own: D_i of each term whose divisor is not ROWS.
+      whole: Σ D_i of the same terms.
       part: n_i / n.
-      dtype: of the result.
+      dtype: type of the result.
     """
     sums = np.array([divisor is Divisor.NONE for divisor in divisors if divisor is not Divisor.ROWS], bool)
     weights = np.where(sums, 1.0, np.divide(own, whole, out=np.zeros(len(own)), where=np.asarray(whole) != 0))
@@ -124,7 +124,7 @@ def _divisor(values: Any, sample_weight: Any, mask: Any, reduction: str | None, 
 
 
 def _watch() -> None:
-    """Has Keras's losses, and its means, tell `recorded_losses` of what they compute."""
+    """Patches Keras's losses and mean metrics to report their terms to `recorded_losses`."""
     reduce = losses.reduce_weighted_values
 
     @functools.wraps(reduce)

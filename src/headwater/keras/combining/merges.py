@@ -22,11 +22,11 @@ import numpy as np
 
 
 class Merge(Enum):
-    """What becomes of the values of several workers."""
+    """How the values of several workers are merged."""
 
     SUM = "sum"
     MEAN = "mean"  # weighted by rows
-    EACH = "each"  # the mean over workers, whatever their rows
+    EACH = "each"  # the mean over workers, not weighted by rows
     FIRST = "first"
     MAX = "max"
     MIN = "min"
@@ -49,11 +49,11 @@ class Rule:
         return old if self.state else jnp.zeros_like(old)
 
     def found(self, start: Any, after: Any) -> Any:
-        """What is to be merged of a variable that is ``after`` the step."""
+        """The value to merge for a variable that has the value ``after`` after the step."""
         return after if self.state else change_in(start, after)
 
     def merged(self, old: Any, value: Any) -> Any:
-        """The variable after the step: ``value`` is what `found` gave, merged."""
+        """The variable after the step; ``value`` is the merge of all results of `found`."""
         return as_dtype(value, old.dtype) if self.state else changed(old, value)
 
 
@@ -68,10 +68,10 @@ _AGGREGATIONS = {"sum": Merge.SUM, "mean": Merge.MEAN, "only_first_replica": Mer
 
 
 def declared_merge(metric: Any, variable: Any) -> Merge | None:
-    """The merge that a metric declares for one of its variables; None where it declares none.
+    """Returns the merge that a metric declares for one of its variables; None without a declaration.
 
     Raises:
-      ValueError: it declares one that there is not.
+      ValueError: the declared merge is unknown.
     """
     said: Any = getattr(metric, "merge", None)
     if isinstance(said, dict):
@@ -104,13 +104,13 @@ def layer_rule(variable: Any, *, assigned: bool) -> Rule:
 
 
 def share_of_change(rule: Rule, before: Any, after: Any, part: Any, first: Any) -> Any:
-    """What a worker brings of a layer's state, so that the mean weighted by rows is the change for the whole batch.
+    """A worker's contribution to a layer's state, whose mean weighted by rows is the change for the whole batch.
 
     Args:
-      rule: of the variable.
-      before, after: the step in this worker.
-      part: rows of the worker's share by those of the batch.
-      first: 1 where it has the first rows of the batch, else 0.
+      rule: the variable's rule.
+      before, after: values of the variable before and after the worker's step.
+      part: the worker's share of the rows of the batch, as a fraction.
+      first: 1 for the worker with the first rows of the batch, else 0.
     """
     if rule.merge is Merge.SUM:
         return after / part - before if rule.state else (after - before) / part
@@ -120,14 +120,14 @@ def share_of_change(rule: Rule, before: Any, after: Any, part: Any, first: Any) 
 
 
 def share_of_metric(rule: Rule, found: Any, part: Any, first: Any) -> Any:
-    """What a worker brings of a metric's variable, for an update in which the ``ps`` adds up, or picks the largest."""
+    """A worker's contribution to a metric's variable; the ``ps`` adds contributions up, or picks the largest."""
     if rule.merge is Merge.MEAN:
         return found * part
     return found * first if rule.merge is Merge.FIRST else found
 
 
 def combined(merge: Merge, values: Sequence[Any], rows: Sequence[int]) -> Any:
-    """The merge of what several workers found, as arrays; ``rows`` are those of their shares, none of them 0."""
+    """Merges the values of several workers, as arrays; ``rows`` are the rows of their shares, none of them 0."""
     stacked = np.stack([np.asarray(value, np.float64) for value in values])
     if merge is Merge.MEAN:
         return np.average(stacked, axis=0, weights=rows)

@@ -47,11 +47,11 @@ _TOGETHER = ("Circle", "Dice", "Tversky")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """What a trial has shown.
+    """The result of a trial.
 
     Attributes:
-      sums: numbers of loss terms that are sums over the batch though Keras takes them for means.
-      rules: by variable of the model's metrics; None where no rule gives the value for the batch.
+      sums: numbers of the loss terms that are sums over the batch although Keras treats them as means.
+      rules: the rule of each variable of the model's metrics; None where no rule reproduces the value for the batch.
     """
 
     sums: frozenset[int]
@@ -167,7 +167,7 @@ def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any]) 
 
 
 class _Judge:
-    """What follows from the results of all draws."""
+    """Eliminates rules that contradict the results of the draws."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -203,7 +203,7 @@ class _Judge:
         for at, possible in enumerate(self._possible):
             before = jnp.asarray(old[at])
             if self._declared[at] is not None:
-                # Where a new value depends on the former one, it is the change that is merged.
+                # Where a new value depends on the previous value, the rule must merge changes, not values.
                 (from_old, from_zero), moved = (shares[0][3][at], shares[1][3][at]), bool(np.any(old[at]))
                 if moved and not np.allclose(np.asarray(from_old, float), np.asarray(from_zero, float), **_CLOSE):
                     possible[:] = [rule for rule in possible if not rule.state]

@@ -1,1 +1,1 @@
-"""One task says what all workers do: `coordinator` at its end, `calls` at a worker's, `values` on the way."""
+"""Remote function calls by a coordinator: `coordinator` on the chief, `calls` on workers, `values` for the encoding."""

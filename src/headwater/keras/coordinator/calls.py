@@ -27,20 +27,20 @@ _log = logging.getLogger("headwater")
 
 
 class Registry:
-    """What a program has for a coordinator: functions by name, and functions that make datasets, by number."""
+    """Functions that a coordinator may call, by name, and functions that make datasets, by number."""
 
     def __init__(self) -> None:
         self._functions: dict[str, Callable[..., object]] = {}
         self._datasets: list[Callable[[], object]] = []
 
     def add(self, function: Callable[..., Any]) -> str:
-        """Registers a function; its name is that of its module and its own."""
+        """Registers a function and returns its name (see `name_of`)."""
         name = name_of(function)
         self._functions[name] = function
         return name
 
     def add_dataset(self, make: Callable[[], object]) -> int:
-        """Registers what makes a dataset; its number."""
+        """Registers a function that makes a dataset, and returns its number."""
         self._datasets.append(make)
         return len(self._datasets) - 1
 
@@ -71,7 +71,7 @@ class Registry:
 
 
 def name_of(function: Callable[..., object]) -> str:
-    """What a function is called on every task."""
+    """Returns the name of a function, equal on all tasks: its module and qualified name."""
     inner: Any = getattr(function, "__wrapped__", function)
     return f"{inner.__module__}.{inner.__qualname__}"
 
@@ -81,7 +81,7 @@ class CallServer(Service):
 
     Args:
       task: this task's name.
-      registry: what may be called.
+      registry: the functions that may be called.
     """
 
     kinds: ClassVar[Collection[int]] = (OPEN_CALLS,)
@@ -111,9 +111,9 @@ class CallServer(Service):
     def serve(self, channel: Channel, first: Frame) -> None:
         """Answers the calls of a channel."""
         del first
-        # The program registers functions up to the line where it begins to serve.
+        # The program registers functions until it starts to serve.
         self._ready.wait()
-        # Another life of the coordinator counts its iterators anew.
+        # A new incarnation of the coordinator numbers its iterators from 0 again.
         self._datasets, self._iterators = {}, {}
         while True:
             frame = channel.recv()

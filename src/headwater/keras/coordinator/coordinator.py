@@ -1,9 +1,9 @@
-"""`ClusterCoordinator`: one task says what all workers do.
+"""`ClusterCoordinator`: the chief schedules function calls on all workers.
 
-Every task runs the same program. The chief goes through all of it. A ``ps`` stays in the constructor and serves. A
-worker goes as far as the first `ClusterCoordinator.schedule`, `join` or `fetch`: by then it has made the same models
-and registered the same functions, and from there on it calls them when the chief says so. Functions do not travel, only
-their names and arguments.
+Every task runs the same program. The chief runs all of it. A ``ps`` stays in the constructor and serves. A worker runs
+up to the first `ClusterCoordinator.schedule`, `join` or `fetch`: by then it has made the same models and registered the
+same functions, and from then on it serves the chief's calls. Only names and arguments of functions are sent, not the
+functions.
 
 ::
 
@@ -47,11 +47,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ClusterTask(Protocol):
-    """What a coordinator needs of this process as a task of a cluster."""
+    """The interface of this process's task that a coordinator uses."""
 
     @property
     def members(self) -> Members:
-        """The cluster, and which task of it this process is."""
+        """The cluster, and this process's place in it."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class ClusterTask(Protocol):
 
 
 class ParameterStrategy(Protocol):
-    """What a coordinator needs of a strategy whose variables are on parameter servers."""
+    """The interface of a parameter-server strategy that a coordinator uses."""
 
     @property
     def task(self) -> ClusterTask | None:
@@ -73,11 +73,11 @@ class ParameterStrategy(Protocol):
         ...
 
     def serve_models(self) -> None:
-        """On a ``ps``: has every model serve."""
+        """On a ``ps``: starts to serve every model."""
         ...
 
     def connect_models(self) -> None:
-        """On the chief: brings every model's values to the ``ps``."""
+        """On the chief: sends every model's values to the ``ps``."""
         ...
 
     def sync_models(self) -> None:
@@ -109,13 +109,13 @@ class RemoteValue:
         return self.fetch()
 
     def settle(self, value: Any, error: OpError | None = None) -> None:
-        """Gives it its value, or what went wrong."""
+        """Sets the value, or the error of the call."""
         self._value, self._error = value, error
         self._done.set()
 
 
 class PerWorkerDataset:
-    """A dataset that each worker makes for itself; `iter` gives what stands for an iterator over each."""
+    """A dataset that each worker makes for itself; `iter` returns a stand-in for one iterator in each worker."""
 
     def __init__(self, number: int) -> None:
         self.reference: PerWorker = PerWorker(number)
@@ -148,14 +148,14 @@ class _Call:
 
 
 class ClusterCoordinator:
-    """Has functions called by whichever worker is free.
+    """Schedules function calls on the next free worker.
 
-    A function that was with a worker when that was lost is given to another one: it may run twice in part. Without a
+    A call on a worker that is lost is retried on another worker, so a function may run twice in part. Without a
     cluster, a thread of this process is the only worker.
 
     Args:
-      strategy: whose workers; on a ``ps`` its models are served from here on.
-      registry: what may be called; new when None.
+      strategy: the strategy with the workers; on a ``ps`` its models are served from here on.
+      registry: the functions that may be called; a new registry when None.
 
     Raises:
       SystemExit: on a ``ps``, when the job is over.
@@ -201,13 +201,16 @@ class ClusterCoordinator:
         return self._strategy
 
     def register(self, function: F) -> F:
-        """Makes ``function`` one that workers can be told to call. What is given to `schedule` is registered by that,
-        but workers stop at the first `schedule`; so functions that come later have to be registered before."""
+        """Registers ``function``, so that workers can call it, and returns it.
+
+        `schedule` registers its function as well. But workers start to serve at their first `schedule`, so functions
+        that are first scheduled later must be registered before that.
+        """
         self._registry.add(function)
         return function
 
     def create_per_worker_dataset(self, dataset_fn: Callable[[], object]) -> PerWorkerDataset:
-        """A dataset that each worker makes with ``dataset_fn`` when it first needs it; anew, when it was restarted."""
+        """Returns a dataset that each worker makes with ``dataset_fn`` at its first use, and again after a restart."""
         return PerWorkerDataset(self._registry.add_dataset(dataset_fn))
 
     def schedule(self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None) -> RemoteValue:
@@ -233,11 +236,11 @@ class ClusterCoordinator:
         return call.result
 
     def join(self) -> None:
-        """Waits until all that was scheduled is done; then the strategy's models have the values that the ``ps`` have.
+        """Waits for all scheduled calls; then reads the values of the strategy's models from the ``ps``.
 
         Raises:
-          OpError: one of the functions failed; those that were not begun then are given up.
-          UnavailableError: no worker is left; what was scheduled is given up.
+          OpError: a function failed; calls that had not begun are cancelled.
+          UnavailableError: no worker is left; all scheduled calls are cancelled.
         """
         self._serve_here()
         with self._changed:
@@ -292,7 +295,7 @@ class ClusterCoordinator:
                 link.reach()
                 channel = link.take()
             except OpError as error:
-                # Not at all there before the deadline; others do what there is to do.
+                # The worker did not connect before the deadline; the other workers take its share of the calls.
                 _log.warning("%s takes no part: %s", task, error.message)
                 self._without(task, error)
                 return
@@ -349,7 +352,7 @@ class ClusterCoordinator:
             self._changed.notify_all()
 
     def _give_up(self, error: OpError) -> None:
-        """What was scheduled and not begun will not be done. The lock is held."""
+        """Fails all calls that have not begun with ``error``. Called with the lock held."""
         while self._queue:
             self._queue.popleft().result.settle(None, error)
 
@@ -392,7 +395,7 @@ class ClusterCoordinator:
 
 
 def _plain(value: Any) -> object:
-    """``value`` with references in the place of per-worker values, and values in that of remote ones."""
+    """Replaces per-worker values in ``value`` by references, and remote values by their fetched values."""
 
     def plain(leaf: object) -> object:
         if isinstance(leaf, RemoteValue):

@@ -6,7 +6,7 @@ and a list of arrays::
     array n                 {"array": n}
     tuple                   {"tuple": [...]}
     dict                    {"dict": [[key, value], ...]}
-    what each worker has    {"worker's": [dataset, iterator]}
+    a per-worker value      {"worker's": [dataset, iterator]}
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ def encode(value: Any, arrays: list[object]) -> Any:
 
 
 def decode(value: Any, arrays: Sequence[Any], local: Callable[[PerWorker], Any]) -> Any:
-    """What `encode` was given.
+    """Reverses `encode`.
 
     Args:
-      value: from a header.
-      arrays: of the same frame.
-      local: gives what this worker has.
+      value: the value from a frame's header.
+      arrays: arrays of the same frame.
+      local: returns this worker's value for a reference.
 
     Raises:
-      InvalidArgumentError: it is not what `encode` gives.
+      InvalidArgumentError: ``value`` is no result of `encode`.
     """
 
     def inner(item: Any) -> object:

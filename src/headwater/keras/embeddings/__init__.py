@@ -1,1 +1,1 @@
-"""Embedding layers whose rows are elsewhere: which rows a batch uses, and how they get into a compiled step."""
+"""Embedding layers with rows on other tasks: finding a batch's rows and passing them to a compiled step."""

@@ -1,8 +1,8 @@
-"""What embedding layers do while a step is traced, where their rows are not in the model.
+"""Calls of embedding layers while a step is traced, where the rows are not in the model.
 
-A layer of Keras's own, `keras.layers.Embedding`, is used as it is. While a step is traced, its ``call`` does one of two
-other things: it notes the ids it is given, or it takes its rows from those that were read.
-`headwater.keras.layers.DynamicEmbedding` does nothing else.
+Keras's own layer, `keras.layers.Embedding`, keeps its class. While a step is traced, its ``call`` either notes its ids
+or takes its rows from the rows that were read for the batch. `headwater.keras.layers.DynamicEmbedding` has these two
+modes only.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _jnp = jax.numpy
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rows:
-    """What a layer takes its rows from, in a step.
+    """The rows of a layer in a step.
 
     Attributes:
-      where: which row an id has. Of a layer that is given codes (`headwater.keras.embeddings.ids`): by code the number
-        of a row, or, without rows, the id itself. Of others: the ids whose rows these are, ascending.
+      where: maps ids to rows. For a layer whose inputs are codes (`headwater.keras.embeddings.ids`): the row number of
+        each code, or, without rows, the id of each code. For other layers: the ids of the rows, ascending.
       rows: [n, dim]; None where the layer has its whole table.
-      coded: whether the layer is given codes.
-      taken: how many pooled rows of a layer's calls were taken so far, in the order of the calls.
+      coded: whether the layer's inputs are codes.
+      taken: number of pooled rows that the layer's calls have taken so far, in the order of the calls.
     """
 
     where: Tree
@@ -55,7 +55,7 @@ class Rows:
 
 
 class _Tracing(threading.local):
-    """What the steps that this thread traces do with tables, by layer (its `id`)."""
+    """This thread's mode of tracing: noted ids, or rows to use, by layer (its `id`)."""
 
     noted: dict[int, list[object]] | None = None
     read: Mapping[int, Rows] | None = None
@@ -65,10 +65,10 @@ _tracing = _Tracing()
 
 
 def find_tables(model: Any, least_bytes: int) -> list[object]:
-    """The embedding layers of ``model`` whose tables can stay on the ``ps``.
+    """Returns the embedding layers of ``model`` with tables that can stay on the ``ps``.
 
-    Those of class `keras.layers.Embedding` itself, built, trainable and of at least ``least_bytes``, without
-    regularizer, constraint, LoRA or quantization, and whose table no other layer has as a variable.
+    These layers are exactly of class `keras.layers.Embedding`, built, trainable and of at least ``least_bytes``. They
+    have no regularizer, constraint, LoRA or quantization, and share their table with no other layer.
     """
     tables: list[keras.Layer] = []
     for layer in plain_embeddings(model):
@@ -113,17 +113,17 @@ class _Call:
 
 
 def traced_rows(layer: Any, inputs: object, dim: int, *, pools: bool = False) -> tuple[Any, Any] | None:
-    """What a layer gives while a step is traced.
+    """Returns a layer's ids and rows while a step is traced.
 
     Args:
-      layer: see above.
+      layer: the embedding layer.
       inputs: its ids.
       dim: numbers in a row.
-      pools: whether it is given one row for all ids along the last axis.
+      pools: whether rows are pooled: one row for all ids along the last axis.
 
     Returns:
-      None where no step is traced that knows the layer; else ids and rows, and None for rows where the layer is to take
-      those of its own table.
+      None outside of tracing, or for an unknown layer; else ids and rows, with None as rows where the layer is to use
+      its own table.
     """
     key = id(layer)
     if _tracing.noted is not None and key in _tracing.noted:

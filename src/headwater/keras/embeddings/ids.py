@@ -1,11 +1,10 @@
-"""Which ids a batch brings to each embedding layer.
+"""Finds the ids that each embedding layer gets from a batch.
 
-Ids are integers of 64 bits or strings, and JAX takes neither (nor, unless told so, any number above 32 bits). So ids
-stay out of compiled steps. Where an input of the model gets to embedding layers only by changes of its shape (slices,
-reshapes, concatenations), the step is given *codes* in its place: the numbers 0, 1, 2 … of the elements of all such
-inputs. What a layer is given is then known without running anything, and so are its ids. An input that the model
-computes with stays as it is, and must fit into 32 bits; a layer's ids then come from an executable that computes these
-and nothing else.
+Ids are integers of 64 bits or strings. JAX has no strings, and by default no numbers above 32 bits, so ids stay out of
+compiled steps. Where an input of the model reaches embedding layers only through changes of shape (slices, reshapes,
+concatenations), *codes* replace it in the step: the numbers 0, 1, 2 … of the elements of all such inputs. The codes at
+each layer, and so its ids, are then known from shapes without running the model. An input that the model computes with
+stays unchanged, and must fit into 32 bits; the ids of the layers behind it are computed by a separate executable.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _CALLS: Final = frozenset({"pjit", "jit", "closed_call", "core_call", "custom_jv
 _INT32: Final = np.iinfo(np.int32)
 
 
-#: Gives the values of a model's trainable variables but its tables, and those of its other variables.
+#: Returns the values of a model's trainable variables without its tables, and the values of its other variables.
 Values = Callable[[], tuple[Sequence[Any], Sequence[Any]]]
 
 
@@ -48,9 +47,9 @@ class Coded:
 
     Attributes:
       x: the model's inputs.
-      pools: ids by code, of integers and of strings. Codes of strings follow those of integers.
+      pools: ids by code, of integers and of strings. Codes of strings follow the codes of integers.
       key: equal for batches of equal shapes and types.
-      plan: what becomes of each input.
+      plan: how each input is encoded.
     """
 
     x: Tree
@@ -66,12 +65,12 @@ class Coded:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """What becomes of each input.
+    """How the inputs of a model are encoded.
 
     Attributes:
-      coded: numbers of the inputs that codes stand for.
-      layers: by embedding layer whether it is given codes.
-      fixed: whether the codes that layers are given depend on shapes only.
+      coded: numbers of the inputs that are replaced by codes.
+      layers: for each embedding layer, whether its inputs are codes.
+      fixed: whether the codes at each layer depend on shapes only.
     """
 
     coded: frozenset[int]
@@ -81,12 +80,12 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ids:
-    """The ids that a layer is given.
+    """The ids of a layer in a batch.
 
     Attributes:
-      ids: all of them, [n].
-      codes: theirs, [n]; None where the layer is given ids.
-      shapes: of what the layer was called with, one shape for each call.
+      ids: all ids of the layer, [n].
+      codes: the codes of these ids, [n]; None where the layer's inputs are ids.
+      shapes: the shape of the ids in each call of the layer.
     """
 
     ids: Array
@@ -94,7 +93,7 @@ class Ids:
     shapes: tuple[tuple[int, ...], ...]
 
     def place(self, at: int) -> str:
-        """Where in a batch the id number ``at`` is, for people."""
+        """Formats the position in a batch of the id number ``at``, for messages."""
         for shape in self.shapes:
             size = int(np.prod(shape))
             if at < size:
@@ -154,11 +153,11 @@ class IdFinder:
         )
 
     def find(self, values: Values, batch: Coded) -> list[Ids]:
-        """The ids of each layer.
+        """Returns the ids of each layer.
 
         Args:
-          values: gives those of the model's trainable variables but the tables, and those of its other variables.
-          batch: what `code` gave.
+          values: returns the values of the trainable variables without tables, and of the other variables.
+          batch: a result of `code`.
         """
         plan = batch.plan
         if plan.fixed:
@@ -189,7 +188,7 @@ class IdFinder:
         return self._call(self.trainable(dense), others, x)[0]
 
     def trainable(self, dense: Sequence[object]) -> list[Any]:
-        """The values of all trainable variables, while a step is traced: nothing reads those of tables."""
+        """Values of all trainable variables for tracing; tables are zeros, since nothing reads their values."""
         rest = iter(dense)
         return [
             jax.numpy.zeros(variable.shape, variable.dtype) if id(variable) in self._tables else next(rest)
@@ -256,11 +255,11 @@ class IdFinder:
 
 
 class _Flow:
-    """Follows inputs through a step as JAX sees it.
+    """Follows inputs through the jaxpr of a step.
 
     Attributes:
-      failed: by input what computes with it.
-      picked: whether elements are picked by indices.
+      failed: the operation that computes with an input, by input.
+      picked: whether the step picks elements by indices.
     """
 
     def __init__(self) -> None:
@@ -272,7 +271,7 @@ class _Flow:
             self.failed.setdefault(at, what)
 
     def follow(self, jaxpr: Any, begin: Mapping[Any, frozenset[int]]) -> list[frozenset[int]]:
-        """Which inputs each output is made of."""
+        """Returns the inputs that each output depends on."""
         nothing: frozenset[int] = frozenset()
         of: dict[object, frozenset[int]] = dict(begin)
 

@@ -1,7 +1,7 @@
-"""`evaluate`, `predict` and calls of models some of whose rows are not in the model.
+"""`evaluate`, `predict` and calls of models with embedding rows outside of the model.
 
-Keras's own methods hand a batch to one compiled function. Here the rows that the batch uses are read first. Callbacks
-are called as Keras calls them.
+Keras's own methods pass a batch to one compiled function. Here the rows of the batch are read first. Callbacks are
+called as in Keras.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KEPT = ("string", "int64", "uint64", "uint32")
 
 
 class RowSource(Protocol):
-    """What has rows of a model."""
+    """A source of a model's embedding rows."""
 
     @property
     def embeddings(self) -> ModelEmbeddings: ...
@@ -43,7 +43,7 @@ class RowSource(Protocol):
 
 
 class _OwnRows:
-    """Rows in this process: those of dynamic tables, of a model that was loaded."""
+    """Rows in this process: the dynamic tables of a loaded model."""
 
     def __init__(self, model: Any, layers: Sequence[keras.Layer]) -> None:
         self.embeddings = ModelEmbeddings(model, dynamic=layers)
@@ -208,11 +208,11 @@ def set_source(model: Any, source: RowSource) -> None:
 
 
 def inference_of(model: Any, x: Tree) -> Inference | None:
-    """What evaluates and predicts for ``model``; None where Keras does.
+    """Returns the object that evaluates and predicts for ``model``; None where Keras's own methods apply.
 
     Args:
-      model: of Keras; is built if it is not.
-      x: inputs of the model, for their shapes, or None where it is built.
+      model: a Keras model; it is built if necessary.
+      x: inputs of the model, for their shapes, or None for a built model.
     """
     known: Inference | None = getattr(model, _INFERENCE, None)
     layers = dynamic_layers(model)

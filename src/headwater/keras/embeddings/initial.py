@@ -1,9 +1,10 @@
-"""The values that an initializer gives to some rows of a table, without those of the others.
+"""Computes the initial values of some rows of a table without the other rows.
 
-An initializer of Keras's is traced for the whole table, and what it computes is then computed for a range of rows: what
-goes element by element needs no other rows, and each number of JAX's generator depends on the seed and its own place
-only (Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2, 3*, SC 2011). So the rows are the same
-numbers as in the whole table. An initializer that needs all rows for each, such as an orthogonal one, makes all.
+A Keras initializer is traced for the whole table, and the traced computation is then evaluated for a range of rows:
+element-wise operations need no other rows, and each number of JAX's generator depends on the seed and its position only
+(Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2, 3*, SC 2011). So the rows have the same
+values as in the whole table. An initializer in which a row depends on all rows, such as an orthogonal one, computes the
+whole table.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ class _NeedsAllRowsError(Exception):
 
 
 def initial_rows(initializer: Callable[..., object], shape: Sequence[int], dtype: str) -> Callable[[int, int], Array]:
-    """A function that gives rows ``start`` to ``stop`` of what ``initializer(shape, dtype=dtype)`` gives.
+    """Returns a function that computes rows ``start`` to ``stop`` of ``initializer(shape, dtype=dtype)``.
 
     Args:
-      initializer: of Keras, or a function like one.
-      shape: of the whole table.
-      dtype: of its elements.
+      initializer: a Keras initializer, or a function with the same signature.
+      shape: shape of the whole table.
+      dtype: type of its elements.
     """
 
     def make() -> object:
@@ -76,12 +77,13 @@ def initial_rows(initializer: Callable[..., object], shape: Sequence[int], dtype
 
 
 class _Rows:
-    """Computes some rows of what a traced function computes.
+    """Computes some rows of the result of a traced function.
 
-    What is compiled as one there is compiled as one here, so that sums and products are rounded alike.
+    A part that is compiled as one unit in the traced function is compiled as one unit here, so that sums and products
+    are rounded in the same way.
 
     Args:
-      total: how many rows there are in all.
+      total: number of rows of the whole result.
     """
 
     def __init__(self, total: int) -> None:
@@ -162,7 +164,7 @@ class _Rows:
         return len(shape) > 0 and shape[0] == self._total
 
     def _bits(self, key: Any, shape: Sequence[int], first: Any, count: int) -> object:
-        """What `jax.random.bits` gives these rows."""
+        """Computes these rows of the result of `jax.random.bits`."""
         if key.ndim or str(_jax.random.key_impl(key)) != "threefry2x32" or not _jax.config.jax_threefry_partitionable:
             raise _NeedsAllRowsError
         width = int(np.prod(shape[1:]))

@@ -91,7 +91,7 @@ class _KerasRows:
                     "numbers; rows of a DynamicEmbedding take optimizers that keep numbers beside each of a row"
                 )
             self._slots.append(float(first[0]))
-        # What is not by row, such as the number of updates, a table has once.
+        # Values that are not per row, such as the number of updates, exist once per table.
         self._shared: list[Any] = [np.asarray(variable.value) for variable in few.variables]
         rate = getattr(few, "_learning_rate", None)
         self._rate_at = next((at for at, made in enumerate(few.variables) if made is rate), None)

@@ -25,14 +25,15 @@ ReadRows = Callable[[Sequence[Array]], Sequence[Array]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """What a step needs of embedding layers.
+    """The inputs of a step for its embedding layers.
 
     Attributes:
       x: the model's inputs.
-      where: by layer, see `headwater.keras.embeddings.calls.Rows`; None where ids are not coded and all rows are there.
-      rows: by layer; fewer than there are layers: those at the end have all their rows.
-      coded: by layer.
-      keys: by layer that has rows here, which they are: numbers of rows, or what `DynamicEmbedding.divide` gave.
+      where: for each layer, see `headwater.keras.embeddings.calls.Rows`; None where ids are not coded and all rows are
+        in the model.
+      rows: for each layer without a whole table; layers with whole tables are last and have no entry.
+      coded: for each layer.
+      keys: the identity of the rows, for each entry of ``rows``: row numbers, or a result of `DynamicEmbedding.divide`.
     """
 
     x: object
@@ -46,10 +47,10 @@ class ModelEmbeddings:
     """All embedding layers of a model.
 
     Args:
-      model: of Keras, built.
-      tables: those of Keras's own whose rows are read for each batch.
-      dynamic: `headwater.keras.layers.DynamicEmbedding`.
-      whole: those of Keras's own that have all their rows; their ids are checked.
+      model: a built Keras model.
+      tables: Keras's own layers with rows that are read for each batch.
+      dynamic: layers of class `headwater.keras.layers.DynamicEmbedding`.
+      whole: Keras's own layers with all rows in the model; their ids are checked.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class ModelEmbeddings:
         self._finder = IdFinder(model, self.layers, variables)
 
     def code(self, x: object) -> Tree:
-        """A batch's inputs as a step gets them."""
+        """Encodes a batch's inputs for a step."""
         return self._finder.code(x).x if self.layers else x
 
     def trainable(self, dense: Sequence[object]) -> list[Any]:

@@ -1,11 +1,11 @@
-"""Small embedding tables of which a batch uses so few rows that these are fewer bytes than the whole.
+"""Small embedding tables that are sent by rows, because a batch uses so few rows that this takes fewer bytes.
 
-A table that travels whole takes twice its size in a step: its values, and the gradient. In rows it takes twice the rows
-that a batch uses, at most one for each id, and their numbers. Rows take one more round trip, so a model whose other
-tables are whole has them only where that saves enough.
+A table that is sent whole takes twice its size in a step: its values, and the gradient. By rows it takes twice the rows
+of a batch, at most one for each id, and their numbers. Reading rows takes a further round trip, so a model that sends
+all other tables whole uses rows only where they save enough bytes.
 
-Updates of such a table are of all its rows (*exact*, see `headwater.keras.parameter_server.table_updates`): training is
-what it is with the table whole, only what travels differs.
+An update of such a table changes all its rows (*exact*, see `headwater.keras.parameter_server.table_updates`): training
+has the same results as with the whole table, and only the data sent differ.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
 
-#: What is saved in a step where rows take a round trip of their own, in bytes.
+#: Least saving in a step that justifies an additional round trip for rows, in bytes.
 _WORTH_A_TRIP: Final = 64 << 10
-#: Of the number of a row.
+#: Size of a row number in a message.
 _NUMBER_BYTES: Final = 8
-#: Optimizers for which an element of a variable is as if it were alone.
+#: Optimizers that update each element of a variable independently of the others.
 _BY_ELEMENT: Final = (
     "SGD",
     "Adagrad",
@@ -50,24 +50,24 @@ def goes_by_element(optimizer: keras.Optimizer) -> bool:
 
 
 def travel_bytes(rows: int, dim: int, ids: int) -> tuple[int, int]:
-    """What a table takes in a step at most, in bytes: in rows, and whole.
+    """Returns the most bytes that a table takes in a step: by rows, and whole.
 
     Args:
-      rows: of the table.
+      rows: number of rows of the table.
       dim: numbers of 4 bytes in a row.
-      ids: how many a batch has for it.
+      ids: number of ids for the table in a batch.
     """
     return min(rows, ids) * (2 * 4 * dim + _NUMBER_BYTES), 2 * 4 * rows * dim
 
 
 def worth_rows(model: Any, layers: Sequence[Any], data: object, others: Sequence[object]) -> list[object]:
-    """Those of ``layers`` whose tables are to travel in rows.
+    """Returns the layers of ``layers`` with tables that should be sent by rows.
 
     Args:
-      model: of Keras, built and compiled, with its optimizer.
-      layers: embedding layers of Keras's own.
+      model: a Keras model, built and compiled, with its optimizer.
+      layers: Keras's own embedding layers.
       data: a batch, as ``(x, y, sample_weight)``.
-      others: embedding layers of which a step asks for rows anyway.
+      others: embedding layers that are sent by rows in any case.
     """
     if not layers or not goes_by_element(model.optimizer):
         return []

@@ -1,8 +1,8 @@
-"""Variables of a model whose values are on the ``ps`` only: tables of embeddings, and what an optimizer keeps of them.
+"""Variables with values on the ``ps`` only: embedding tables and their optimizer slots.
 
-In the scope of a strategy with parameter servers, a table is made without its values. A ``ps`` makes those of its rows
-itself. A reader of such a variable is given what the ``ps`` have at that moment, or, before there are any, what its
-initializer gives.
+In the scope of a parameter-server strategy, a table is made without values. Each ``ps`` initializes its own rows.
+Reading such a variable returns the current values of the ``ps``, or, before they are connected, the initializer's
+values.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _Variable: Any = JaxVariable
 
 
 class TableVariable(_Variable):
-    """A variable whose values are elsewhere, unless the program has given it some.
+    """A variable with values on other tasks, unless the program has assigned values.
 
     It is made by `as_table`, never by its class.
     """
 
-    #: Reads the whole of it where it is; None as long as it is nowhere.
+    #: Reads the whole variable from the ``ps``; None as long as it is not stored there.
     _source: Callable[[], Array] | None = None
-    #: The name of the layer whose weights these are; None for what an optimizer keeps.
+    #: The name of the layer that owns these weights; None for an optimizer's slot.
     _layer: str | None = None
-    #: The table of which an optimizer keeps this.
+    #: The table that this optimizer slot belongs to.
     _of = None
 
     @property
@@ -77,22 +77,22 @@ class TableVariable(_Variable):
         return any(table is self or table is self._of for table in tables)
 
     def is_at(self, source: Callable[[], Array] | None) -> None:
-        """From now on ``source`` reads it; what this process has of it is dropped."""
+        """Sets the function that reads the values, and drops this process's copy of them."""
         self._source, self._value = source, None
 
     def forget(self) -> None:
-        """Drops what this process has of it, where there is another way to it."""
+        """Drops this process's copy of the values, if they can be read or initialized again."""
         if self._source is not None or self._initializer is not None:
             self._value = None
 
 
 def as_table(variable: object, *, layer: object = None, of: object = None) -> TableVariable:
-    """Makes ``variable`` one whose values are elsewhere; a second call changes nothing.
+    """Turns ``variable`` into a `TableVariable`; idempotent.
 
     Args:
-      variable: of Keras.
-      layer: the layer whose weights it has.
-      of: the table of which an optimizer keeps this.
+      variable: a Keras variable.
+      layer: the layer that owns it.
+      of: the table that this optimizer slot belongs to.
     """
     if not isinstance(variable, TableVariable):
         variable.__class__ = TableVariable
@@ -124,10 +124,10 @@ class _Strategy(Protocol):
 
 
 def watch_tables(active: Callable[[], _Strategy | None]) -> None:
-    """From now on, tables that are made in the scope of a strategy are made without their values.
+    """Patches Keras so that tables made in the scope of a parameter-server strategy are made without values.
 
     Args:
-      active: gives the strategy with parameter servers whose scope the calling thread is in, or None.
+      active: returns the parameter-server strategy of the calling thread's scope, or None.
     """
     _watch(active)
 
@@ -183,7 +183,7 @@ def _may_be_elsewhere(layer: Any, least_bytes: int) -> bool:
 
 
 def make_whole(variables: Sequence[keras.Variable], tables: Sequence[object]) -> None:
-    """Has ``variables`` that were made without values have them, but for ``tables`` and what is kept of these."""
+    """Loads the values of ``variables`` that were made without them, except for ``tables`` and their slots."""
     for variable in variables:
         if isinstance(variable, TableVariable) and not variable.is_one_of(tables):
             _ = variable.value
