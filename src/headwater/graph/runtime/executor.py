@@ -1,4 +1,4 @@
-"""Executes plans: a plan becomes a list of small functions over numbered slots, made once."""
+"""Executes plans: a plan is compiled once to a list of small functions over numbered slots."""
 
 from __future__ import annotations
 
@@ -49,20 +49,21 @@ Action = Callable[[Slots, Step], None]
 
 
 class CompiledPlan:
-    """A plan, ready to run on this task.
+    """A plan compiled to run on this task.
 
     Args:
-      plan: what to do.
+      plan: the plan.
       resources: the task's state.
-      master: full name of the task that asks for runs.
-      number: of the plan, in its session.
+      master: full name of the task whose master requests runs.
+      number: the plan's number in its session.
 
     Attributes:
       plan: as given.
-      changes: whether to run it twice would make a difference: it changes state, uses the host, or exchanges tensors
-        with tasks other than its master.
-      trains: whether a run is a step of training of its master.
-      first_reads: the variables that it sends to its master before that sends anything; None for other plans.
+      changes: whether it is not idempotent: it changes state, uses the host, or exchanges tensors with tasks other than
+        its master.
+      trains: whether a run is a training step of its master.
+      first_reads: the variables that it sends to its master first, before the master sends anything; None for other
+        plans.
     """
 
     def __init__(self, plan: TaskPlan, resources: Resources, master: str = "", number: int = 0) -> None:
@@ -89,7 +90,7 @@ class CompiledPlan:
         on_cpu = [item for item in plan.instructions if not _on_gpu(item)]
         self._wanted_on_host = {*plan.fetches, *(name for item in on_cpu for name in _inputs_of(item))}
         self._blocks = self._block_runner()
-        # Each run by itself is one that another copy of the task can go on with.
+        # Runs are not repeated on replicated tasks: a backup can only resume single runs.
         self._repeats = plan.block if can_repeat(plan) and resources.recorder is None else 1
         actions = [self._action(item, position) for position, item in enumerate(plan.instructions)]
         if plan.instructions and isinstance(last := plan.instructions[-1], Send):
@@ -107,7 +108,7 @@ class CompiledPlan:
         self._fetched_from_gpus = [self._index[name] for name in plan.fetches if name in of_gpus]
         computed = {name for item in on_cpu if isinstance(item, Compute) for name in item.inputs}
         fed = [index for index, name in enumerate(plan.feeds) if name in computed and name not in plan.fetches]
-        # Copies are used again before another task, which is told of a change, has received them.
+        # Not on replicated tasks: a copy's memory could be reused before the backup has received its contents.
         self._aligned = AlignedCopies(fed) if fed and resources.recorder is None else None
         self._actions = list(zip(actions, self._dead_after(), strict=True))
         at = _last_update(plan.instructions)
@@ -117,7 +118,7 @@ class CompiledPlan:
         self._announcements = actions[at + 1 :]
 
     def _block_runner(self) -> BlockRunner | None:
-        """What runs the plan for many elements at once, where it may and can."""
+        """Returns a runner that runs the plan for many elements at once, if the plan allows it."""
         block = in_blocks(self.plan) if self.plan.block > 1 else None
         if block is None:
             return None
@@ -154,9 +155,9 @@ class CompiledPlan:
         Args:
           feeds: arrays for ``plan.feeds``, in order.
           step: the step this is.
-          wait: return only when all state is updated, so that the arrays of ``feeds`` may change.
-          answer: takes what this returns, earlier: when only an update is left that nothing known can stop, and that
-            a reader of the variables waits for. Not always called. It must not raise, and not wait.
+          wait: return only after all state is updated, so that the caller may change the arrays of ``feeds``.
+          answer: called with the result before the last update, once nothing is known that could make the update fail;
+            readers of the variables wait for the update. Not always called. Must neither raise nor wait.
 
         Returns:
           Arrays (NumPy or JAX) for ``plan.fetches``, in order.
@@ -169,27 +170,28 @@ class CompiledPlan:
         return self._once(feeds, step, wait, answer)
 
     def go_on(self, step: Step, stopped: Stopped) -> list[Any]:
-        """Runs the rest of what was cancelled in another life of the task, see `can_go_on`; gives what `execute` does.
+        """Resumes a run that was cancelled in an earlier incarnation of the task, see `can_go_on`; returns as
+        `execute`.
 
         Args:
           step: the step this is.
-          stopped: where it was.
+          stopped: where it was cancelled.
         """
         return self._once((), step, False, None, stopped)
 
     def slots(self) -> Slots:
-        """What a run has at its beginning, but for what it is fed."""
+        """Returns the initial slots of a run, without its feeds."""
         return self._template.copy()
 
     def can_go_on(self, stopped: Stopped) -> bool:
-        """Whether a run can go on where it was cancelled: it waited there, and has changed nothing with that."""
+        """Whether a run can resume where it was cancelled: the instruction was waiting and has had no effect."""
         item = self.plan.instructions[stopped.position]
         if self._blocks is not None or stopped.position >= len(self._before_update):
             return False
         return isinstance(item, Receive) or (isinstance(item, Host) and item.node.definition.keeps)
 
     def _repeat(self, step: Step, wait: bool) -> None:
-        """Runs the plan all but one of the times that its task repeats it, in whichever threads make it ready."""
+        """Runs the plan all but one of the times that it is repeated, in the threads that prepare its input."""
 
         def run() -> None:
             self._once((), step, wait, None)
@@ -215,7 +217,7 @@ class CompiledPlan:
 
     @staticmethod
     def _note_stop(step: Step, error: CancelledError, position: int, slots: Slots) -> None:
-        """Notes where a step is cancelled, unless what it waits for is half done."""
+        """Records where a step is cancelled, unless the instruction is half done."""
         if not error.half_done:
             step.stopped = Stopped(position, slots)
 
@@ -255,7 +257,7 @@ class CompiledPlan:
                 pending.extend(self._last_update(action, slots, step, answer))
             if wait:
                 settle(pending)
-            for index in self._fetched_from_gpus:  # only now is it known that there was memory for them
+            for index in self._fetched_from_gpus:  # this copy is the first point at which a lack of GPU memory for them is reported
                 slots[index] = np.asarray(slots[index])
             if copies:
                 assert self._aligned is not None
@@ -273,18 +275,19 @@ class CompiledPlan:
         return list(map(slots.__getitem__, self._fetches))
 
     def _position(self, action: Any) -> int:
-        """Of the instruction that an action carries out."""
+        """Returns the position of the instruction that an action runs."""
         return [known for known, _ in self._actions].index(action)
 
     def changed_nothing(self, stopped: Stopped) -> bool:
-        """Whether a run that was cancelled there, while it waited, has changed nothing yet: it can be made anew."""
+        """Whether a run that was cancelled there, while waiting, has changed nothing yet, so that it can be run
+        again."""
         *before, at = self.plan.instructions[: stopped.position + 1]
         return isinstance(at, Receive | Host) and not any(_changes(item, self._master) for item in before)
 
     def _last_update(
         self, update: Any, slots: Slots, step: Step, answer: Callable[[list[Any]], None] | None
     ) -> Sequence[object]:
-        """Runs the update that the plan ends with, and tells of it as soon as nothing can stop it."""
+        """Runs the update that ends the plan, and announces it as soon as it cannot fail any more."""
         told = False
 
         def certain() -> None:
@@ -296,7 +299,7 @@ class CompiledPlan:
                 answer([np.asarray(slots[index]) for index in self._fetches])
 
         tells = self._announcements or answer is not None
-        # Where another copy of the task hears of both, it hears of the update first.
+        # With a backup, the update must be sent to it before the announcements.
         early = certain if tells and self._resources.recorder is None else None
         changed: Sequence[Any] = update(slots, step, early) or ()
         if not told:
@@ -315,9 +318,9 @@ class CompiledPlan:
                     slots[index] = None
 
     def _dead_after(self) -> list[tuple[int, ...]]:
-        """For every instruction, the slots that nothing needs after it.
+        """Returns, for each instruction, the slots that are not needed after it.
 
-        A value that a slot keeps is one that an update cannot change in place.
+        They are cleared, because an update cannot change a value in place while a slot refers to it.
         """
         last: dict[int, int] = {}
         for position, item in enumerate(self.plan.instructions):
@@ -330,12 +333,12 @@ class CompiledPlan:
         return [tuple(slots) for slots in dead]
 
     def repeat(self, position: int, inputs: Sequence[object], step: Step) -> None:
-        """Carries out one instruction alone, as another task did in ``step``.
+        """Runs a single instruction on a backup, as the primary did in ``step``.
 
         Args:
           position: of the instruction.
-          inputs: what it was given besides variables and constants of the plan, in order.
-          step: of which step it is.
+          inputs: its inputs except variables and constants of the plan, in order.
+          step: the step of the instruction.
         """
         given = iter(inputs)
         constants = self.plan.constants
@@ -348,11 +351,11 @@ class CompiledPlan:
             self._executables[position](values, step.number, None, step)
 
     def keeps(self, position: int) -> bool:
-        """Whether an instruction is an operation on what its task keeps besides variables."""
+        """Whether an instruction is an operation on resources other than variables."""
         return position in self._kept
 
     def travelling(self, position: int, inputs: Sequence[Any]) -> Sequence[Any]:
-        """Of all inputs of an instruction, those that `repeat` takes."""
+        """Selects the inputs of an instruction that `repeat` takes."""
         constants = self.plan.constants
         names = _inputs_of(self.plan.instructions[position])
         return [value for name, value in zip(names, inputs, strict=True) if name not in constants]
@@ -378,7 +381,7 @@ class CompiledPlan:
         sources = self._slots(item.inputs)
         targets = self._slots(item.outputs)
         put = _in_a_row(targets)
-        # All at once, before the first is waited for.
+        # Copies to the host are all started before the first is waited for.
         copied = [at for at, name in enumerate(item.outputs) if _on_gpu(item) and name in self._wanted_on_host]
         if executable.only_reads:
 
@@ -493,7 +496,7 @@ class CompiledPlan:
         return run_recorded
 
     def _assign_strings(self, node: Node, cell: Cell, place: Place) -> Any:
-        """Gives a variable of strings its value, which is an array of NumPy."""
+        """Returns the action that assigns a NumPy array to a variable of strings."""
         source = self._slot(node.inputs[1])
         outputs = self._outputs_of(node)
         recorder = self._resources.recorder
@@ -519,7 +522,7 @@ class CompiledPlan:
 
     @functools.cached_property
     def _used_outputs(self) -> dict[str, int]:
-        """Of each operation, how many of its outputs there are up to the last that anything uses."""
+        """For each operation, the number of outputs up to the last one in use."""
         found: dict[str, int] = {}
         for names in (*map(_inputs_of, self.plan.instructions), self.plan.fetches):
             for name in names:
@@ -550,7 +553,7 @@ class CompiledPlan:
 
 
 def _changes(item: Instruction, master: str) -> bool:
-    """Whether it makes a difference that an instruction is carried out twice."""
+    """Whether an instruction is not idempotent."""
     match item:
         case Send(destination=other) | Receive(source=other):
             return other != master
@@ -561,7 +564,8 @@ def _changes(item: Instruction, master: str) -> bool:
 
 
 def _last_update(instructions: Sequence[Any]) -> int:
-    """The position of an update of variables that only operations follow which tell of it; past the end without one."""
+    """Returns the position of an update of variables that is followed only by operations that announce it; past the end
+    if there is none."""
     at = len(instructions) - 1
     while at >= 0 and isinstance(instructions[at], Host) and instructions[at].node.definition.announces:
         at -= 1
@@ -570,14 +574,14 @@ def _last_update(instructions: Sequence[Any]) -> int:
 
 
 def _attrs(node: Node) -> dict[str, Any]:
-    """The attributes that the operation's lowering takes."""
+    """Returns the attributes that the operation's lowering takes."""
     return {key: value for key, value in node.attrs.items() if key in node.definition.attrs}
 
 
 def _in_a_row(indices: Sequence[int]) -> slice | None:
-    """The slots of these numbers as one piece, which is filled by one instruction; None where they are not.
+    """Returns the slots as one slice, which a single assignment fills; None if they are not consecutive.
 
-    What fills it has as many values as there are slots: it is made by the same plan.
+    The assigned sequence always has the slice's length: both are derived from the same plan.
     """
     first = indices[0] if indices else 0
     return slice(first, first + len(indices)) if list(indices) == [*range(first, first + len(indices))] else None
@@ -614,7 +618,8 @@ def _outputs_of(item: Any) -> Sequence[str]:
 
 
 def _generator(attrs: Mapping[str, Any], step: Step) -> np.random.Generator:
-    """Random numbers for one operation in one step: of its seeds and the step's number where it has seeds."""
+    """Returns a generator for one operation in one step, seeded by the operation's seeds, if any, and the step's
+    number."""
     seeds = int(attrs.get("seed") or 0) & 0xFFFFFFFF, int(attrs.get("seed2") or 0) & 0xFFFFFFFF
     return np.random.default_rng((*seeds, step.number) if any(seeds) else None)
 

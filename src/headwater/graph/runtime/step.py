@@ -1,4 +1,4 @@
-"""A step in progress, as the executor sees it: its number, its end, and where its transfers go."""
+"""A running step for the executor: its number, cancellation, deadline, and transfers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _LOOK_AGAIN_S = 0.5
-#: Held by who decides whether a step is withdrawn or goes on: both are rare.
+#: Makes `commit` and `withdraw` exclusive. One lock for all steps is enough, since both are rare.
 _deciding = threading.Lock()
 
 
 class Stopped(NamedTuple):
-    """Where in its plan a step was cancelled.
+    """The point in its plan at which a step was cancelled.
 
     Attributes:
-      position: of the instruction that was in progress.
-      slots: what there was by then, see `headwater.graph.runtime.executor.CompiledPlan`.
+      position: of the instruction that was running.
+      slots: the values at that point, see `headwater.graph.runtime.executor.CompiledPlan`.
     """
 
     position: int
@@ -39,25 +39,25 @@ class Stopped(NamedTuple):
 class Step:
     """One run of a plan.
 
-    Its session and its number identify it on every task that takes part in it, whatever connections it outlives.
+    Its session and its number identify it on every task that takes part, also after connections are lost.
     Subclasses carry transfers; a step of a single task has none.
 
     Args:
       number: the step's number, the same on all tasks.
       session: handle of the session it belongs to.
-      deadline: `time.monotonic` after which waiting operations give up, or None.
+      deadline: time (`time.monotonic`) after which waiting operations fail; None for no deadline.
 
     Attributes:
-      waits_for: what it waits for, in words, and since when (`time.monotonic`); None while it does not.
+      waits_for: a description of its present wait, and the start of the wait (`time.monotonic`); None without a wait.
 
     Attributes:
-      trace: where the step says what it does, or None.
+      trace: records the step's activities; None if it is not traced.
       resumes: whether it outlives the connections to the tasks that take part in it.
-      ends: what `ended` calls.
-      has_read_ahead: whether `take_given` may have something.
-      follows: whether it does again what another task has done, for a second copy of that.
-      committed: whether other tasks may do their part of it on the strength of this one's: see `commit`.
-      stopped: where in its plan it was cancelled; None where it was not, or is half way through an instruction.
+      ends: callbacks for `ended`.
+      has_read_ahead: whether `take_given` may return a transfer.
+      follows: whether it repeats a change of the primary on a backup.
+      committed: whether other tasks may rely on this task's part of it: see `commit`.
+      stopped: where it was cancelled; None if it was not, or if an instruction is half done.
     """
 
     trace: StepTrace | None = None
@@ -81,7 +81,7 @@ class Step:
         raise AssertionError(f"a step of one task has no transfer to {destination}")
 
     def send_last(self, destination: str, transfer: int, tensors: Sequence[AnyArray]) -> None:
-        """Sends a transfer that only the end of the step follows."""
+        """Sends a transfer that is followed only by the end of the step."""
         self.send(destination, transfer, tensors)
 
     def recv(self, source: str, transfer: int) -> Sequence[AnyArray]:
@@ -89,30 +89,31 @@ class Step:
         raise AssertionError(f"a step of one task has no transfer from {source}")
 
     def take_given(self) -> Sequence[AnyArray] | None:
-        """What the task that asked for the step has computed from variables that it had read ahead, where it has and
-        these are current; see `headwater.graph.runtime.first_reads`.
+        """Returns the transfer that the master has computed from variables read ahead, if they are still current; see
+        `headwater.graph.runtime.first_reads`.
 
         Returns:
-          The values of the variables that the plan needs itself, then the transfer; None to read, send and wait.
+          The values of the variables that the plan itself needs, then the transfer; None if the plan has to send the
+          variables and wait for the transfer.
         """
         return None
 
     def at_end(self, call: Callable[[], object]) -> None:
-        """Has ``call`` called when nothing of the step runs on this task any more, whatever became of it."""
+        """Registers a callback for the end of the step on this task, whether it succeeds or fails."""
         self.ends = (*self.ends, call)
 
     def ended(self) -> None:
-        """Nothing of the step runs on this task any more."""
+        """Runs the callbacks of `at_end`: no part of the step runs on this task any more."""
         calls, self.ends = self.ends, ()
         for call in calls:
             call()
 
     def away(self) -> bool:
-        """Whether the task that asked for the step is gone but may come back; asked now and then while an operation
-        waits. Until it is back, the operation does not end: its effect would be lost with that task.
+        """Whether the master is disconnected but may reconnect; called now and then while an operation waits. Until the
+        master has reconnected, the operation does not complete: its effect would be lost with the master.
 
         Raises:
-          CancelledError: it does not come back.
+          CancelledError: the master has not reconnected in time.
         """
         return False
 
@@ -127,8 +128,8 @@ class Step:
                 condition.notify_all()
 
     def commit(self) -> None:
-        """From now on `withdraw` does not end the step: other tasks hear that this one is about to do its part, and do
-        theirs.
+        """Commits the step, so that `withdraw` does not end it any more: other tasks will do their parts, relying on
+        this task to do its part.
 
         Raises:
           CancelledError, DeadlineExceededError: as `check`.
@@ -138,7 +139,7 @@ class Step:
             self.committed = True
 
     def withdraw(self, reason: str) -> bool:
-        """As `cancel`, unless the step has committed itself; whether it ends."""
+        """As `cancel`, unless the step has committed; returns whether it is cancelled."""
         with _deciding:
             if self.committed:
                 return False
@@ -147,22 +148,22 @@ class Step:
         return True
 
     def seconds_left(self) -> float | None:
-        """Time until the deadline in seconds, at least 0; None without one."""
+        """Returns the time until the deadline in seconds, at least 0; None without a deadline."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     def check(self) -> None:
-        """Raises CancelledError when the step was cancelled, DeadlineExceededError when its time is over."""
+        """Raises CancelledError if the step was cancelled, DeadlineExceededError if its deadline has passed."""
         if self._cancelled is not None:
             raise CancelledError(None, None, self._cancelled)
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise DeadlineExceededError(None, None, f"step {self.number} ran out of its time")
 
     def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
-        """Waits under ``condition``, which is held, until ``ready()``.
+        """Waits until ``ready()``. The caller holds ``condition``.
 
         Raises:
-          CancelledError: the step was cancelled, or the task that asked for it is gone.
-          DeadlineExceededError: the step's time is over; the message says ``what`` it waited for.
+          CancelledError: the step was cancelled, or its master is lost.
+          DeadlineExceededError: the step's deadline has passed; the message says ``what`` it waited for.
         """
         self._waiting.add(condition)
         self.waits_for = what, time.monotonic()
@@ -179,7 +180,8 @@ class Step:
                     if timeout <= 0:
                         raise DeadlineExceededError(None, None, f"Timed out waiting for {what}")
                 if not condition.wait(timeout) or away:
-                    # That the task is gone is told to resources with conditions of their own: none is held meanwhile.
+                    # `away` may notify resources, which have conditions of their own: release this one to avoid a
+                    # deadlock.
                     condition.release()
                     try:
                         away = self.away()
@@ -192,7 +194,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """What a host operation may use besides its inputs: a `headwater.graph.resources.host_context.HostContext`.
+    """The context of a host operation: a `headwater.graph.resources.host_context.HostContext`.
 
     Attributes:
       op_name: the operation's name.
@@ -218,16 +220,16 @@ class TaskContext:
         make: Callable[[], R],
         signature: Signature | None = None,
     ) -> R:
-        """The task's resource of class ``kind`` that the operation stands for, made when it is not there.
+        """Returns the task's resource of class ``kind`` that the operation stands for; creates it if missing.
 
-        One with a ``shared_name`` is shared by all sessions, which must agree on its ``signature``, see
-        `Resources.get_or_make`; one without belongs to this session alone.
+        A resource with a ``shared_name`` is shared by all sessions, which must agree on its ``signature``, see
+        `Resources.get_or_make`; without a name it belongs to this session.
         """
         if shared_name:
             return self.resources.get_or_make(container, shared_name, kind, make, signature)
         return self.resources.get_or_make(session_container(self.step.session), self.op_name, kind, make, signature)
 
     def cell(self, variable: str) -> Cell:
-        """The cell of one of the plan's variables."""
+        """Returns the cell of one of the plan's variables."""
         info = self.variables[variable]
         return self.resources.cell(info.container, info.cell)

@@ -1,4 +1,4 @@
-"""A task's runtime as its server and its sessions use it: state, plans, and tensors that other tasks sent ahead."""
+"""A task's runtime for its server and its sessions: state, plans, and transfers received from other tasks."""
 
 from __future__ import annotations
 
@@ -24,43 +24,43 @@ _log = logging.getLogger("headwater")
 
 LOCAL_TASK = "/job:localhost/replica:0/task:0"
 NO_TASK = Claim()
-#: How long a step that has committed itself may take to end when its session is dropped, in seconds.
+#: How long a committed step may take to end when its session is dropped, in seconds.
 COMMITTED_S = 5.0
 
 
 class Rendezvous:
-    """Where transfers between two tasks of which neither is the master wait for their receiver."""
+    """Holds transfers between two tasks of which neither is the master until their receiver takes them."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._arrived: dict[tuple[str, int, int], Sequence[Any]] = {}
 
     def put(self, session: str, step: int, transfer: int, tensors: Sequence[AnyArray]) -> None:
-        """Leaves a transfer."""
+        """Stores a transfer."""
         with self._condition:
             self._arrived[session, step, transfer] = tensors
             self._condition.notify_all()
 
     def take(self, step: Step, transfer: int, source: str) -> Sequence[AnyArray]:
-        """Waits for a transfer; raises as `Step.wait_until` does."""
+        """Waits for a transfer and removes it; raises as `Step.wait_until`."""
         key = (step.session, step.number, transfer)
         with self._condition:
             step.wait_until(self._condition, lambda: key in self._arrived, f"tensors from {source}")
             return self._arrived.pop(key)
 
     def waiting(self) -> dict[tuple[str, int, int], Sequence[AnyArray]]:
-        """The transfers that no step has taken, by session, step and transfer."""
+        """Returns the transfers that no step has taken, by session, step and transfer."""
         with self._condition:
             return dict(self._arrived)
 
     def forget(self, session: str, step: int) -> None:
-        """Drops whatever a step that failed left behind."""
+        """Drops the remaining transfers of a failed step."""
         with self._condition:
             for key in [k for k in self._arrived if k[0] == session and k[1] == step]:
                 del self._arrived[key]
 
     def close_session(self, session: str) -> None:
-        """Drops everything of a session."""
+        """Drops all transfers of a session."""
         with self._condition:
             for key in [k for k in self._arrived if k[0] == session]:
                 del self._arrived[key]
@@ -71,12 +71,13 @@ class TaskRuntime:
 
     Args:
       task: full task name.
-      device_counts: how many of its process's devices it shows; see `headwater.graph.runtime.devices.shown_devices`.
-      resources: its state; made empty where it is not given.
+      device_counts: number of its process's devices that it offers; see
+        `headwater.graph.runtime.devices.shown_devices`.
+      resources: its state; by default new and empty.
 
     Attributes:
-      on_release: called with the handle of every session that is dropped.
-      steps: how many times it has run a plan.
+      on_release: callbacks, called with the handle of each dropped session.
+      steps: number of runs of plans.
     """
 
     def __init__(
@@ -94,12 +95,12 @@ class TaskRuntime:
         self._plans: dict[str, dict[int, CompiledPlan]] = {}
         self._owners: dict[str, Claim] = {}
         self._places = ClaimedPlaces()
-        self._steps: dict[Step, None] = {}  # in order, so that a simulated history is told by its number
+        self._steps: dict[Step, None] = {}  # ordered, so that simulated histories are reproducible
         self.on_release: list[Callable[[str], None]] = []
         self.steps: int = 0
 
     def devices(self) -> list[Device]:
-        """The task's devices with full names."""
+        """Returns the task's devices with full names."""
         task = parse_device(self.task)
         found: list[Device] = []
         for name in shown_devices(self._device_counts):
@@ -108,7 +109,7 @@ class TaskRuntime:
         return found
 
     def device_mapping(self) -> list[str]:
-        """A line for each of its GPUs: the full name, and what it is."""
+        """Returns a line for each of its GPUs: full name and description."""
         named = {device.name(): f"{device.device_type}:{device.device_index}" for device in self.devices()}
         return [f"{name} -> {text}" for name, short in named.items() if (text := describe(short))]
 
@@ -126,12 +127,13 @@ class TaskRuntime:
         """Compiles ``plan`` and keeps it as ``number`` of ``session``.
 
         Args:
-          owner: the claim of the task whose master has the session. Where it prevails over another one to the same
-            place (see `headwater.cluster.claims`), sessions of that one are dropped, and plans of it refused from then
-            on: what still comes from a former life, as from the far side of a network that was parted, is of no use.
-          address: where the cluster has that place; empty where it does not.
-          connected: whether a generation of that task is connected.
-          prevails: whether it is known already that this claim prevails.
+          owner: the claim of the task whose master has the session. If it prevails over an earlier claim to the same
+            place (see `headwater.cluster.claims`), sessions of the earlier claimant are dropped, and its later plans
+            are refused: an old incarnation, for example on the other side of a network partition, must not change
+            state.
+          address: the place's address in the cluster; empty if unknown.
+          connected: returns whether a generation of that task is connected.
+          prevails: skip the check; this claim is known to prevail.
 
         Raises:
           FailedPreconditionError: another claim prevails, or has prevailed.
@@ -161,14 +163,14 @@ class TaskRuntime:
         return compiled
 
     def _resources_of(self, session: str, plan: TaskPlan) -> Resources:
-        """The state that ``plan`` is about: the task's, or that of its session alone."""
+        """Returns the state that ``plan`` uses: the task's, or the session's if isolated."""
         if not plan.isolated:
             return self.resources
         with self._lock:
             return self._isolated.setdefault(session, Resources())
 
     def refusal(self, task: Claim, *, address: str, connected: Callable[[int], bool]) -> str:
-        """Why a task does not speak for its place; empty where it does. See `add_plan` for the arguments."""
+        """Returns why a task's claim to its place is refused; empty if it is not. See `add_plan` for the arguments."""
         with self._lock:
             return self._places.refusal(task, connected=lambda holder: connected(holder.generation), address=address)
 
@@ -181,7 +183,7 @@ class TaskRuntime:
         )
 
     def plan(self, session: str, number: int) -> CompiledPlan:
-        """A plan that was added; AbortedError when the session is not known here (any more)."""
+        """Returns an added plan; AbortedError if the session is unknown here (or has ended)."""
         try:
             return self._plans[session][number]
         except KeyError:
@@ -192,7 +194,7 @@ class TaskRuntime:
             ) from None
 
     def find_plan(self, session: str, number: int) -> CompiledPlan | None:
-        """A plan that was added, or None where it is not known here (any more)."""
+        """Returns an added plan, or None if it is unknown here (or its session has ended)."""
         plans = self._plans.get(session)
         return None if plans is None else plans.get(number)
 
@@ -201,12 +203,11 @@ class TaskRuntime:
         return session in self._plans
 
     def owner(self, session: str) -> str:
-        """Full name of the task whose master has ``session``."""
+        """Returns the full name of the task whose master has ``session``."""
         return self._owners.get(session, NO_TASK).task
 
     def sessions(self) -> dict[str, tuple[Claim, dict[int, TaskPlan]]]:
-        """The sessions of masters on other tasks that have no state of their own here: their owners, and their plans by
-        number."""
+        """Returns the non-isolated sessions of masters on other tasks: their owners, and their plans by number."""
         with self._lock:
             return {
                 session: (owner, {number: compiled.plan for number, compiled in self._plans[session].items()})
@@ -215,8 +216,8 @@ class TaskRuntime:
             }
 
     def release(self, session: str, reason: str = "the session was closed") -> None:
-        """Drops a session's plans and ends its steps. One that is part of an update of several tasks, of which others
-        may have made theirs, makes it first, unless that takes too long: then one of them has not begun it."""
+        """Drops a session's plans and ends its steps. A committed step, part of an update on several tasks of which
+        others may be done, may complete first; if that takes too long, another task cannot have started its part."""
         with self._lock:
             self._plans.pop(session, None)
             steps = [step for step in list(self._steps) if step.session == session]
@@ -241,13 +242,13 @@ class TaskRuntime:
             ended.wait(COMMITTED_S)
 
     def has_served(self, generation: int) -> bool:
-        """Whether the master of a generation has, or had, plans here."""
+        """Whether the master with this generation has, or had, plans here."""
         with self._lock:
             return self._places.has_given(generation)
 
     def lose(self, generation: int, reason: str) -> int:
-        """No connection is left to the master of a generation. Its sessions stay, as it may come back; those who wait
-        for it hear of it. Gives how many there are."""
+        """Notes that the last connection to the master with this generation is lost. Its sessions stay, as it may
+        reconnect; resources on which other workers wait for it are notified. Returns the number of sessions."""
         with self._lock:
             sessions = [session for session, its in self._owners.items() if its.generation == generation]
         for session in sessions:
@@ -255,7 +256,7 @@ class TaskRuntime:
         return len(sessions)
 
     def reset(self, containers: list[str]) -> None:
-        """Forgets the state in ``containers`` (all by default) and every session."""
+        """Discards the state in ``containers`` (all if empty) and ends all sessions."""
         for session in list(self._plans):
             self.release(session, f"{self.task} was reset")
         self.resources.clear(containers)
@@ -270,12 +271,12 @@ class TaskRuntime:
         answer: Callable[[list[Any]], None] | None = None,
         stopped: Stopped | None = None,
     ) -> list[AnyArray]:
-        """Runs a plan as a step that `cancel` and `release` can end, or the rest of one that was ``stopped`` in another
-        life of the task; see `CompiledPlan.execute` and `CompiledPlan.go_on`."""
+        """Runs a plan as a step that `cancel` and `release` can end, or resumes a step that was ``stopped`` in an
+        earlier incarnation of the task; see `CompiledPlan.execute` and `CompiledPlan.go_on`."""
         self._steps[step] = None
         self.steps += 1
         try:
-            if step.session not in self._plans:  # released since the step was made, too early to find it here
+            if step.session not in self._plans:  # `release` ran before the step was registered, and so has not cancelled it
                 raise CancelledError(None, None, "Session has been closed.")
             if stopped is not None:
                 return compiled.go_on(step, stopped)
@@ -286,21 +287,21 @@ class TaskRuntime:
                 step.ended()
 
     def cancel(self, session: str, number: int, reason: str) -> None:
-        """Ends a step, if it is running."""
+        """Cancels a step, if it is running."""
         for step in list(self._steps):
             if step.session == session and step.number == number:
                 step.cancel(reason)
 
     def cancel_all(self, reason: str) -> None:
-        """Ends all steps that are running."""
+        """Cancels all running steps."""
         for step in list(self._steps):
             step.cancel(reason)
 
     def waits(self) -> list[tuple[str, float]]:
-        """What steps wait for, in words, and since when (`time.monotonic`)."""
+        """Returns descriptions of the waits of steps, and when they started (`time.monotonic`)."""
         found = [step.waits_for for step in list(self._steps)]
         return [wait for wait in found if wait is not None]
 
     def session_count(self) -> int:
-        """How many sessions have plans here."""
+        """Returns the number of sessions that have plans here."""
         return len(self._plans)

@@ -228,7 +228,7 @@ def expand_feeds(graph: Graph, feed_dict: FeedDict) -> dict[Tensor, Any]:
 
 
 def _feed_pairs(key: object, value: object) -> list[tuple[object, object]]:
-    """What stands for one tensor each in a key of a feed_dict and its value."""
+    """Expands one item of a feed_dict into pairs of a tensor (or its name) and a value."""
     if isinstance(key, tuple):
         keys = cast(Sequence[object], key)
         if not isinstance(value, list | tuple) or len(cast(Sequence[object], value)) != len(keys):
@@ -241,12 +241,12 @@ def _feed_pairs(key: object, value: object) -> list[tuple[object, object]]:
 
 
 def make_request(fetches: Fetches, feeds: Sequence[Feed], block: int = 1) -> Request:
-    """The request for these fetches with these feeds; ``block`` as in `Request`."""
+    """Returns the request for these fetches with these feeds; ``block`` as in `Request`."""
     return Request(fetches.tensors, tuple(feed.tensor for feed in feeds), fetches.targets, block)
 
 
 def to_result(value: object) -> Any:
-    """An array as a program gets it: a NumPy scalar without dimensions, else an array that it may change."""
+    """Converts an array to a result for programs: a NumPy scalar for rank 0, else a writable array."""
     array = value if type(value) is np.ndarray else np.asarray(value)
     if array.ndim == 0:  # pyright: ignore[reportUnknownMemberType]
         return array[()]  # pyright: ignore[reportUnknownVariableType]

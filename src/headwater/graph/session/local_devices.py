@@ -1,4 +1,4 @@
-"""The devices of this process, as ``tensorflow.python.client.device_lib`` tells them."""
+"""The devices of this process, in the form of ``tensorflow.python.client.device_lib``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from headwater.graph.runtime.devices import describe, local_devices, memory_byte
 
 @cache
 def _incarnation(name: str) -> int:
-    del name  # each device has its own for as long as the process lives
+    del name  # one per device, constant until the process ends
     return secrets.randbits(63)
 
 
 def list_local_devices(session_config: object = None) -> list[DeviceAttributes]:
-    """A ``DeviceAttributes`` message for each device, the CPU first.
+    """Returns a ``DeviceAttributes`` message for each device, the CPU first.
 
     Args:
       session_config: accepted for compatibility.

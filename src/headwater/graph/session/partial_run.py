@@ -1,4 +1,5 @@
-"""A step in parts: what is fed and fetched comes bit by bit, and every operation runs once: ``Session.partial_run``."""
+"""Steps in parts (``Session.partial_run``): feeds and fetches are spread over several calls, every operation runs
+once."""
 
 from __future__ import annotations
 
@@ -13,19 +14,19 @@ from headwater.graph.passes.prune import Request, dependencies
 
 _numbers: Final = itertools.count(1)
 
-#: What gives the same again, or stands for state: no part has to be told what an earlier one found.
+#: Operations that give the same result again, or stand for state: their results need not be passed to later parts.
 _RENEWED: Final = frozenset({"Const", "Placeholder", "VariableV2", "NoOp"})
 
 
 class PartialRun:
-    """One step in parts. Each part is a step of its own, which is fed what earlier ones have found.
+    """One step in parts. Each part runs as a separate step, which is fed the results of earlier parts.
 
     Args:
-      fetches: all tensors that will be asked for, in any part.
-      feeds: all tensors that will be fed.
+      fetches: all tensors that any part will fetch.
+      feeds: all tensors that any part will feed.
 
     Attributes:
-      handle: its name.
+      handle: name of the step.
 
     Raises:
       InvalidArgumentError: there is nothing to fetch.
@@ -45,21 +46,21 @@ class PartialRun:
 
     @property
     def is_over(self) -> bool:
-        """Whether all was fed and fetched."""
+        """Whether everything has been fed and fetched."""
         return len(self._fetched) == len(self._fetches) and len(self._fed) == len(self._feeds)
 
     def begin(self, fetches: Sequence[Tensor], feeds: Mapping[Tensor, Any]) -> tuple[Request, list[Any]] | None:
-        """The request of the next part and the arrays for its feeds; None where nothing is to be computed.
+        """Returns the request of the next part and the arrays for its feeds; None if there is nothing to compute.
 
         Args:
-          fetches: what it is asked for.
-          feeds: what it is fed, as arrays.
+          fetches: the tensors that the part fetches.
+          feeds: the tensors that the part feeds, with arrays.
 
         Raises:
           InvalidArgumentError: something was fed or fetched already, or was not announced, or ``fetches`` need more
             than was fed.
-          UnimplementedError: an operation of an earlier part must have run before one of this part, and nothing can
-            stand for it.
+          UnimplementedError: this part depends on an operation without outputs that an earlier part has run, so that no
+            feed can replace it.
         """
         self._check(fetches, feeds)
         self._fed.update(feeds)
@@ -88,7 +89,7 @@ class PartialRun:
         return Request(tuple(wanted), tuple(used)), [known[tensor] for tensor in used]
 
     def finish(self, request: Request | None, fetches: Sequence[Tensor], values: Sequence[object]) -> list[Any]:
-        """The values of ``fetches``, given those of all that ``request`` asks for."""
+        """Records the results of ``request``; returns the values of ``fetches``."""
         given = dict(zip(request.fetches if request else (), values, strict=True))
         self._found.update({tensor: value for tensor, value in given.items() if tensor.op.type not in _RENEWED})
         self._fetched.update(fetches)
@@ -109,7 +110,7 @@ class PartialRun:
                     raise InvalidArgumentError(None, None, f"The {what} {tensor.name} has already been {done}.")
 
     def _handed_on(self, now: set[Operation], known: Mapping[Tensor, object]) -> list[Tensor]:
-        """What later parts need of what this one computes."""
+        """Returns the tensors computed in this part that later parts need."""
         later = self._needs - self._done
         found: list[Tensor] = [tensor for tensor in self._fetches if tensor not in self._fetched and tensor.op in now]
         for op in later:
@@ -125,7 +126,7 @@ class PartialRun:
 
 
 def _needed(fetches: Sequence[Tensor], fed: Mapping[Tensor, object] | set[Tensor]) -> set[Operation]:
-    """The operations that ``fetches`` need, given what is fed."""
+    """Returns the operations that ``fetches`` need, given the fed tensors."""
     given = set(fed)
     stack = [tensor.op for tensor in fetches if tensor not in given]
     found: set[Operation] = set()

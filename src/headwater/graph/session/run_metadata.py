@@ -1,4 +1,4 @@
-"""What of a ``RunMetadata`` a step fills in, by what its options and its session's configuration ask for."""
+"""Fills in the parts of a ``RunMetadata`` that a step's options and its session's configuration ask for."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from headwater.graph.operation import Tensor
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """What a step is to fill in.
+    """The parts that a step has to fill in.
 
     Attributes:
-      times: ``step_stats``: what each device did, and when.
-      partitions: ``partition_graphs``: what each device has of the graph.
-      costs: ``cost_graph``: for each operation of these how long it took, and the size of what it gives.
+      times: ``step_stats``: the activities of each device, with times.
+      partitions: ``partition_graphs``: the subgraph of each device.
+      costs: ``cost_graph``: duration and output sizes of each operation in the partitions.
     """
 
     times: bool
@@ -27,7 +27,7 @@ class Wanted:
     costs: bool
 
     def fill(self, run_metadata: Any, trace: StepTrace, graph: Graph) -> None:
-        """Makes ``run_metadata`` say what ``trace`` knows of a step of ``graph``."""
+        """Fills ``run_metadata`` from the ``trace`` of a step of ``graph``."""
         stats = trace.step_stats()
         run_metadata.Clear()
         if self.times:
@@ -39,7 +39,8 @@ class Wanted:
 
 
 def wanted_metadata(options: Any, config: Any) -> Wanted | None:
-    """What a step with ``options`` is to fill in, in a session with ``config``; None is nothing.
+    """Returns the parts that a step with ``options`` has to fill in, in a session with ``config``; None if there are
+    none.
 
     Args:
       options: a ``RunOptions``, or None.
@@ -52,14 +53,14 @@ def wanted_metadata(options: Any, config: Any) -> Wanted | None:
 
 
 def _fill_costs(costs: Any, partitions: list[Any], stats: Any, graph: Graph) -> None:
-    """The nodes of ``partitions``, each with its time in microseconds and its outputs, as far as they are known.
+    """Adds the nodes of ``partitions``, each with its time in microseconds and its outputs, as far as they are known.
 
-    What XLA fused has its time at the last operation of it, and none at the others (``inaccurate``). Sizes are those
-    of static shapes, in bytes; -1 where a shape is not known. A variable's memory lasts.
+    The time of fused operations is recorded for the last of them; the others have none (``inaccurate``). Sizes are
+    computed from static shapes, in bytes; -1 if a shape is unknown. A variable's memory counts as persistent.
     """
     took: dict[str, int] = {}
     for device in stats.dev_stats:
-        if not device.device.endswith("/executables"):  # those stand for what their operations say, too
+        if not device.device.endswith("/executables"):  # their times are already included in those of their operations
             for node in device.node_stats:
                 took[node.node_name] = took.get(node.node_name, 0) + node.op_end_rel_micros
     nodes = [node for part in partitions for node in part.node]

@@ -1,4 +1,4 @@
-"""Sessions, as TensorFlow 1.15 has them: a client's connection to a master that runs operations."""
+"""Sessions as in TensorFlow 1.15: a client's connection to a master that runs operations."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class DeviceAttributes:
     """A device that a session may use.
 
     Attributes:
-      name: in full.
+      name: full name.
       device_type: ``CPU`` or ``GPU``.
-      memory_limit_bytes: how much of its memory may be used, in bytes; 0 when not known.
+      memory_limit_bytes: limit of memory use, in bytes; 0 if unknown.
       incarnation: 0; kept for compatibility.
     """
 
@@ -44,10 +44,11 @@ class DeviceAttributes:
 
 
 class _Runner:
-    """A structure of fetches and a set of feeds, ready to run again and again.
+    """A structure of fetches and a set of feeds, prepared to run many times.
 
     Attributes:
-      one_each: whether the values of such a feed_dict are the feeds' values, in order, as they are.
+      one_each: whether the values of the feed_dict map one to one to the feeds, in order, so that expansion can be
+        skipped.
     """
 
     __slots__ = ("feeds", "fetches", "one_each", "prepared")
@@ -66,9 +67,9 @@ class BaseSession:
       target: of the master: empty for this process, else a server's target such as ``grpc://localhost:2222``.
       graph: the graph; the default one when None.
       config: a ``ConfigProto``; ``allow_soft_placement``, ``log_device_placement``, ``device_filters``,
-        ``operation_timeout_in_ms`` and ``isolate_session_state`` count for the session, ``device_count`` where it has
-        no target, and ``intra_op_parallelism_threads`` and ``gpu_options`` for the process where they are the first to
-        be asked for.
+        ``operation_timeout_in_ms`` and ``isolate_session_state`` apply to the session, ``device_count`` if it has no
+        target, and ``intra_op_parallelism_threads`` and ``gpu_options`` to the process, if no earlier session has set
+        them.
 
     Raises:
       TypeError: an argument of the wrong type.
@@ -122,20 +123,20 @@ class BaseSession:
 
         Args:
           fetches: a tensor, operation, variable, or name of one, or lists, tuples, dicts and named tuples of these.
-          feed_dict: values to use for tensors, whatever computes them otherwise.
-          options: a ``RunOptions``; ``timeout_in_ms``, ``trace_level`` and ``output_partition_graphs`` count.
-          run_metadata: a ``RunMetadata`` to fill in; left as it is when nothing asks for it. Of the three levels that
-            trace each means the same: what every task did and when, each executable and each operation; operations
-            that XLA fused are one, by the name of the last of them. ``build_cost_model`` of the session's
-            ``GraphOptions`` asks for costs (`headwater.graph.session.run_metadata`).
+          feed_dict: values that replace those of tensors.
+          options: a ``RunOptions``; ``timeout_in_ms``, ``trace_level`` and ``output_partition_graphs`` are used.
+          run_metadata: a ``RunMetadata`` to fill in; unchanged if no option asks for it. The three trace levels are
+            equivalent: each records the times of every executable and operation on every task; operations that XLA has
+            fused are one entry, named after the last of them. ``build_cost_model`` of the session's ``GraphOptions``
+            adds costs (`headwater.graph.session.run_metadata`).
 
         Returns:
           The same structure with NumPy values for tensors and None for operations.
 
         Raises:
           RuntimeError: the session is closed, or the graph is empty.
-          TypeError, ValueError: fetches or feeds that are not of this graph or do not fit.
-          OpError: whatever went wrong in the step.
+          TypeError, ValueError: fetches or feeds that are not in this graph, or values that do not fit.
+          OpError: the step has failed.
         """
         key = (cache_key(fetches), *feed_dict) if feed_dict else cache_key(fetches)
         runner = self._runners.get(key)
@@ -152,7 +153,7 @@ class BaseSession:
     def make_callable(
         self, fetches: object, feed_list: Sequence[object] | None = None, accept_options: bool = False
     ) -> Callable[..., Any]:
-        """A function that runs ``fetches`` with its arguments as the values of ``feed_list``.
+        """Returns a function that runs ``fetches`` with its arguments as the values of ``feed_list``.
 
         Args:
           accept_options: the function takes ``options`` and ``run_metadata`` too.
@@ -172,10 +173,10 @@ class BaseSession:
         return call
 
     def partial_run_setup(self, fetches: object, feeds: Sequence[object] | None = None) -> str:
-        """Announces a step that comes in parts, with `partial_run`; gives its handle.
+        """Prepares a step to be run in parts with `partial_run`; returns its handle.
 
         Args:
-          fetches: all that any part will fetch, in any structure.
+          fetches: everything that any part will fetch, in any structure.
           feeds: the tensors that parts will feed.
 
         Raises:
@@ -189,21 +190,21 @@ class BaseSession:
         return partial.handle
 
     def partial_run(self, handle: str, fetches: object, feed_dict: FeedDict | None = None) -> Any:
-        """Runs the next part of a step: every operation runs in the first part that needs it, and in no other.
+        """Runs the next part of a step. Every operation runs in the first part that needs it, and in no other part.
 
         Args:
-          handle: what `partial_run_setup` gave.
-          fetches: some of what was announced.
-          feed_dict: values of some of what was announced.
+          handle: the result of `partial_run_setup`.
+          fetches: some of the announced fetches.
+          feed_dict: values of some of the announced feeds.
 
         Returns:
           The structure of ``fetches`` with NumPy values.
 
         Raises:
-          InvalidArgumentError: no such step, or it is over; something was fed or fetched before, or was not announced;
-            ``fetches`` need more than was fed so far.
-          RuntimeError: operations are to be run rather than tensors fetched; or the session is closed.
-          OpError: whatever went wrong in this part.
+          InvalidArgumentError: no such step, or it has ended; a tensor was fed or fetched before, or was not announced;
+            ``fetches`` depend on tensors that were not fed yet.
+          RuntimeError: ``fetches`` has operations; or the session is closed.
+          OpError: this part has failed.
         """
         opened = self._require_open()
         partial = self._partial.get(handle)
@@ -229,11 +230,11 @@ class BaseSession:
         return wanted.rebuild([to_result(value) for value in found])
 
     def make_repeated(self, enqueue_op: object, block: int) -> Callable[[], Any]:
-        """A function that runs an operation that fills a queue, for a thread that calls it again and again.
+        """Returns a function that runs an operation that fills a queue, for a thread that calls it in a loop.
 
         Args:
           enqueue_op: the operation.
-          block: maximum number of runs that one call may stand for, where the graph allows to handle them together.
+          block: maximum number of runs that one call may combine, where the graph allows it.
         """
         runner = self._make_runner(enqueue_op, {}, block)
         return lambda: self._run(runner, (), None)
@@ -275,7 +276,8 @@ class BaseSession:
         return runner.fetches.rebuild([to_result(value) for value in values])
 
     def _explained(self, error: OpError) -> OpError:
-        """``error`` of a step: with the operation that its message names, or why the session was given up."""
+        """Returns the error to raise for ``error`` of a step: with its operation, or the reason that the session was
+        given up."""
         if self._given_up_for is not None and isinstance(error, CancelledError):
             return self._given_up_for
         return error_with_op(error, self._graph)
@@ -288,18 +290,18 @@ class BaseSession:
         return self._opened
 
     def list_devices(self) -> list[DeviceAttributes]:
-        """All devices that this session may use."""
+        """Returns all devices that this session may use."""
         return [
             DeviceAttributes(device.name(), device.device_type or "", 256 << 20 if device.device_type == "CPU" else 0)
             for device in self._require_open().devices()
         ]
 
     def as_default(self) -> Any:
-        """A context in which this is the thread's default session. Leaving it does not close the session."""
+        """Returns a context in which this is the thread's default session. Leaving it does not close the session."""
         return context.default_session(self)
 
     def close(self) -> None:
-        """Ends the session; steps that are in progress raise CancelledError."""
+        """Ends the session; running steps raise CancelledError."""
         if self._opened is not None:
             opened, self._opened = self._opened, None
             self._runners.clear()
@@ -307,17 +309,17 @@ class BaseSession:
             opened.close()
 
     def give_up(self, error: OpError) -> None:
-        """Ends the session because of ``error``, which steps that are in progress, and those that come later, raise."""
+        """Ends the session because of ``error``, which running and later steps raise."""
         if self._opened is not None:
             self._given_up_for = error
             self.close()
 
     def __del__(self) -> None:
-        # A session that was dropped without `close` still has plans on other tasks. They hear of it from another
-        # thread: the garbage collector may run while this one holds any lock.
+        # A session that was dropped without `close` still has plans on other tasks. Another thread releases them: the
+        # garbage collector may run this method while the present thread holds any lock.
         opened = getattr(self, "_opened", None)
         if opened is not None and self._target and not sys.is_finalizing():
-            with contextlib.suppress(RuntimeError):  # no threads any more: the process is about to end
+            with contextlib.suppress(RuntimeError):  # no thread can be started: the process is ending
                 threading.Thread(target=opened.close, name="closes a session", daemon=True).start()
 
 
@@ -349,18 +351,18 @@ class Session(BaseSession):
 
     @staticmethod
     def reset(target: str | None, containers: Sequence[str] | None = None, config: object = None) -> None:
-        """Forgets the state of the tasks that ``target``'s master knows, and ends their sessions.
+        """Discards the state of all tasks of ``target``'s master, and ends their sessions.
 
         Args:
-          target: of a server; this process when None or empty.
-          containers: names of containers to forget; all when None.
-          config: a ``ConfigProto``, whose ``operation_timeout_in_ms`` counts.
+          target: of a server; this process if None or empty.
+          containers: names of containers to discard; all if None.
+          config: a ``ConfigProto``; its ``operation_timeout_in_ms`` is used.
         """
         _master(target or "", config).reset(list(containers or ()))
 
 
 class InteractiveSession(BaseSession):
-    """A session that makes itself the default one, for use at a prompt."""
+    """A session that installs itself as the default session, for interactive use."""
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: object = None) -> None:
         super().__init__(target, graph, config)
