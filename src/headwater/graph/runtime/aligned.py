@@ -1,8 +1,8 @@
-"""Feeds that XLA computes on where they are.
+"""Aligned copies of feeds, which XLA uses without a copy of its own.
 
-XLA copies an array of 100 KiB or more that does not start at a multiple of 64 bytes, in another thread, and computes
-there: two wake-ups for a copy. A batch that is a part of a larger array rarely starts so. A copy made here, into memory
-that is used again, costs a tenth of that.
+XLA copies an array of 100 KiB or more that does not start at a multiple of 64 bytes, and does so in another thread: two
+wake-ups for a copy. A batch that is a slice of a larger array is rarely aligned. A copy made here, into memory that is
+reused, takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _MAX_SPARE = 4
 
 
 class AlignedCopies:
-    """Makes copies of arrays that XLA would copy, in memory that it keeps. Any thread may use it.
+    """Copies arrays that XLA would copy, into memory that it reuses. Thread-safe.
 
     Args:
-      positions: which of the arrays that `replace` is given go to XLA.
+      positions: positions of the arrays passed to XLA, in the argument of `replace`.
     """
 
     def __init__(self, positions: Sequence[int]) -> None:
@@ -35,10 +35,10 @@ class AlignedCopies:
         self._spare: list[NDArray[np.uint8]] = []
 
     def replace(self, arrays: list[AnyArray]) -> list[NDArray[np.uint8]]:
-        """Puts aligned copies in place of arrays that need them.
+        """Replaces unaligned arrays by aligned copies.
 
         Returns:
-          The memory that this took, for `give_back`.
+          The memory of the copies, for `give_back`.
         """
         taken: list[NDArray[np.uint8]] = []
         for position in self._positions:
@@ -55,7 +55,7 @@ class AlignedCopies:
         return taken
 
     def give_back(self, memory: list[NDArray[np.uint8]]) -> None:
-        """The arrays over ``memory`` were used; it serves again when none of them is left."""
+        """Returns ``memory`` after use; it is reused once no array refers to it."""
         self._spare.extend(memory)
         if len(self._spare) > _MAX_SPARE:
             del self._spare[:-_MAX_SPARE]
@@ -63,7 +63,7 @@ class AlignedCopies:
     def _take(self, nbytes: int) -> NDArray[np.uint8]:
         for _ in range(len(self._spare)):
             try:
-                memory = self._spare.pop(0)  # one step, so that no two threads get the same
+                memory = self._spare.pop(0)  # atomic, so that no two threads get the same memory
             except IndexError:
                 break
             if len(memory) == nbytes and sys.getrefcount(memory) <= _IDLE_REFERENCES:
@@ -73,10 +73,10 @@ class AlignedCopies:
 
 
 def _references() -> int:
-    """What `sys.getrefcount` says of memory to which nothing but a local variable refers."""
+    """Measures `sys.getrefcount` of memory that only a local variable refers to."""
     memory = np.empty(1, np.uint8)
     return sys.getrefcount(memory)
 
 
-#: Counted, as it differs between Pythons.
+#: Measured, since it differs between versions of Python.
 _IDLE_REFERENCES = _references()

@@ -32,18 +32,18 @@ Values = dict[str, Any]
 
 
 class BlockRunner:
-    """Takes elements, as many as are there, and adds them to a queue.
+    """Takes the available elements, runs them as a block, and adds the results to a queue.
 
-    An element that fails stops those behind it only: the ones before it are added first, as they would have been
-    one by one. When elements cannot go together, because they differ in shape, they go one by one from then on.
+    If an element fails, the elements before it are added first, as if they were run one by one. If elements cannot be
+    combined because their shapes differ, they are run one by one from then on.
 
     Args:
       block: the plan.
       task: full name of the task.
       resources: the task's state.
-      setup: gives the values of ``needed``, which are the same for all elements.
-      needed: names of tensors.
-      count: maximum number of elements at once; never more than half of what the queue holds.
+      setup: returns the values of ``needed``, which are the same for all elements.
+      needed: names of tensors that do not vary between elements.
+      count: maximum number of elements in a block; never more than half of the queue's capacity.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class BlockRunner:
         self._body = [_Rows(item, block) if isinstance(item, Compute) else self._host(item.node) for item in block.body]
 
     def run(self, step: Step) -> None:
-        """One block: at least one element.
+        """Runs one block of at least one element.
 
         Raises:
-          OpError: whatever taking, handling or adding an element raises.
+          OpError: an error in taking, processing or adding an element.
         """
         shared: Values = dict(zip(self._needed, self._setup(step), strict=True))
         queue = shared[self._block.sink.inputs[0]].item()
@@ -137,7 +137,7 @@ class _Rows:
     def __call__(self, values: Values, step: Step) -> None:
         inputs = [values[name] for name in self._compute.inputs]
         rows = next(len(value) for value, varies in zip(inputs, self._varying, strict=True) if varies)
-        # Blocks of few different sizes, so that few are compiled.
+        # Sizes are rounded up to powers of two, so that few programs are compiled.
         size = 1 << (rows - 1).bit_length()
         padded = [
             _padded(value, size) if varies else value for value, varies in zip(inputs, self._varying, strict=True)
@@ -154,12 +154,12 @@ class _Rows:
 
 
 class _Mapping:
-    """A compute mapped over rows, which threads that ask at the same time compile once.
+    """A compute mapped over rows; compiled once when several threads need it at the same time.
 
     Args:
       compute: the operations.
-      axes: of its inputs: 0 for one with a row for each element, None for one that is the same for all.
-      seed: of random numbers.
+      axes: for each input, 0 if it has a row for each element, None if it is the same for all elements.
+      seed: seed of random numbers.
     """
 
     def __init__(self, compute: Compute, axes: Sequence[int | None], seed: int) -> None:
@@ -188,7 +188,7 @@ _lock = threading.Lock()
 
 
 def _shared_mapping(compute: Compute, axes: Sequence[int | None], seed: int) -> _Mapping:
-    """The mapping of a compute without random numbers: that of another plan, where it has one of equal content."""
+    """Returns the mapping of a compute; without random numbers it is shared with plans of equal content."""
     if any(node.definition.kind is Kind.RANDOM for node in compute.nodes):
         return _Mapping(compute, axes, seed)
     key = hashlib.blake2b((compute.digest or encode_compute(compute)) + repr(axes).encode()).digest()

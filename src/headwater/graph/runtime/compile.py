@@ -1,7 +1,8 @@
-"""From a `Compute` instruction to one XLA executable.
+"""Runs a `Compute` instruction, on kernels or as an XLA executable.
 
-Values of variables that the executable changes are donated to it, so that the update happens in place. It is traced and
-compiled (`headwater.graph.runtime.programs`) before the lock of the variables is taken.
+Values of variables that the executable changes are donated to it, so that updates happen in place. It is traced and
+compiled (`headwater.graph.runtime.programs`) before the lock of the variables is taken, so that other steps need not
+wait.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
 
-#: Up to this size, in bytes, a copy by NumPy takes less than the call of an executable.
+#: Up to this size, in bytes, a copy by NumPy is faster than a call of an executable.
 _SMALL_BYTES = 4096
 _NONE = type(None)
 _log = logging.getLogger(__name__)
@@ -54,13 +55,13 @@ class Executable:
     """A compiled `Compute`.
 
     Args:
-      compute: what to run.
+      compute: the operations.
       variables: the plan's variables.
-      resources: where their cells are.
-      shared: other sessions may ask for the same.
-      place: where it stands.
-      jit: how it runs.
-      fetched: those of its outputs that a program gets.
+      resources: hold the variables' cells.
+      shared: whether other sessions may run the same program.
+      place: its position in the plan.
+      jit: whether it runs on kernels or as an executable.
+      fetched: outputs that are returned to the program.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Executable:
         ]
         first, rest = split(compute) if self._device is None else (None, None)
         if rest is not None and resources.recorder is not None:
-            first = None  # another copy hears of all changes at once
+            first = None  # all changes are sent to the backup as one
         self._initial = None if first is None else InitialValues(first, self._seed)
         self._initial_part = first
         self._rest = (
@@ -123,7 +124,7 @@ class Executable:
         self._repeatable = not any(_draws(node) for node in compute.nodes)
         self._output_cells = [self._cells[name] for name in shown or ()]
         self._ways: Ways | None = None
-        # Copies of a task compute the same bits, whatever each of them has run before.
+        # Replicas must compute the same bits, so the choice must not depend on the number of earlier runs of each.
         alone = self._recorder is None
         self._kernels = self._part(fetched) if alone and jit is not Jit.ON and not self.only_reads else None
         if self._kernels is not None and jit is Jit.AUTO:
@@ -131,7 +132,7 @@ class Executable:
         self._run_before = False
 
     def _part(self, fetched: Collection[str]) -> KernelPart | None:
-        """What runs it on kernels; None where that is not possible."""
+        """Returns the part that runs it on kernels; None if that is not possible."""
         if not self._compute.device.startswith("CPU"):
             return None
         use_one_thread()
@@ -150,9 +151,9 @@ class Executable:
         return self._compute.outputs
 
     def read(self) -> list[AnyArray]:
-        """The outputs of an executable that only reads variables, as arrays that later updates leave alone.
+        """Returns the outputs of an executable that only reads variables, as arrays that later updates do not change.
 
-        A NumPy view keeps the buffer, so that the next update makes a new one (copy on write).
+        A NumPy view keeps the buffer in use, so the next update allocates another one (copy on write).
         """
         with self._lock:
             return list(map(np.asarray, values_of(self._output_cells)))
@@ -168,18 +169,18 @@ class Executable:
 
         Args:
           inputs: for the compute's inputs, in order.
-          step_number: the step that this is part of.
-          certain: called just before the run when nothing is known that could still fail: the variables have values,
-            and inputs like these were taken before. A reader of the variables waits for the run from then on.
-          step: that this is part of, for operations that may refuse.
+          step_number: number of the step.
+          certain: called just before the run if nothing is known that could fail: the variables have values, and inputs
+            of these shapes and types were run before. Readers of the variables wait for the run from then on.
+          step: the step, for operations that may refuse a change.
 
         Returns:
-          The outputs, and the new values of variables (to wait for).
+          The outputs, and the variables' new values, for waiting.
 
         Raises:
-          FailedPreconditionError: a variable it reads has no value; the message names it.
-          InvalidArgumentError: shapes that do not fit, an index out of range, or an integer divided by zero, in the
-            operation the message names. Of what the executable itself computes this is known when it has run: variables
+          FailedPreconditionError: a variable that it reads has no value; the message names it.
+          InvalidArgumentError: shapes that do not fit, an index out of range, or an integer division by zero, in the
+            operation that the message names. Failures inside the executable are known only after the run: the variables
             have new values then.
         """
         if self._recorder is not None:
@@ -189,7 +190,7 @@ class Executable:
                 if known.faults:
                     self._raise(known.faults)
                 return known.outputs, ()
-            inputs = [np.asarray(value) for value in inputs]  # before the lock is taken: it may wait
+            inputs = [np.asarray(value) for value in inputs]  # may block, so before the lock is taken
         given = inputs
         if self._initial is not None and self._runs < MOST_RUNS:
             self._runs += 1
@@ -257,7 +258,7 @@ class Executable:
     def _on_kernels(
         self, part: KernelPart, inputs: Sequence[Any], certain: Callable[[], None] | None, step: Step | None
     ) -> tuple[AnyArray, ...] | None:
-        """The outputs, computed on kernels; None where this run is one in an executable."""
+        """Returns the outputs, computed on kernels; None if this run uses an executable."""
         weigh = None
         if self._ways is not None:
             key = tuple([value.shape for value in inputs]), tuple([_static_key(inputs[i]) for i in self._static])
@@ -294,11 +295,12 @@ class Executable:
         return outputs
 
     def _admitted(self, step: Step | None) -> Sequence[Callable[[], object]]:
-        """What is to be called once the variables have changed; raises where an operation refuses that."""
+        """Asks operations to admit the change; returns callbacks for when it is done. Raises if an operation
+        refuses."""
         return [admit(step) for admit in self._admits]
 
     def _raise(self, faults: Mapping[str, Any]) -> None:
-        """The error of the first operation that failed; waits for the run."""
+        """Raises the error of the first operation that failed; waits for the run."""
         for node in self._compute.nodes:
             if faults.get(node.name):
                 raise error_of(node.type, node.name)
@@ -310,7 +312,7 @@ class Executable:
         outputs: Sequence[object] = (),
         faults: Mapping[str, Any] | None = None,
     ) -> None:
-        """Tells the recorder what has come of ``given``. The lock is held."""
+        """Records the run with inputs ``given``. The caller holds the lock."""
         assert self._recorder is not None
         assert step is not None
         inputs = given if self._repeatable else None
@@ -323,8 +325,8 @@ class Executable:
         certain: Callable[[], None] | None,
         step: Step | None,
     ) -> bool:
-        """Gives variables small values as they are, which takes a tenth of an executable's time; False where they do
-        not fit."""
+        """Assigns small values without an executable, in a tenth of the time; returns False if the values do not
+        fit."""
         with self._lock:
             pairs = [(self._cells[name], inputs[index]) for name, index in sources.items()]
             if not all(_fits(cell.value, value) for cell, value in pairs):
@@ -342,7 +344,7 @@ class Executable:
     def _initialise(
         self, initial: InitialValues, inputs: Sequence[Any], step_number: int, step: Step | None
     ) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Runs it with initial values computed by NumPy, and compiles only what else there is."""
+        """Computes initial values with NumPy, and compiles only the other operations."""
         assert self._initial_part is not None
         values = dict(zip(self._compute.inputs, inputs, strict=True))
         given = [values[name] for name in self._initial_part.inputs]
@@ -371,26 +373,27 @@ class Executable:
         return Program(self._compute, static, *names, self._seed, self._looked_at)
 
     def _prepare(self, program: Program, inputs: Sequence[AnyArray], counter: np.uint32 | None) -> None:
-        """Traces and compiles a program before the lock is taken: until then no other step has to wait."""
+        """Traces and compiles a program before the lock is taken, so that other steps need not wait."""
         with self._lock:
             donated, kept = self._state()
         program.compile(donated, kept, inputs, counter)
 
     def _state(self) -> tuple[list[AnyArray], list[AnyArray]]:
-        """The values of the variables that a run changes, and of those that it only reads. The lock is held."""
+        """Returns the values of the variables that a run changes, and of those that it only reads. The caller holds the
+        lock."""
         donated, kept = values_of(self._donated_cells), values_of(self._kept_cells)
-        if self._device is not None:  # another session may have given a variable another device
+        if self._device is not None:  # another session may have placed a variable on another device
             donated, kept = moved(donated, self._device), moved(kept, self._device)
         return donated, kept
 
 
 def _never(*unused: object) -> Any:
-    """Stands for what is called around changes, in a part that changes no variable."""
+    """Placeholder for the callback before changes, in parts that change no variable."""
     raise AssertionError(f"a part without variables changes one: {unused}")
 
 
 def values_of(cells: Sequence[Cell]) -> list[AnyArray]:
-    """The variables' values; raises as `cell_value` does."""
+    """Returns the variables' values; raises as `cell_value`."""
     values = list(map(_value_of, cells))
     if _NONE in map(type, values):
         return [cell_value(cell) for cell in cells]
@@ -398,7 +401,7 @@ def values_of(cells: Sequence[Cell]) -> list[AnyArray]:
 
 
 def _draws(node: Node) -> bool:
-    """Whether an operation gives other random numbers each time that it runs in the same step."""
+    """Whether an operation draws different random numbers when it is repeated in the same step."""
     return node.definition.kind is Kind.RANDOM and not (node.attrs.get("seed") or node.attrs.get("seed2"))
 
 
@@ -408,16 +411,16 @@ def _static_key(value: Any) -> object:
 
 
 def _stores(compute: Compute) -> dict[str, int] | None:
-    """For a `Compute` that only assigns inputs to variables: for each variable, which input."""
+    """Maps variables to input positions, if the `Compute` only assigns inputs to variables; else None."""
     if compute.outputs or not all(node.type == "Assign" and node.inputs[1] in compute.inputs for node in compute.nodes):
         return None
     return {node.refs[0]: compute.inputs.index(node.inputs[1]) for node in compute.nodes}
 
 
 def _assigned(compute: Compute, written: Sequence[str], read: Collection[str]) -> list[bool | None]:
-    """For each written variable whether what it is assigned must have its shape; None where its old value is read.
+    """Returns, for each written variable, whether an assigned value must keep its shape; None if its old value is read.
 
-    Empty where the old values of all are read: then tracing compares them with the new ones.
+    Empty if the old values of all are read: tracing then compares old and new shapes.
     """
     keeps: dict[str, bool | None] = dict.fromkeys(written)
     for node in compute.nodes:
@@ -430,7 +433,7 @@ def _assigned(compute: Compute, written: Sequence[str], read: Collection[str]) -
 def _accepted(
     written: Iterable[tuple[Cell, Any]], assigned: Sequence[bool | None]
 ) -> tuple[list[tuple[Cell, Any]], OpError | None]:
-    """Those of the new values that variables may get, and the error of the first other one."""
+    """Returns the acceptable new values, and the error of the first unacceptable one."""
     accepted: list[tuple[Cell, Any]] = []
     refused: OpError | None = None
     for (cell, value), keeps_shape in zip(written, assigned, strict=True):
@@ -448,7 +451,7 @@ def _fits(old: Any, new: Any) -> bool:
 
 
 def _variables_of(compute: Compute) -> tuple[dict[str, None], dict[str, None]]:
-    """Variables whose value is needed at the start, and variables that are changed."""
+    """Returns the variables whose initial values are needed, and the variables that are changed."""
     reads: dict[str, None] = {}
     writes: dict[str, None] = {}
     for node in compute.nodes:

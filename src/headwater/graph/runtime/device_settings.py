@@ -1,7 +1,8 @@
-"""``tf.config``: which devices there are, and how this process is to use them, before it uses any.
+"""``tf.config``: lists devices, and sets how this process uses them before it uses any.
 
-Asking which GPUs there are takes none of their memory: the driver is asked, not JAX, so that `set_memory_growth` and
-`set_visible_devices` come in time. The settings reach JAX by its own configuration and hold for graphs and Keras alike.
+Listing GPUs does not allocate their memory: the driver is queried instead of JAX, so that `set_memory_growth` and
+`set_visible_devices` can still be called afterwards. Settings are passed on to JAX's configuration and apply to graphs
+and Keras alike.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _jax: Any = jax
 _bridge: Any = xla_bridge
 _CUDA_PLUGINS: Final = ("jax_cuda12_plugin", "jax_cuda13_plugin")
 _WHOLE: Final = ("float32", "highest")
-"""JAX's names of matrix products of float32 values as they are."""
+"""JAX's names of the full precision of float32 matrix products."""
 _PREALLOCATE: Final = "XLA_PYTHON_CLIENT_PREALLOCATE"
 
 
@@ -44,7 +45,7 @@ class PhysicalDevice(NamedTuple):
 
 
 class LogicalDevice(NamedTuple):
-    """A device that operations can be put on.
+    """A device on which operations can be placed.
 
     Attributes:
       name: such as ``/device:GPU:0``.
@@ -56,10 +57,10 @@ class LogicalDevice(NamedTuple):
 
 
 class VirtualDeviceConfiguration(NamedTuple):
-    """One of the devices that are made of one.
+    """One of several logical devices of a physical device.
 
     Attributes:
-      memory_limit: how many megabytes it may take; None for a CPU.
+      memory_limit: memory limit in megabytes; None for a CPU.
     """
 
     memory_limit: int | None = None
@@ -69,7 +70,7 @@ _D = TypeVar("_D", PhysicalDevice, LogicalDevice)
 
 
 class _Wanted:
-    """What was asked for; None where nothing was."""
+    """The requested settings; None where nothing was requested."""
 
     visible: list[PhysicalDevice] | None = None
     memory_grows: bool | None = None
@@ -81,7 +82,7 @@ _wanted = _Wanted()
 
 
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The CPU and the GPUs of this machine, as far as ``CUDA_VISIBLE_DEVICES`` and JAX's settings leave them.
+    """Returns the CPU and the GPUs of this machine that ``CUDA_VISIBLE_DEVICES`` and JAX's settings allow.
 
     Args:
       device_type: only those of this type.
@@ -92,7 +93,7 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """The devices that operations can be put on. From then on the settings of devices stand.
+    """Returns the devices on which operations can be placed. Device settings cannot be changed afterwards.
 
     Args:
       device_type: only those of this type.
@@ -102,7 +103,7 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The devices that this process uses.
+    """Returns the devices that this process uses.
 
     Args:
       device_type: only those of this type.
@@ -111,15 +112,15 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
 
 
 def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
-    """Says which devices this process uses.
+    """Sets the devices that this process uses.
 
     Args:
-      devices: one or several of `list_physical_devices`; no GPU means the CPU only.
-      device_type: says it of devices of this type only.
+      devices: one or more of `list_physical_devices`; without a GPU only the CPU is used.
+      device_type: sets only devices of this type.
 
     Raises:
-      ValueError: no device of this machine, or not of that type.
-      RuntimeError: the process uses its devices already, or is to be left without the CPU.
+      ValueError: not a device of this machine, or not of that type.
+      RuntimeError: the process uses its devices already, or ``devices`` lacks the CPU.
     """
     wanted: list[PhysicalDevice] = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
     there = list_physical_devices()
@@ -144,11 +145,11 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
 
 
 def get_memory_growth(device: PhysicalDevice) -> bool:
-    """Whether memory of a GPU is taken only as it is needed.
+    """Whether GPU memory is allocated only as needed.
 
     Raises:
       ValueError: no device of this machine.
-      KeyError: a CPU, whose memory always is.
+      KeyError: a CPU, whose memory is always allocated as needed.
     """
     _must_be_there(device)
     if device.device_type != "GPU":
@@ -159,12 +160,12 @@ def get_memory_growth(device: PhysicalDevice) -> bool:
 
 
 def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
-    """Has the memory of GPUs taken only as it is needed, rather than most of it at once.
+    """Sets whether GPU memory is allocated only as needed, rather than most of it at once.
 
     JAX has one setting for all GPUs of a process, and reads it when it first uses one.
 
     Raises:
-      ValueError: no device of this machine, or a CPU, or another setting than another GPU has.
+      ValueError: not a device of this machine, or a CPU, or a setting that differs from another GPU's.
       RuntimeError: the process uses its devices already.
     """
     _must_be_there(device)
@@ -185,16 +186,16 @@ def tensor_float_32_execution_enabled() -> bool:
 
 
 def enable_tensor_float_32_execution(enabled: bool) -> None:
-    """Says whether GPUs may round float32 values to 10 bits of mantissa in matrix products and convolutions.
+    """Sets whether GPUs may round float32 values to 10 bits of mantissa in matrix products and convolutions.
 
-    They may unless told. It changes nothing on a CPU. What was traced before is traced anew when it is used again.
+    Rounding is allowed by default. Has no effect on a CPU. Functions traced before are traced again at their next use.
     """
     if bool(enabled) != tensor_float_32_execution_enabled():
         _jax.config.update("jax_default_matmul_precision", None if enabled else _WHOLE[0])
 
 
 def get_virtual_device_configuration(device: PhysicalDevice) -> list[VirtualDeviceConfiguration] | None:
-    """The devices that are made of ``device``; None where it is one.
+    """Returns the logical devices of ``device``; None if it was not divided.
 
     Raises:
       ValueError: no device of this machine.
@@ -206,13 +207,13 @@ def get_virtual_device_configuration(device: PhysicalDevice) -> list[VirtualDevi
 def set_virtual_device_configuration(
     device: PhysicalDevice, virtual_devices: Sequence[VirtualDeviceConfiguration]
 ) -> None:
-    """Makes several devices of the CPU, ``CPU:0``, ``CPU:1`` ..., that operations can be put on. They share its cores.
+    """Divides the CPU into several logical devices, ``CPU:0``, ``CPU:1`` ..., which share its cores.
 
-    A ``device_count`` of a session or server says its own number.
+    A ``device_count`` of a session or server takes precedence.
 
     Raises:
-      ValueError: no device of this machine; a GPU, whose memory JAX does not divide; or a limit of a CPU's memory.
-      RuntimeError: a session or server has begun with its devices already, or they were listed.
+      ValueError: not a device of this machine; a GPU, whose memory JAX cannot divide; or a memory limit for a CPU.
+      RuntimeError: a session or server has used its devices already, or they were listed.
     """
     _must_be_there(device)
     if device.device_type != "CPU":
@@ -230,12 +231,12 @@ def set_virtual_device_configuration(
 
 
 def get_intra_op_parallelism_threads() -> int:
-    """How many threads compute on the CPU; 0 for one for each core."""
+    """Returns the number of threads that compute on the CPU; 0 for one per core."""
     return _wanted.cpu_threads or 0
 
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
-    """Says how many threads compute on the CPU.
+    """Sets the number of threads that compute on the CPU.
 
     Raises:
       RuntimeError: the process uses its devices already.
@@ -265,7 +266,7 @@ def _must_be_unused(what: str) -> None:
 
 
 def _count_gpus() -> int:
-    """How many GPUs JAX will find, or has found."""
+    """Returns the number of GPUs that JAX finds."""
     if virtual_gpus():
         return virtual_gpus()
     if _wanted.visible is None and _jax.config.jax_platforms == "cpu":
@@ -276,7 +277,7 @@ def _count_gpus() -> int:
 
 
 def _count_cuda_devices() -> int:
-    """What CUDA's driver says, which makes no context and so takes no memory of a GPU."""
+    """Asks CUDA's driver for its devices, without creating a context, which would allocate GPU memory."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -1,7 +1,7 @@
-"""The devices of this process: ``CPU:0`` for all cores, and each GPU one of its own.
+"""The devices of this process: ``CPU:0`` for all cores, and one device for each GPU.
 
-With the environment variable ``HEADWATER_VIRTUAL_GPUS`` the CPU stands in for that number of GPUs, each with a queue of
-work of its own, so that programs for several GPUs can be tried anywhere.
+With the environment variable ``HEADWATER_VIRTUAL_GPUS`` the CPU stands in for that number of GPUs, each with its own
+work queue, so that programs for several GPUs can be tested anywhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
 
 _NPROC = "NPROC"
-"""XLA's own variable: how many threads compute on the CPU. Read when JAX starts."""
+"""XLA's variable for the number of threads that compute on the CPU. Read when JAX starts."""
 
 _cpu_only = False
 _cpu_threads: int | None = None
@@ -31,9 +31,9 @@ _shown = False
 
 @cache
 def local_devices() -> dict[str, Any]:
-    """JAX's devices by our names, e.g. ``{"CPU:0": ..., "GPU:0": ...}``.
+    """Returns JAX's devices by Headwater's names, e.g. ``{"CPU:0": ..., "GPU:0": ...}``.
 
-    A process whose ``CUDA_VISIBLE_DEVICES`` is empty, as a ``ps`` has it, sees no GPU.
+    A process with an empty ``CUDA_VISIBLE_DEVICES``, such as a ``ps``, has no GPU.
     """
     with variables_set({} if _cpu_threads is None or _NPROC in os.environ else {_NPROC: str(_cpu_threads)}):
         cpus = _devices("cpu")
@@ -47,23 +47,23 @@ def local_devices() -> dict[str, Any]:
 
 
 def use_cpu_only() -> None:
-    """Keeps this process off all GPUs, as a parameter server has it. To be called before anything is computed."""
+    """Keeps this process off all GPUs, as on a parameter server. Must be called before anything is computed."""
     global _cpu_only
     _cpu_only = True
     cast(Any, jax).config.update("jax_platforms", "cpu")
 
 
 def share_machine(*, beside: int, sparing: int) -> None:
-    """Leaves other processes of this machine their share of its cores. To be called before anything is computed.
+    """Limits this process to its share of the machine's cores. Must be called before anything is computed.
 
-    With threads for every core in each of several processes, one that computes waits for threads of its own that
-    others keep from running. An operation also runs in the thread that asks for it: with few threads, handing it to
-    another one costs more than it gains. Where the environment variable ``NPROC`` is set, it counts instead. It is set
-    while JAX starts only: processes that this one starts are not meant.
+    If each of several processes has a thread for every core, a process often waits for its own threads while the other
+    processes occupy the cores. Operations also run in the calling thread: with few threads, handing them to another
+    thread costs more than it gains. The environment variable ``NPROC``, if set, takes precedence. This function sets it
+    only while JAX starts, so that child processes do not inherit it.
 
     Args:
-      beside: how many processes, this one among them, divide the cores.
-      sparing: how many cores they leave to others.
+      beside: number of processes, including this one, that divide the cores.
+      sparing: number of cores that they leave to other processes.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if beside > 1 or sparing:
@@ -79,16 +79,16 @@ def _devices(backend: str | None = None) -> list[Any]:
 
 
 def devices_are_known() -> bool:
-    """Whether `local_devices` was asked before. From then on JAX's settings of devices change nothing."""
+    """Whether `local_devices` was called before. From then on, JAX's device settings have no effect."""
     return bool(local_devices.cache_info().currsize)
 
 
 def shown_devices(counts: Mapping[str, int]) -> list[str]:
-    """Names of the devices of this process that a task shows.
+    """Returns the names of the devices of this process that a task offers.
 
     Args:
-      counts: maximum number of GPUs; and the number of CPUs, which all stand for the one that there is: where it is
-        not said, one, or that of `divide_cpu`.
+      counts: maximum number of GPUs; and number of CPUs, which all stand for the same CPU: by default one, or the
+        number set by `divide_cpu`.
     """
     global _shown
     _shown = True
@@ -97,10 +97,10 @@ def shown_devices(counts: Mapping[str, int]) -> list[str]:
 
 
 def divide_cpu(count: int) -> None:
-    """Has tasks show ``count`` CPUs where no ``device_count`` says how many.
+    """Sets the number of CPUs that tasks offer without a ``device_count``.
 
     Raises:
-      RuntimeError: a task shows its devices already.
+      RuntimeError: a task has listed its devices already.
     """
     global _cpus
     if _shown:
@@ -109,7 +109,7 @@ def divide_cpu(count: int) -> None:
 
 
 def describe(name: str) -> str:
-    """What a GPU is, for people; empty for a CPU."""
+    """Returns a readable description of a GPU; empty for a CPU."""
     kind, _, index = name.partition(":")
     if kind == "CPU":
         return ""
@@ -123,7 +123,7 @@ def describe(name: str) -> str:
 
 
 def local_device(name: str) -> Any:
-    """JAX's device for ``name``; InvalidArgumentError when this process has none of that name."""
+    """Returns JAX's device for ``name``; InvalidArgumentError if this process has no device of that name."""
     devices = local_devices()
     if name.startswith("CPU"):
         return devices["CPU:0"]
@@ -134,14 +134,14 @@ def local_device(name: str) -> Any:
 
 @cache
 def is_default(name: str) -> bool:
-    """Whether computations go to this device by themselves, because it is the only one."""
+    """Whether computations run on this device by default, because it is the only one."""
     return len(local_devices()) == 1 and local_device(name) == _devices()[0]
 
 
 @cache
 def placed(name: str) -> dict[str, Any]:
-    """Arguments by which ``jax.jit`` computes on this device, and takes NumPy's arrays there itself: with them a call
-    costs a sixth of what it costs to put the arrays there first."""
+    """Returns arguments with which ``jax.jit`` computes on this device and transfers NumPy arrays itself, in a sixth of
+    the time that a separate transfer takes."""
     if is_default(name):
         return {}
     there = cast(Any, jax).sharding.SingleDeviceSharding(local_device(name))
@@ -149,7 +149,8 @@ def placed(name: str) -> dict[str, Any]:
 
 
 def moved(values: Sequence[AnyArray], device: Any) -> list[AnyArray]:
-    """The same arrays, those of JAX on other devices moved to ``device``, as `local_device` has it; NumPy's stay."""
+    """Returns the arrays with JAX arrays of other devices moved to ``device`` (see `local_device`); NumPy arrays are
+    unchanged."""
     found = list(values)
     away = [at for at, value in enumerate(found) if isinstance(value, jax.Array) and value.device != device]
     if away:
@@ -159,7 +160,7 @@ def moved(values: Sequence[AnyArray], device: Any) -> list[AnyArray]:
 
 
 def settle(values: Iterable[Any]) -> None:
-    """Waits until the arrays are there. One that a later update has taken over is there already."""
+    """Waits until the arrays are computed. Arrays donated to a later update count as computed."""
     for value in values:
         if not value.is_deleted():
             try:
@@ -170,18 +171,18 @@ def settle(values: Iterable[Any]) -> None:
 
 
 def memory_bytes(name: str) -> int:
-    """How many bytes the device may use; 256 MiB for a CPU, as TensorFlow reports."""
+    """Returns the device's memory limit in bytes; 256 MiB for a CPU, as TensorFlow reports."""
     stats = memory_stats(name)
     return stats["bytes_limit"] if stats else 256 << 20
 
 
 def memory_stats(name: str) -> dict[str, int] | None:
-    """A GPU's memory as JAX counts it, ``bytes_limit`` and ``bytes_in_use`` among it; None where it does not."""
+    """Returns JAX's memory statistics of a GPU, including ``bytes_limit`` and ``bytes_in_use``; None if unavailable."""
     if name.startswith("CPU") or virtual_gpus():
         return None
     device = local_device(name)
     stats: dict[str, int] | None = device.memory_stats()
-    if stats is not None and not stats.get("bytes_limit"):  # nothing was on it yet
+    if stats is not None and not stats.get("bytes_limit"):  # not known before the device is first used
         cast(Any, jax).device_put(0, device).block_until_ready()
         stats = device.memory_stats()
     return stats if stats and stats.get("bytes_limit") else None

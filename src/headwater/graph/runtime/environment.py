@@ -1,4 +1,4 @@
-"""Environment variables for a while."""
+"""Temporary environment variables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def variables_set(variables: Mapping[str, str]) -> Generator[None]:
-    """Sets environment variables for the block only: processes that this one starts are not meant."""
+    """Sets environment variables within the block only, so that child processes started later do not inherit them."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

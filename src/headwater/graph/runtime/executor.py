@@ -257,7 +257,7 @@ class CompiledPlan:
                 pending.extend(self._last_update(action, slots, step, answer))
             if wait:
                 settle(pending)
-            for index in self._fetched_from_gpus:  # this copy is the first point at which a lack of GPU memory for them is reported
+            for index in self._fetched_from_gpus:  # a lack of GPU memory is only reported by this copy
                 slots[index] = np.asarray(slots[index])
             if copies:
                 assert self._aligned is not None

@@ -1,5 +1,4 @@
-"""The variables that a plan reads first, for a master that has them before it asks; see
-`headwater.graph.master.ahead`."""
+"""The variables that a plan reads first, for a master that reads them ahead; see `headwater.graph.master.ahead`."""
 
 from __future__ import annotations
 
@@ -15,13 +14,13 @@ from headwater.graph.runtime.compile import values_of
 
 
 class FirstReads:
-    """The variables that go to the master in the first transfer of a plan.
+    """The variables that a plan sends to the master in its first transfer.
 
     Args:
-      exchange: the transfer, and the one that answers it.
-      resources: where they are.
-      cell: gives a variable's place.
-      kept: those whose values the plan needs itself, besides.
+      exchange: this transfer, and the transfer that answers it.
+      resources: hold the variables.
+      cell: returns a variable's cell.
+      kept: variables whose values the plan itself needs, too.
     """
 
     def __init__(
@@ -33,22 +32,23 @@ class FirstReads:
         self._kept = [cell(name) for name in kept]
 
     def current(self, version: int) -> list[NDArray[Any]] | None:
-        """The values of the variables that are ``kept``, where all are as they were when `read` gave ``version``, else
-        None; waits for an update in progress."""
+        """Returns the values of the variables in ``kept`` if ``version``, from `read`, is still current, else None.
+        Waits for an update in progress."""
         with self._lock:
             if self.is_current(version):
                 return list(map(np.asarray, values_of(self._kept)))
         return None
 
     def is_current(self, version: int) -> bool:
-        """The same in short, for who holds the lock."""
+        """As `current`, without values, for callers that hold the lock."""
         return self._version() == version
 
     def read(self) -> tuple[int, list[NDArray[Any]]]:
-        """The variables' version and values; FailedPreconditionError where one has no value."""
+        """Returns the variables' version and values; FailedPreconditionError if one has no value."""
         with self._lock:
             return self._version(), list(map(np.asarray, values_of(self._cells)))
 
     def _version(self) -> int:
-        """Each variable counts its updates, so that no other values in the life of this task have the same sum."""
+        """Returns the sum of the variables' update counts. Counts only grow, so other values have another version in
+        this incarnation of the task."""
         return sum([cell.counts[cell.slot] for cell in self._cells])

@@ -1,7 +1,7 @@
 """Values of variables that kernels read and change: NumPy arrays in their cells.
 
-A cell's array is read only for everyone else. An update changes it in place where nobody but the cell refers to it, and
-a copy where somebody does: whoever has read a value keeps it as it was. A view counts, since it refers to its array.
+A cell's array is read-only except during updates. An update changes it in place if only the cell refers to it, and
+otherwise changes a copy, so that values that were read do not change. A view counts as a reference to its array.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HostArray = np.ndarray[Any, Any]
 
 
 def cell_value(cell: Cell) -> Any:
-    """The variable's value; FailedPreconditionError, which names it, where it has none."""
+    """Returns the variable's value; FailedPreconditionError, naming the variable, if it has none."""
     value = cell.value
     if value is None:
         raise FailedPreconditionError(
@@ -31,7 +31,7 @@ def cell_value(cell: Cell) -> Any:
 
 
 def current(cell: Cell) -> HostArray:
-    """The variable's value as a host array. `Resources.lock` is held; waits for an executable that computes it.
+    """Returns the variable's value as a host array. The caller holds `Resources.lock`; waits for a running executable.
 
     Raises:
       FailedPreconditionError: it has none.
@@ -41,14 +41,15 @@ def current(cell: Cell) -> HostArray:
 
 
 def writable(cell: Cell) -> HostArray:
-    """The variable's array, to be changed in place and then passed to `changed`. `Resources.lock` is held.
+    """Returns the variable's array, to be changed in place and then passed to `changed`. The caller holds
+    `Resources.lock`.
 
     Raises:
       FailedPreconditionError: it has no value.
     """
     value = cell.value
     if type(value) is not np.ndarray or value.base is not None or sys.getrefcount(value) > _OWN_REFERENCES:
-        value = np.array(cell_value(cell))  # of an executable, a part of something larger, or held by a reader
+        value = np.array(cell_value(cell))  # an executable's output, a view, or in use by a reader
         cell.value = value
     else:
         value.setflags(write=True)
@@ -56,13 +57,13 @@ def writable(cell: Cell) -> HostArray:
 
 
 def changed(cell: Cell, value: HostArray) -> None:
-    """Counts an update of the variable, whose array is read only again."""
+    """Counts an update of the variable and makes its array read-only again."""
     value.setflags(write=False)
     cell.counts[cell.slot] += 1
 
 
 def check_assigned(cell: Cell, value: Any, keeps_shape: bool) -> None:
-    """Checks what a variable is assigned against its value, which another session's graph may have declared.
+    """Checks an assigned value against the variable's present one, which another session's graph may have declared.
 
     Raises:
       InternalError: the variable is of another type.
@@ -88,10 +89,11 @@ def check_assigned(cell: Cell, value: Any, keeps_shape: bool) -> None:
 
 
 def replace(cell: Cell, value: AnyArray) -> None:
-    """Gives the variable another value. `Resources.lock` is held.
+    """Assigns a value to the variable. The caller holds `Resources.lock`.
 
     Args:
-      value: of an array that only the caller's local variable refers to, the cell takes the memory; else a copy.
+      value: the new value. If only a local variable of the caller refers to the array, the cell takes it over;
+        otherwise it is copied.
     """
     if type(value) is not np.ndarray or value.base is not None or not value.flags.owndata:
         value = np.array(value)
@@ -109,7 +111,7 @@ def replace(cell: Cell, value: AnyArray) -> None:
 
 
 def _own_references() -> int:
-    """What `sys.getrefcount` says in `writable` of an array to which only a cell refers."""
+    """Measures `sys.getrefcount` in `writable` for an array that only a cell refers to."""
 
     def count(cell: Cell) -> int:
         value = cell.value
@@ -121,7 +123,7 @@ def _own_references() -> int:
 
 
 def _given_references() -> int:
-    """What `sys.getrefcount` says in `replace` of an array to which only a local variable of its caller refers."""
+    """Measures `sys.getrefcount` in `replace` for an array that only a local variable of its caller refers to."""
 
     def count(value: HostArray) -> int:
         return sys.getrefcount(value)
@@ -130,6 +132,6 @@ def _given_references() -> int:
     return count(value)
 
 
-# Counted, as they differ between Pythons.
+# Measured, since they differ between versions of Python.
 _OWN_REFERENCES = _own_references()
 _GIVEN_REFERENCES = _given_references()

@@ -1,11 +1,10 @@
-"""Whether the indices that a step is given lie within what they index: asked on the host, before anything is computed.
+"""Bounds checks of indices on the host, before a step computes anything.
 
-On CPUs TensorFlow fails where an index is out of range. Within an executable nothing can fail, and an update that has
-begun cannot be taken back; but most indices come from outside of it, as feeds, from a pipeline or from another task,
-and what they index is a variable or comes from outside, too. Looking at these costs one pass over the indices, some two
-microseconds for as many as a batch has. Indices that an executable itself computes are looked at when it has run
-(`headwater.graph.ops.faults`). For those that another executable of the step has computed it gives zeros where they are
-out of range, as TensorFlow does on GPUs.
+On CPUs, TensorFlow raises an error for an index out of range. An executable cannot raise, and a started update cannot
+be undone. But most indices are inputs of the executable, from feeds, a pipeline or another task, and index a variable
+or another input. Checking these takes one pass over the indices, about two microseconds for a batch. Indices that the
+executable itself computes are checked after the run (`headwater.graph.ops.faults`). For indices computed by another
+executable of the step, results out of range are zeros, as in TensorFlow on GPUs.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _LABELS: Final = "SparseSoftmaxCrossEntropyWithLogits"
 _UNSIGNED: Final = {np.dtype(np.int32): np.dtype(np.uint32), np.dtype(np.int64): np.dtype(np.uint64)}
 
 Find = Callable[[Sequence[Any]], Any]
-"""From an executable's inputs to an array; None where there is none yet."""
+"""Maps an executable's inputs to an array; None if there is no array yet."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +66,7 @@ class IndexChecks:
     """The checks of one executable.
 
     Args:
-      compute: what it runs.
+      compute: the executable's operations.
       cells: the variables that it uses.
     """
 
@@ -75,27 +74,27 @@ class IndexChecks:
         self._inputs = {name: position for position, name in enumerate(compute.inputs)}
         self._nodes = {node.name: node for node in compute.nodes}
         self._cells = cells
-        # A GPU gives zeros in TensorFlow, too.
+        # TensorFlow does not check on GPUs either: results are zeros.
         nodes = compute.nodes if compute.device.startswith("CPU") else ()
         self._checks = [check for node in nodes if (check := self._check_of(node)) is not None]
         self._labels = [check for node in nodes if (check := self._check_of_labels(node)) is not None]
 
     @property
     def looked_at(self) -> frozenset[str]:
-        """Names of the operations whose indices are looked at."""
+        """Names of the operations whose indices are checked."""
         return frozenset(check.node.name for check in (*self._checks, *self._labels))
 
     def __bool__(self) -> bool:
         return bool(self._checks or self._labels)
 
     def __call__(self, inputs: Sequence[AnyArray]) -> None:
-        """Looks at the indices of one run.
+        """Checks the indices of one run.
 
         Args:
-          inputs: the executable's.
+          inputs: the executable's inputs.
 
         Raises:
-          InvalidArgumentError: one is out of range; the message names it, its place, and the operation.
+          InvalidArgumentError: an index is out of range; the message has the index, its position, and the operation.
         """
         for check in self._labels:
             labels = check.find(inputs)
@@ -110,7 +109,7 @@ class IndexChecks:
                 )
         for check in self._checks:
             indices, params = check.indices(inputs), check.params(inputs)
-            # Those that JAX holds were computed in this step, and reading them would wait for that.
+            # JAX arrays were computed in this step: reading them would wait for the computation.
             if type(indices) is not np.ndarray or params is None or not indices.size:
                 continue
             unsigned = _UNSIGNED.get(indices.dtype)
@@ -119,7 +118,7 @@ class IndexChecks:
             try:
                 if check.node.type in _ELEMENTS:
                     require_elements(indices, params.shape)
-                # As an unsigned number a negative one is greater than any size.
+                # Viewed as unsigned, a negative index is greater than any size.
                 elif check.axis < len(params.shape) and indices.view(unsigned).max() >= params.shape[check.axis]:
                     require_rows(indices, params.shape[check.axis])
             except IndexError as error:
@@ -148,7 +147,7 @@ class IndexChecks:
         return None if labels is None else _LabelCheck(node=node, find=labels, classes=int(classes))
 
     def _source_of(self, tensor: str, *, same_shape: bool) -> Find | None:
-        """Where the numbers of a tensor come from; None where the executable computes them."""
+        """Returns a function that finds a tensor's values; None if the executable computes them."""
         position = self._inputs.get(tensor)
         if position is not None:
             return lambda inputs: inputs[position]

@@ -1,6 +1,6 @@
-"""All that Headwater uses of JAX that is not public: one file shows what a release may move.
+"""All uses of JAX's private modules, in one file, so that changes in a release of JAX are easy to find.
 
-`docs/dependencies.md` says with which releases that was tried.
+`docs/dependencies.md` lists the tested releases.
 """
 
 from __future__ import annotations

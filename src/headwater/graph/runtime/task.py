@@ -276,7 +276,7 @@ class TaskRuntime:
         self._steps[step] = None
         self.steps += 1
         try:
-            if step.session not in self._plans:  # `release` ran before the step was registered, and so has not cancelled it
+            if step.session not in self._plans:  # `release` ran before the step was registered
                 raise CancelledError(None, None, "Session has been closed.")
             if stopped is not None:
                 return compiled.go_on(step, stopped)

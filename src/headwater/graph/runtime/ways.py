@@ -1,11 +1,11 @@
-"""How a part of a plan runs: on kernels, or in an executable that is compiled for the shapes of its inputs.
+"""The choice between kernels and an executable, compiled for the shapes of the inputs, for each part of a plan.
 
-The choice is a function of counts: how often a part ran with inputs of these shapes, and what its operations cost by
-the sizes of their arrays. Time has no say, so two runs of a program compute the same bits.
+The choice depends only on counts: how often a part ran with inputs of these shapes, and the cost of its operations
+estimated from array sizes. It does not depend on measured time, so two runs of a program compute the same bits.
 
-A shape begins on kernels. An executable pays when it has saved, by estimate, the time that compiling it takes; like the
-renter of skis who buys them when the rent has reached their price, nobody pays more than twice the best. Where kernels
-are as fast, as for a handful of operations on a few numbers, a part stays with them.
+A shape starts on kernels. An executable is compiled once it would have saved, by estimate, the time that compiling
+takes. As in the ski rental problem, the total time is then at most twice the optimum. Where kernels are as fast, as for
+a few operations on small arrays, a part stays on kernels.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-#: Environment variable that says how all parts run: ``off`` on kernels, ``on`` in executables, or ``auto``.
+#: Environment variable for all parts: ``off`` runs kernels, ``on`` runs executables, ``auto`` chooses.
 VARIABLE: Final = "HEADWATER_JIT"
 
-# Nanoseconds, measured on a core of 2023. Only their ratios matter much.
+# Nanoseconds, measured on a core of 2023. Mostly their ratios matter.
 _CALL_NS: Final = 2_500
 _BYTES_PER_NS: Final = 4
 _PRODUCTS_PER_NS: Final = 10
 _EXECUTABLE_CALL_NS: Final = 30_000
-_FUSION: Final = 4  # an executable reads and writes that many times fewer bytes
+_FUSION: Final = 4  # factor by which an executable reads and writes fewer bytes
 _COMPILE_NS: Final = 60_000_000
 _COMPILE_OPERATION_NS: Final = 6_000_000
 
@@ -34,7 +34,7 @@ _MOST_WEIGHED: Final = 8
 
 
 class Jit(enum.Enum):
-    """What a session, or the environment, asks for."""
+    """The setting of a session or of the environment."""
 
     OFF = "off"
     ON = "on"
@@ -42,7 +42,7 @@ class Jit(enum.Enum):
 
 
 def jit_of(level: int, environment: str | None = None) -> Jit:
-    """What a session's ``global_jit_level`` asks for, unless the environment does.
+    """Returns the environment's setting, or else the meaning of a session's ``global_jit_level``.
 
     Raises:
       ValueError: the environment variable has another value than ``off``, ``on`` or ``auto``.
@@ -58,11 +58,11 @@ def jit_of(level: int, environment: str | None = None) -> Jit:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What operations cost on kernels, by the sizes of their arrays.
+    """The cost of operations on kernels, from the sizes of their arrays.
 
     Attributes:
-      operations: how many there are.
-      nbytes: what they read and write.
+      operations: number of operations.
+      nbytes: bytes read and written.
       products: multiplications within matrix products and convolutions.
     """
 
@@ -71,24 +71,24 @@ class Work:
     products: int = 0
 
     def plus(self, other: Work) -> Work:
-        """The work of both."""
+        """Returns the sum of both."""
         return Work(self.operations + other.operations, self.nbytes + other.nbytes, self.products + other.products)
 
     def kernels_ns(self) -> int:
-        """The time that it takes on kernels."""
+        """Estimates the time on kernels."""
         return self.operations * _CALL_NS + self.nbytes // _BYTES_PER_NS + self.products // _PRODUCTS_PER_NS
 
     def executable_ns(self) -> int:
-        """The time that it takes in an executable."""
+        """Estimates the time in an executable."""
         return _EXECUTABLE_CALL_NS + self.nbytes // _BYTES_PER_NS // _FUSION + self.products // _PRODUCTS_PER_NS
 
     def compilation_ns(self) -> int:
-        """The time that compiling it takes."""
+        """Estimates the time of compiling."""
         return _COMPILE_NS + self.operations * _COMPILE_OPERATION_NS
 
 
 def runs_until_compiled(work: Work) -> int | None:
-    """After how many runs an executable has paid for itself; None where it never does."""
+    """Returns the number of runs after which an executable pays off; None if never."""
     saved = work.kernels_ns() - work.executable_ns()
     return None if saved <= 0 else -(-work.compilation_ns() // saved)
 
@@ -103,11 +103,11 @@ class _Shape:
 
 @dataclass(slots=True)
 class Ways:
-    """Counts the runs of one part and says how each goes.
+    """Counts the runs of one part and chooses how each is run.
 
     Attributes:
-      distinct: how many shapes its inputs have had.
-      compiled: for how many of these executables took over.
+      distinct: number of shapes of its inputs so far.
+      compiled: number of these shapes that have switched to an executable.
     """
 
     distinct: int = 0
@@ -118,7 +118,7 @@ class Ways:
     _hot: Any = None
 
     def uses_executable(self, key: object) -> bool:
-        """Whether the next run with inputs of shape ``key`` is one in an executable; counts it."""
+        """Counts a run with inputs of shape ``key``; returns whether it uses an executable."""
         if key == self._hot:
             return True
         shape = self._shapes.get(key)
@@ -137,11 +137,12 @@ class Ways:
         return True
 
     def runs_of(self, key: object) -> int:
-        """How many runs there were with inputs of this shape."""
+        """Returns the number of runs with inputs of this shape."""
         return self._shapes[key].runs
 
     def weigher(self, key: object) -> Callable[[Work], None] | None:
-        """What is to be told what this run, the first of its shape, costs; None where that is known."""
+        """Returns a function to call with the cost of this run, if it is the first of its shape; None if the cost is
+        known."""
         shape = self._shapes[key]
         if shape.runs > 1:
             return None
@@ -159,7 +160,7 @@ class Ways:
 
 
 def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work:
-    """What one operation costs.
+    """Estimates the cost of one operation.
 
     Args:
       op_type: its type; that of the forward operation for a gradient.
@@ -168,12 +169,12 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
     """
     touched = arrays
     if op_type.startswith(_OF_ROWS) and arrays:
-        # Of a table, and of its slots, only the rows that the others are about.
+        # Of a table and its slots, only the indexed rows are touched.
         touched = [value for value in arrays if value.size != arrays[0].size]
     nbytes = sum(value.nbytes for value in (*touched, *results))
     products = 0
     if op_type in _PRODUCTS and len(arrays) > 1 and results:
-        # [m, k] by [k, n] to [m, n]: of the three sizes, whichever they are, the root of the product is m·k·n.
+        # [m, k] by [k, n] to [m, n]: in any order, the square root of the product of the three sizes is m·k·n.
         sizes = sorted((value.size for value in (*arrays[:2], results[0])), reverse=True)
         products = int((float(sizes[0]) * sizes[1] * max(sizes[2], 1)) ** 0.5)
     if op_type in _CONVOLUTIONS and len(arrays) > 1 and results:
