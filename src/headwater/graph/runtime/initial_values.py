@@ -1,6 +1,6 @@
-"""Initial values of variables, computed by NumPy: whatever their number and shapes, nothing is compiled for them.
+"""Computes initial values of variables with NumPy, so that nothing is compiled for them.
 
-XLA would write out a generator of random numbers for each variable, for a program that mostly runs once.
+XLA would generate code of a random number generator for each variable, in a program that usually runs once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _jax: Any = jax
 Array = np.ndarray[Any, Any]
 _Draw = Callable[[tuple[int, int], Sequence[int]], Array]
 
-#: From this number of runs on, operations are no initialisation but part of a program that is worth compiling.
+#: From this number of runs on, operations are not treated as initialisation, and compiling them is worthwhile.
 MOST_RUNS: Final = 16
 
 _DRAWS: Final[Mapping[str, _Draw]] = {
@@ -41,7 +41,7 @@ _DRAWS: Final[Mapping[str, _Draw]] = {
 
 def _filled(dims: Array, value: Array) -> Array:
     shape = as_ints(dims)
-    # Pages of zeros take memory only once something is written to them.
+    # `np.zeros` allocates pages lazily: untouched zeros take no memory.
     return np.full(shape, value, value.dtype) if value.tobytes().strip(b"\0") else np.zeros(shape, value.dtype)
 
 
@@ -78,7 +78,8 @@ def _compiled_draw(op_type: str, dtype: DType, size: int) -> Callable[[Array], o
 
 
 def _drawn(op_type: str, dtype: DType, key: tuple[int, int], shape: Sequence[int]) -> Array:
-    """Random numbers of any type: each depends on its place alone, so that draws of one size serve all smaller ones."""
+    """Draws random numbers of any type. Each depends only on its position, so a compiled draw serves all smaller
+    sizes."""
     if dtype.numpy_dtype == np.float32:
         return _DRAWS[op_type](key, shape)
     count = math.prod(shape)
@@ -91,11 +92,11 @@ def _has_form(node: Node) -> bool:
 
 
 def split(compute: Compute) -> tuple[Compute | None, Compute | None]:
-    """Divides a `Compute` into operations that `InitialValues` runs, and those that can run after them.
+    """Divides a `Compute` into operations for `InitialValues`, and the others, which can run after them.
 
     Returns:
-      Assignments with all that only they use, and the rest, which is None where it is empty. Both are None where the
-      operations look like no initialisation: they compute something else, and draw nothing.
+      Assignments with the operations that only they use, and the rest, which is None if empty. Both are None if the
+      operations are not an initialisation: they compute other results, and draw no random numbers.
     """
     made_by = {f"{node.name}:0": node for node in compute.nodes}
     needs: dict[str, set[str]] = {}  # operations that an assignment needs, itself included
@@ -122,7 +123,8 @@ def split(compute: Compute) -> tuple[Compute | None, Compute | None]:
 
 
 def _needed(node: Node, made_by: Mapping[str, Node]) -> set[str] | None:
-    """Names of an assignment and the operations that it needs; None where one of them has no form here."""
+    """Returns the names of an assignment and of the operations that it needs; None if one of them is not supported
+    here."""
     names: set[str] = set()
     waiting = [node]
     while waiting:
@@ -149,11 +151,11 @@ def _part(compute: Compute, names: Collection[str]) -> Compute:
 
 
 class InitialValues:
-    """Runs what `split` has chosen.
+    """Runs the operations chosen by `split`.
 
     Args:
       compute: the operations.
-      seed: of random numbers of operations without seeds.
+      seed: seed of operations without seeds.
     """
 
     def __init__(self, compute: Compute, seed: int) -> None:
@@ -161,10 +163,10 @@ class InitialValues:
         self._seed = seed
         uses = Counter([name for node in compute.nodes for name in node.inputs] + list(compute.outputs))
         used_once = {name for name, count in uses.items() if count == 1}
-        # Of a product that only a sum uses, XLA rounds the sum alone.
+        # XLA does not round a product that only a sum uses: fuse both, for the same bits.
         products = {f"{node.name}:0" for node in compute.nodes if node.type == "Mul"} & used_once
         self._products = {name for node in compute.nodes if node.type in _SUMS for name in node.inputs[:1]} & products
-        # Numbers that only a product uses, whose memory its sum may have.
+        # Random numbers that only a product uses: their memory is reused for the result.
         self._spare = {f"{node.name}:0" for node in compute.nodes if node.type in _DRAWS} & used_once
 
     def run(self, inputs: Sequence[Any], counter: int) -> tuple[dict[str, Array], list[Array]]:
@@ -172,13 +174,13 @@ class InitialValues:
 
         Args:
           inputs: for the compute's inputs, in order.
-          counter: number of the step, for random numbers.
+          counter: step number, for random numbers.
 
         Returns:
-          The variables' new values by name, read-only, and those of the compute's outputs.
+          The variables' new values by name, read-only, and the values of the compute's outputs.
 
         Raises:
-          OpError: something is wrong with an operation's inputs; the message names it.
+          OpError: an operation's inputs are invalid; the message names the operation.
         """
         given = dict(zip(self._compute.inputs, map(np.asarray, inputs), strict=True))
         values: dict[str, Any] = dict(given)
@@ -193,7 +195,8 @@ class InitialValues:
             if node.type == "Const":
                 foreign.add(id(value))
             if node.type == "Assign":
-                # A program may change the arrays that it feeds; constants belong to the graph.
+                # Copy arrays that are not owned here: the program may change its feeds, and constants belong to the
+                # graph.
                 kept = value.copy() if value.base is not None or id(value) in foreign else value
                 kept.flags.writeable = False
                 state[node.refs[0]] = kept

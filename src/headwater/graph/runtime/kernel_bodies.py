@@ -1,7 +1,7 @@
-"""Bodies of loops and branches on kernels: a function for each, and its gradient.
+"""Functions on kernels for the bodies of loops and branches, and their gradients.
 
-The gradient is made once, by going through the operations backwards; a run of the function keeps what it needs as its
-*tape*. A body draws no random numbers and changes nothing.
+The gradient's code is generated once, by traversing the operations backwards; a run of the function keeps the values
+that the gradient needs as its *tape*. A body draws no random numbers and changes no state.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STEPS: Final = frozenset(
 
 
 class Gradient(NamedTuple):
-    """A body with its way back.
+    """A body's forward function and its gradient.
 
     Attributes:
       forward: from the body's inputs to its outputs and the tape.
@@ -52,14 +52,14 @@ class Gradient(NamedTuple):
 
 @lru_cache(maxsize=256)
 def body_function(function: FunctionAttr, outputs: tuple[str, ...] | None = None) -> Run:
-    """The function of a body's inputs that gives its outputs.
+    """Returns a function from a body's inputs to its outputs.
 
     Args:
       function: the attribute that holds the body.
-      outputs: the results wanted; those of the body when None.
+      outputs: the results to return; the body's outputs if None.
 
     Raises:
-      WithoutKernel: an operation has none.
+      WithoutKernel: an operation has no kernel.
     """
     body = decode_body(function)
     wanted = body.outputs if outputs is None else outputs
@@ -71,14 +71,14 @@ def body_function(function: FunctionAttr, outputs: tuple[str, ...] | None = None
 
 @lru_cache(maxsize=256)
 def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...]) -> Gradient:
-    """The gradient of a body.
+    """Returns the gradient of a body.
 
     Args:
       function: the attribute that holds it.
-      wanted: for each input whether it has a gradient; only floating-point numbers have.
+      wanted: for each input, whether to compute its gradient; only floating-point inputs have one.
 
     Raises:
-      WithoutKernel: an operation, or its gradient, has none.
+      WithoutKernel: an operation, or its gradient, has no kernel.
     """
     body = decode_body(function)
     code = Code()
@@ -106,7 +106,7 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...]) -> Gradient:
 
 
 def _forward(code: Code, body: Body, outputs: Sequence[str]) -> list[Node]:
-    """Adds the operations that ``outputs`` need; gives them."""
+    """Adds the operations that ``outputs`` need, and returns them."""
     arguments = [code.local() for _ in body.inputs]
     if arguments:
         code.add(f"{listed(arguments)} = inputs", defines=arguments)
@@ -127,7 +127,7 @@ def _node(node: BodyNode) -> Node:
 
 @dataclass(slots=True)
 class _Backward:
-    """One pass from the last operation to the first."""
+    """The backward pass over the operations."""
 
     back: Code
     forward: Code
@@ -150,7 +150,7 @@ class _Backward:
                 self._through(node, [self.back.names.get(name, "None") for name in grads], active)
 
     def _active(self) -> set[str]:
-        """Tensors that depend on inputs with gradients, by paths that have gradients."""
+        """Returns the tensors that depend differentiably on inputs with gradients."""
         found = {name for name, want in zip(self.body.inputs, self.wanted, strict=True) if want}
         used = outputs_used(self.nodes, self.body.outputs)
         for node in self.nodes:
@@ -204,19 +204,19 @@ class _Backward:
 
 
 def _is_step(node: Node) -> bool:
-    """Whether an operation's results change in steps only, or not at all."""
+    """Whether an operation's results are piecewise constant."""
     if node.type == "Cast":
         return not (node.attrs["DstT"].is_floating or node.attrs["DstT"].is_complex)
     return node.type in _STEPS
 
 
 def padded(grads: tuple[Any, ...], outputs: Sequence[Any]) -> tuple[Any, ...]:
-    """``grads`` with None for each of the last outputs, which nothing reads."""
+    """Returns ``grads`` with None appended for each of the last outputs, which nothing reads."""
     return grads + (None,) * (len(outputs) - len(grads))
 
 
 def added(a: Any, b: Any) -> Any:
-    """The sum of two gradients; None stands for zeros."""
+    """Adds two gradients; None stands for zeros."""
     if a is None or b is None:
         return b if a is None else a
     return a + b
@@ -230,7 +230,7 @@ def through(
     attrs: Mapping[str, Any],
     *outputs: Any,
 ) -> Sequence[Any]:
-    """The gradients of an operation's inputs; None for each where none of its outputs has one."""
+    """Returns the gradients of an operation's inputs; all None if no output has a gradient."""
     for grad in grads:
         if grad is not None:
             return run(inputs, grads, wanted, attrs, *map(as_tuple, outputs))

@@ -1,7 +1,7 @@
-"""Straight-line Python for operations that run on kernels: a statement per operation, values in local variables.
+"""Generates straight-line Python for operations on kernels: a statement per operation, values in local variables.
 
-There is neither a loop over operations nor a dictionary of values, and a value ends with its last use: a step pays a
-call for each operation, and updates find arrays that nobody else refers to.
+There is neither a loop over operations nor a dictionary of values, and a value is deleted after its last use. So a step
+costs only a call for each operation, and updates find arrays without other references, which they change in place.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FILE: Final = "<operations on kernels>"
 ALIASES: Final = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient", "PlaceholderWithDefault"})
 _GROWING: Final = frozenset({"BroadcastTo", "Fill", "LinSpace", "OneHot", "Range", "Tile"})
-"""Operations that make large arrays of small ones."""
+"""Operations that make large arrays from small ones."""
 _ERRORS: Final = (TypeError, ValueError, IndexError, KeyError, ZeroDivisionError)
 
 
@@ -34,7 +34,7 @@ class WithoutKernel(Exception):
     """Operations cannot run on kernels.
 
     Args:
-      op_type: the type that has none.
+      op_type: the type without a kernel.
     """
 
     def __init__(self, op_type: str) -> None:
@@ -44,15 +44,15 @@ class WithoutKernel(Exception):
 
 @dataclass(slots=True)
 class _Statement:
-    """One line.
+    """One line of code.
 
     Attributes:
-      text: of it.
-      node: the operation that it carries out; None for what is between them.
-      defines: local variables that it gives values.
-      uses: those that it reads.
+      text: the code.
+      node: the operation that it runs; None for other code.
+      defines: local variables that it assigns.
+      uses: local variables that it reads.
       locked: whether it runs under the lock of the variables.
-      weighing: what tells of the cost of the operation, after it.
+      weighing: code after it that reports the operation's cost.
     """
 
     text: str
@@ -65,7 +65,7 @@ class _Statement:
 
 @dataclass(frozen=True, slots=True)
 class _Forward:
-    """An operation of which a gradient may use the outputs."""
+    """An operation whose outputs a gradient may use."""
 
     attrs: Mapping[str, Any]
     result: str
@@ -76,12 +76,12 @@ class Code:
     """A function under construction.
 
     Attributes:
-      names: for each tensor the local variable, or the global name of a constant, that has its value.
+      names: for each tensor, the local variable or the global name of the constant with its value.
       constants: values of tensors that do not depend on the function's inputs.
       statements: the lines.
       space: the function's global names.
-      numbers: of names.
-      holds_lock: whether all statements that are added run under the lock of the variables.
+      numbers: counter for unique names.
+      holds_lock: whether all statements added from now on run under the lock of the variables.
     """
 
     names: dict[str, str] = field(default_factory=dict[str, str])
@@ -94,13 +94,13 @@ class Code:
     _taped: set[str] = field(default_factory=set[str])
 
     def bind(self, value: object, prefix: str) -> str:
-        """A global name for an object, whose prefix is not that of local variables."""
+        """Binds an object to a new global name; the prefix must differ from the prefix of local variables."""
         name = f"{prefix}{next(self.numbers)}"
         self.space[name] = value
         return name
 
     def local(self) -> str:
-        """A name for a new local variable."""
+        """Returns a new name for a local variable."""
         return f"v{next(self.numbers)}"
 
     @staticmethod
@@ -126,15 +126,15 @@ class Code:
         self.statements.append(_Statement(text, node, tuple(defines), tuple(uses), locked, weighing))
 
     def note_gradients(self, nodes: Iterable[Node]) -> None:
-        """Has loops and branches keep a tape where a gradient among ``nodes`` may be theirs."""
+        """Makes loops and branches keep a tape if ``nodes`` include a gradient of their type."""
         self._taped.update(node.attrs["f"].name for node in nodes if node.type == "Vjp")
 
     def keep_tapes(self) -> None:
-        """Has all loops and branches keep a tape."""
+        """Makes all loops and branches keep a tape."""
         self._taped.update(KERNEL_MAKERS)
 
     def constant(self, tensor: str, value: np.ndarray[Any, Any]) -> None:
-        """Has ``tensor`` be a constant."""
+        """Registers ``tensor`` as a constant."""
         value = value.view()
         value.flags.writeable = False
         self.constants[tensor] = value
@@ -147,13 +147,13 @@ class Code:
 
         Args:
           node: the operation.
-          args: for each of its inputs a local variable, a global name, or an expression.
-          used: which of its outputs something reads.
+          args: for each input, a local variable, a global name, or an expression.
+          used: indices of the outputs in use.
           locked: whether it reads a variable.
-          checked: whether to see if it fails.
+          checked: whether to add a check for failures.
 
         Raises:
-          WithoutKernel: it has none.
+          WithoutKernel: it has no kernel.
         """
         if node.type == "Const":
             self.constant(f"{node.name}:0", np.asarray(node.attrs["value"]))
@@ -175,12 +175,12 @@ class Code:
             self.check(node, args, uses, locked=locked)
         result = self.local()
         self._call(node, result, run, args, attrs, locked)
-        # Only a gradient that follows, with the same inputs, may ask for it.
+        # A later gradient with the same inputs reuses this result.
         self._forwards.setdefault((node.type, tuple(args)), []).append(_Forward(attrs, result))
         self._take(node, result, used)
 
     def _fold(self, node: Node, run: Any, attrs: Mapping[str, Any], used: Sequence[int]) -> bool:
-        """Computes an operation on small constants once for all."""
+        """Folds an operation on small constants; returns whether it did."""
         inputs = [self.constants.get(name) for name in node.inputs]
         if (
             node.type in _GROWING
@@ -194,7 +194,7 @@ class Code:
             try:
                 found = as_tuple(run(*inputs, **attrs))
             except (NoKernel, OpError, *_ERRORS):
-                return False  # the run tells
+                return False  # raised in the run instead
         if any(np.size(found[index]) > MAX_KNOWN_ELEMENTS for index in used):
             return False
         for index in used:
@@ -202,7 +202,7 @@ class Code:
         return True
 
     def check(self, node: Node, args: Sequence[str], uses: Sequence[str], *, locked: bool = True) -> None:
-        """Appends the question whether an operation fails."""
+        """Appends a check that raises if the operation fails."""
         self.space.update(fault_of=fault_of, error_of=error_of)
         found = f"fault_of({node.type!r}, ({listed(args)}), {self.bind(node.attrs, 'a')})"
         self.add(f"if {found}: raise error_of({node.type!r}, {node.name!r})", node, uses=uses, locked=locked)
@@ -217,7 +217,7 @@ class Code:
         )
 
     def _take(self, node: Node, result: str, used: Sequence[int]) -> None:
-        """Gives names to the outputs in the local variable ``result``."""
+        """Assigns the outputs in the local variable ``result`` to local variables of their own."""
         if [*used] == [0]:
             single = self.local()
             self.add(
@@ -230,7 +230,7 @@ class Code:
             self.add(f"{name} = {result}[{index}]", defines=[name], uses=[result])
 
     def literal(self, value: object) -> str:
-        """An expression for an attribute."""
+        """Returns an expression for an attribute."""
         return repr(value) if isinstance(value, bool | int | str) or value is None else self.bind(value, "a")
 
     def _gradient(self, node: Node, args: Sequence[str], used: Sequence[int]) -> None:
@@ -263,7 +263,8 @@ class Code:
             self.add(f"{name} = {result}[{positions[index]}]", defines=[name], uses=[result])
 
     def _outputs(self, node: Node, op_type: str, inputs: Sequence[str], attrs: Mapping[str, Any]) -> str:
-        """A local variable with the outputs of a forward operation: where they are already, or computed."""
+        """Returns a local variable with the outputs of a forward operation, which are computed if they are not
+        available."""
         found = self.result_of(op_type, inputs, attrs)
         if found is None:
             found = self.local()
@@ -271,19 +272,19 @@ class Code:
         return found
 
     def result_of(self, op_type: str, args: Sequence[str], attrs: Mapping[str, Any]) -> str | None:
-        """The local variable with what an operation gave, where it has run."""
+        """Returns the local variable with an operation's result; None if it has not run."""
         for found in self._forwards.get((op_type, tuple(args)), ()):
             if _same(found.attrs, attrs):
                 return found.result
         return None
 
     def function(self, parameters: str, results: str, used: Iterable[str], *, weighed: bool = False) -> Function:
-        """The function that all statements make.
+        """Compiles all statements to a function.
 
         Args:
-          parameters: as between the parentheses of ``def``.
+          parameters: the parameter list.
           results: the expression that it returns.
-          used: local variables in that.
+          used: local variables in that expression.
           weighed: whether it calls its parameter ``weigh`` for each operation.
         """
         last: dict[str, int] = {}
@@ -320,14 +321,14 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of kernels, and which line of it carries out which operation."""
+    """A generated function, and the operation of each of its lines."""
 
     run: Callable[..., Any]
     nodes: Sequence[Node | None]
     source: str
 
     def failed(self, error: BaseException) -> Node | None:
-        """The operation in which ``error`` was raised; None where it was raised elsewhere."""
+        """Returns the operation in which ``error`` was raised; None if it was raised elsewhere."""
         at: TracebackType | None = error.__traceback__
         while at is not None:
             if at.tb_frame.f_code is self.run.__code__:
@@ -336,7 +337,7 @@ class Function:
         return None
 
     def explained(self, error: Exception) -> Exception:
-        """``error`` of a run as an executable's is: with the operation that it was raised in."""
+        """Converts ``error`` to the error that an executable would raise, with the name of its operation."""
         node = self.failed(error)
         if node is None or isinstance(error, OpError):
             return error
@@ -347,14 +348,14 @@ class Function:
 
 
 Maker = Callable[..., Callable[..., Any]]
-#: What makes kernels, and their vector-Jacobian products, of operations whose attributes hold parts of a graph: the
-#: first of attributes and of whether the gradient will ask for outputs with a tape.
+#: Factories of kernels, and of their vector-Jacobian products, for operations with subgraphs in their attributes. A
+#: kernel factory takes the attributes, and whether a gradient will need outputs with a tape.
 KERNEL_MAKERS: Final[dict[str, Maker]] = {}
 GRADIENT_MAKERS: Final[dict[str, Maker]] = {}
 
 
 def function_of(op_type: str, attrs: Mapping[str, Any], *, taped: bool = False) -> Callable[..., Any]:
-    """The kernel of an operation; raises WithoutKernel where it has none."""
+    """Returns the kernel of an operation; raises WithoutKernel if there is none."""
     if op_type in KERNEL_MAKERS:
         return KERNEL_MAKERS[op_type](attrs, taped)
     found = kernel_of(op_type)
@@ -364,7 +365,7 @@ def function_of(op_type: str, attrs: Mapping[str, Any], *, taped: bool = False) 
 
 
 def gradient_function_of(op_type: str, attrs: Mapping[str, Any]) -> Callable[..., Any]:
-    """The vector-Jacobian product of an operation; raises WithoutKernel where it has none."""
+    """Returns the vector-Jacobian product of an operation; raises WithoutKernel if there is none."""
     if op_type in GRADIENT_MAKERS:
         return GRADIENT_MAKERS[op_type](attrs)
     found = gradient_kernel_of(op_type)
@@ -374,19 +375,19 @@ def gradient_function_of(op_type: str, attrs: Mapping[str, Any]) -> Callable[...
 
 
 def own_attrs(node: Node) -> dict[str, Any]:
-    """The attributes that the operation's lowering takes."""
+    """Returns the attributes that the operation's lowering takes."""
     taken = node.definition.attrs
     return {key: value for key, value in node.attrs.items() if key in taken}
 
 
 def forward_attrs(forward: FunctionAttr) -> dict[str, Any]:
-    """Those of the operation whose gradient a ``Vjp`` is."""
+    """Returns the attributes of the operation whose gradient a ``Vjp`` computes."""
     taken = lookup(forward.name).attrs
     return {key: value for key, value in forward.attrs if key in taken}
 
 
 def outputs_used(nodes: Iterable[Node], outputs: Iterable[str]) -> dict[str, list[int]]:
-    """Of each operation which of its outputs something reads, in order."""
+    """Returns, for each operation, the sorted indices of its outputs in use."""
     found: dict[str, set[int]] = {}
     for name in (*outputs, *(name for node in nodes for name in node.inputs)):
         op, _, index = name.rpartition(":")
@@ -395,7 +396,7 @@ def outputs_used(nodes: Iterable[Node], outputs: Iterable[str]) -> dict[str, lis
 
 
 def as_tuple(result: Any) -> tuple[AnyArray, ...]:
-    """What a kernel gave, as the tuple of its outputs."""
+    """Converts a kernel's result to a tuple of its outputs."""
     return cast("tuple[Any, ...]", result) if isinstance(result, tuple) else (result,)
 
 
@@ -413,5 +414,5 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def listed(names: Sequence[str]) -> str:
-    """``names`` as the elements of a tuple."""
+    """Joins ``names`` as the elements of a tuple."""
     return "".join(f"{name}, " for name in names)

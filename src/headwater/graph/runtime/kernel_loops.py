@@ -1,5 +1,5 @@
-"""Scans, loops and branches on kernels: what `headwater.graph.ops.scans` and `headwater.graph.ops.control_flow`
-compile."""
+"""Scans, loops and branches on kernels; `headwater.graph.ops.scans` and `headwater.graph.ops.control_flow` compile
+them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Tape = list[tuple[Any, ...]]
 
 
 class Taped(tuple[Any, ...]):
-    """Outputs, with what their gradient needs.
+    """Outputs, with the values that their gradient needs.
 
     Attributes:
-      tape: for each turn what its gradient needs.
-      back: the way back through a turn, see `headwater.graph.runtime.kernel_bodies.Gradient`.
+      tape: for each turn, the values that its gradient needs.
+      back: the gradient of a turn, see `headwater.graph.runtime.kernel_bodies.Gradient`.
     """
 
     tape: Tape
@@ -52,7 +52,7 @@ def _typed(values: Values, types: Sequence[DType]) -> list[Any]:
 
 
 def _zeros_for(grads: Values, wanted: Sequence[bool], inputs: Values) -> list[Any]:
-    """``grads`` with zeros for None where a gradient is wanted."""
+    """Returns ``grads`` with zeros in place of None where a gradient is wanted."""
     return [
         np.zeros(value.shape, value.dtype) if want and grad is None else grad
         for grad, want, value in zip(grads, wanted, inputs, strict=True)
@@ -137,8 +137,8 @@ GRADIENT_MAKERS["StatelessScan"] = _make_scan_gradient
 
 
 def _make_loop(attrs: Attrs, taped: bool) -> Callable[[Values, int | None], tuple[Values, int, Taped | None]]:
-    """A function of a loop's inputs and its largest number of turns, which gives its values, the number of turns, and
-    what its gradient needs."""
+    """Returns a function of a loop's inputs and maximum number of turns; it returns the values, the number of turns,
+    and the tape."""
     body: FunctionAttr = attrs["body"]
     holds, plain = body_function(attrs["cond"]), body_function(body)
     types: Sequence[DType] = attrs["Tout"]
@@ -226,13 +226,13 @@ def _make_trips(attrs: Attrs, taped: bool) -> Callable[..., Any]:
 
 
 def _rounded(turns: int) -> Any:
-    """``turns`` as `headwater.graph.ops.control_flow.while_trips` rounds them, since an executable may take them."""
+    """Rounds ``turns`` as `headwater.graph.ops.control_flow.while_trips`, since an executable may use the result."""
     return np.array([1 << (turns - 1).bit_length() if turns else 0, 0], np.int32)
 
 
 @kernel("RoundedTrips")
 def rounded_trips(turns: Any) -> Any:
-    """``turns`` in the form of ``WhileTrips``."""
+    """Converts ``turns`` to the form of ``WhileTrips``."""
     return _rounded(int(turns))
 
 
@@ -275,7 +275,7 @@ GRADIENT_MAKERS["StatelessIf"] = _make_if_gradient
 
 
 def turns_of(op_type: str, inputs: Values, outputs: Values, attrs: Attrs) -> Work:
-    """What the turns of a loop cost besides its inputs and outputs; nothing for other operations."""
+    """Estimates the cost of a loop's turns, without its inputs and outputs; zero for other operations."""
     if op_type == "StatelessScan":
         turns, states = len(inputs[attrs["states"]]), attrs["states"]
     elif op_type == "WhileScan":

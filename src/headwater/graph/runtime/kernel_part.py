@@ -1,4 +1,4 @@
-"""A `Compute` on kernels: a function of its inputs that reads and changes variables' cells."""
+"""A `Compute` on kernels, as a function of its inputs that reads and changes variables' cells."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 Begin = Callable[[], Sequence[Callable[[], object]]]
 
-#: Operations that copy what they need of a variable: nothing refers to its array when they have run.
+#: Operations that copy the parts of a variable that they use: their results do not refer to its array.
 _COPYING: Final = frozenset({"Gather", "GatherV2", "GatherNd", "Rank", "Shape", "Size"})
 
 
 class KernelPart:
     """Operations of a `Compute` as one function.
 
-    What changes no variable runs without the lock of the variables, except for the lookup of rows: nothing refers to a
-    table while it is changed. All changes follow, under the lock.
+    Operations that change no variable run first, without the lock of the variables; only lookups of rows take it, so
+    that no reference to a table is left when it is changed. All changes follow, under the lock.
 
     Args:
       compute: the operations.
-      cells: its variables, by the names of their operations.
+      cells: its variables, by operation name.
       lock: of the variables.
-      looked_at: names of operations whose indices are looked at before each run.
-      fetched: outputs that a program gets, which nothing else may refer to.
+      looked_at: names of operations whose indices are checked before each run.
+      fetched: outputs that are returned to the program, and so must not be shared.
 
     Raises:
       WithoutKernel: an operation has none.
 
     Attributes:
-      may_fail: whether a change may fail when others are done.
+      may_fail: whether a change may fail after others are done.
     """
 
     def __init__(
@@ -77,11 +77,12 @@ class KernelPart:
 
         Args:
           inputs: for the compute's inputs, in order.
-          begin: called under the lock just before the first change of a variable; gives what is called after the last.
-          weigh: is told what the run costs.
+          begin: called under the lock just before the first change of a variable; returns callbacks for after the last
+            change.
+          weigh: called with the cost of the run.
 
         Raises:
-          NoKernel: a kernel has no form for these inputs; nothing is changed.
+          NoKernel: a kernel does not support these inputs; nothing is changed.
           OpError: an operation failed.
         """
         function = self._function
@@ -108,11 +109,11 @@ class KernelPart:
 
     @property
     def source(self) -> str:
-        """The function, for people."""
+        """The function's source code, for debugging."""
         return self._function.source
 
     def _build(self, late: Collection[str]) -> tuple[str, Sequence[str]]:
-        """Adds all operations; gives the expression of the outputs, and the local variables in it."""
+        """Adds all operations; returns the expression of the outputs, and the local variables in it."""
         compute, code = self._compute, self._code
         inputs = [code.local() for _ in compute.inputs]
         code.names.update(zip(compute.inputs, inputs, strict=True))
@@ -149,7 +150,7 @@ class KernelPart:
         """Adds an operation.
 
         Args:
-          late: it changes a variable, or follows a change: the lock is held.
+          late: whether it changes a variable or follows a change, so that it runs under the lock.
         """
         code = self._code
         if node.type == "VariableV2":
@@ -175,7 +176,7 @@ class KernelPart:
         return f"current({self._cells[variable]})"
 
     def _value(self, variable: str, late: bool) -> str:
-        """A local variable with a variable's value: at the beginning, or now that others may have changed."""
+        """Returns a local variable with a variable's value: the initial one, or with ``late`` the present one."""
         if not late:
             if variable not in self._snapshot:
                 self._snapshot[variable] = self._code.local()
@@ -230,19 +231,21 @@ class KernelPart:
 
 
 class _Scale:
-    """Adds up what operations cost."""
+    """Adds up the cost of operations."""
 
     def __init__(self) -> None:
         self.work = Work()
 
     def add(self, op_type: str, arrays: Sequence[Any], results: Any, attrs: Mapping[str, Any]) -> None:
-        """Adds one operation: its forward operation's type, its inputs, its outputs, and the attributes."""
+        """Adds the cost of one operation, given its (or its forward operation's) type, inputs, outputs, and
+        attributes."""
         given = [value for value in as_tuple(results) if isinstance(value, np.ndarray | np.generic)]
         self.work = self.work.plus(work_of(op_type, arrays, given)).plus(turns_of(op_type, arrays, given, attrs))
 
 
 def _update_in_place(run: Callable[..., object], node: Node) -> Callable[..., None]:
-    """``run``, or what the lowering gives where that has no form for its inputs: others may be done already."""
+    """Returns ``run`` with a fallback to the lowering for unsupported inputs, since other updates may be done
+    already."""
     definition = node.definition
 
     def update(*args: Any, **attrs: Any) -> None:
@@ -257,7 +260,7 @@ def _update_in_place(run: Callable[..., object], node: Node) -> Callable[..., No
 
 
 def _late(nodes: Sequence[Node]) -> set[str]:
-    """Names of the operations that change variables, and of those that follow a change."""
+    """Returns the names of operations that change variables, or that follow a change."""
     late: set[str] = set()
     changing: set[str] = set()
     for node in nodes:
@@ -276,16 +279,16 @@ def _on_host(value: Any) -> Any:
 
 
 def _whole(value: Any, fed: bool = False) -> Any:
-    """An output that another part of the step reads."""
+    """Converts an output for another part of the step."""
     del fed
     return value if type(value) is np.ndarray else np.asarray(value)
 
 
 def _own(value: Any, fed: bool = False) -> Any:
-    """An output that a program gets, and may change: nothing that it changes with it.
+    """Converts an output for the program, which may change it: copies it if it shares memory.
 
     Args:
-      fed: whether it is what was fed.
+      fed: whether it is a fed array.
     """
     if fed or type(value) is not np.ndarray or value.base is not None:
         return np.array(value)

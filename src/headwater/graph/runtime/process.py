@@ -1,4 +1,4 @@
-"""Settings of JAX that hold for the whole process, and only until its devices are there."""
+"""Settings of JAX for the whole process, which have to be made before its devices are used."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _jax: Any = jax
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessSettings:
-    """What a program wants of the process's devices.
+    """A program's settings of the process's devices.
 
     Attributes:
-      cpu_threads: how many threads compute on the CPU; 0 leaves it to JAX, which takes one for each core.
-      gpu_memory_fraction: share of a GPU's memory that is taken at once; 0 leaves it to JAX.
-      gpu_memory_grows: take a GPU's memory only as it is needed.
-      visible_gpus: numbers of the GPUs to use, with commas between; all when empty.
+      cpu_threads: number of threads that compute on the CPU; 0 for JAX's default, one per core.
+      gpu_memory_fraction: fraction of a GPU's memory that is allocated at once; 0 for JAX's default.
+      gpu_memory_grows: allocate a GPU's memory only as needed.
+      visible_gpus: comma-separated numbers of the GPUs to use; all if empty.
     """
 
     cpu_threads: int = 0
@@ -32,7 +32,7 @@ class ProcessSettings:
     visible_gpus: str = ""
 
     def environment(self) -> dict[str, str]:
-        """The variables by which JAX hears of it: XLA's own for threads, JAX's for memory."""
+        """Returns the environment variables for these settings: XLA's for threads, JAX's for memory."""
         found: dict[str, str] = {}
         if self.cpu_threads:
             found["NPROC"] = str(self.cpu_threads)
@@ -48,15 +48,15 @@ _applied: set[ProcessSettings] = set()
 
 
 def configure(settings: ProcessSettings) -> bool:
-    """Starts JAX's devices with ``settings``; says whether they hold.
+    """Starts JAX's devices with ``settings``; returns whether they take effect.
 
-    They do where nothing has used a device yet; else a warning says once that they change nothing.
+    They take effect if no device has been used yet; otherwise a warning is logged once.
     """
     if settings == _DEFAULT or settings in _applied:
         return True
     if devices_are_known():
         _log.warning("%s changes nothing: this process's devices are in use already", settings)
-        _applied.add(settings)  # has been said
+        _applied.add(settings)  # has been logged
         return False
     if settings.visible_gpus:
         _jax.config.update("jax_cuda_visible_devices", settings.visible_gpus)

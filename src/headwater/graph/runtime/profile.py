@@ -1,8 +1,7 @@
-"""What XLA's own profiler says of the operations inside executables.
+"""Times of the operations inside executables, from XLA's profiler.
 
 Every operation's lowering is traced in a scope with the operation's name (`headwater.graph.runtime.compile`), so that
-XLA knows for each of its instructions which operation it came from; of instructions that were fused, that of the last
-one.
+XLA knows the operation of each of its instructions; for fused instructions, the operation of the last one.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from headwater.data.io.protos.xla_profile_pb2 import HloProto, XEvent, XPlane, X
 _jax: Any = jax
 
 _PS_PER_US: Final = 1_000_000
-# A statistic of kernels that ran as part of a CUDA graph.
+# A statistic of kernels in a CUDA graph.
 _CUDA_GRAPH: Final = "cuda_graph_id"
-# Statistics by which the beginning of an instruction and its end are known as one.
+# Statistics that link the start of an asynchronous instruction to its end.
 _GIVES: Final = "_p"
 _TAKES: Final = "_c"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Instruction:
-    """An instruction of XLA that ran.
+    """One run of an XLA instruction.
 
     Attributes:
-      scope: the operation it came from, and what is inside that, separated by ``/``.
+      scope: its operation, and scopes inside the operation, separated by ``/``.
       start_us, end_us: microseconds since the epoch.
     """
 
@@ -44,14 +43,15 @@ class Instruction:
 
 
 class Profile:
-    """Watches executables from `start` to `stop`. One at a time in a process: of two, the second says nothing."""
+    """Profiles executables from `start` to `stop`. Only one profile per process can be active: a second one finds
+    nothing."""
 
     def __init__(self) -> None:
         self._folder = ""
         self._start_us = 0
 
     def start(self) -> None:
-        """Begins; does nothing where somebody else watches already."""
+        """Starts profiling; does nothing if another profile is active."""
         options = _jax.profiler.ProfileOptions()
         options.python_tracer_level = 0
         options.host_tracer_level = 1
@@ -65,7 +65,7 @@ class Profile:
             self._folder = folder
 
     def stop(self) -> list[Instruction]:
-        """Ends; gives what ran meanwhile."""
+        """Stops profiling; returns the instructions run since `start`."""
         if not self._folder:
             return []
         folder, self._folder = self._folder, ""
@@ -80,7 +80,7 @@ class Profile:
 
 
 def instructions(space: XSpace, start_us: int) -> Iterator[Instruction]:
-    """The instructions in a profile that began at ``start_us``."""
+    """Yields the instructions in a profile that was started at ``start_us``."""
     scopes = _scopes(space.planes)
     for plane in space.planes:
         names = {number: stat.name for number, stat in plane.stat_metadata.items()}
@@ -88,7 +88,7 @@ def instructions(space: XSpace, start_us: int) -> Iterator[Instruction]:
         for line in plane.lines:
             for event in line.events:
                 values = _values(event, plane, names)
-                # Of kernels that a GPU was given together only the names tell.
+                # Kernels in a CUDA graph have no ``hlo_op``; only their names identify them.
                 graph = _CUDA_GRAPH in values
                 operation = plane.event_metadata[event.metadata_id].name if graph else values.get("hlo_op")
                 scope = scopes.get((str(values.get("program_id", "")), str(operation)), "")
@@ -102,7 +102,7 @@ def instructions(space: XSpace, start_us: int) -> Iterator[Instruction]:
 
 
 def _ends(plane: XPlane, names: Mapping[int, str]) -> dict[object, int]:
-    """When instructions ended that went on after the call that began them had returned, in picoseconds, by number."""
+    """Returns the end times of asynchronous instructions, in picoseconds, by number."""
     found: dict[object, int] = {}
     for line in plane.lines:
         for event in line.events:
@@ -124,9 +124,9 @@ def _values(event: XEvent, plane: XPlane, names: Mapping[int, str]) -> dict[str,
 
 
 def _scopes(planes: Iterable[XPlane]) -> dict[tuple[str, str], str]:
-    """For each program's number and instruction, the scope that it was traced in, without that of the whole.
+    """Returns the scope of each instruction, without the outermost scope, by program number and instruction name.
 
-    An instruction is known by its name, and by that of its kernel on a GPU, which has ``_`` for each dot.
+    An instruction is listed under its name, and under the name of its GPU kernel, which has ``_`` for each dot.
     """
     found: dict[tuple[str, str], str] = {}
     for plane in planes:

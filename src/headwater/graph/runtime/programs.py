@@ -1,7 +1,7 @@
-"""What XLA computes for a `Compute`: traced and compiled once for all sessions that ask for the same.
+"""XLA programs for `Compute` instructions, traced and compiled once for all sessions with equal content.
 
-A program knows no variable's place and no session. Plans of different sessions that compute the same, as those of the
-workers of one training do, share one, found by content.
+A program refers to no session and no variable's cell. Plans of different sessions that compute the same, such as the
+plans of several workers, share one program, found by content.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _jax: Any = jax
 
 
 class Program:
-    """A function of variables' values and inputs, for XLA.
+    """A function of variables' values and inputs, compiled by XLA.
 
     Args:
       compute: the operations.
       static: values of its static inputs, by name.
-      donated: variables whose values it may use up, since it changes them.
-      kept: other variables that it reads.
+      donated: variables whose buffers are donated, since it changes them.
+      kept: variables that it only reads.
       written: variables that it changes.
-      seed: of random numbers of operations without seeds.
+      seed: seed of operations without seeds.
       looked_at: names of operations whose indices are looked at before each run.
 
     Attributes:
-      run: takes the values of ``donated``, those of ``kept``, inputs, and the step's number for random numbers; gives
-        new values of ``written``, outputs, and for operations by name whether they failed.
-      failing: names of the operations that may fail; known once it is traced.
+      run: takes the values of ``donated`` and ``kept``, inputs, and the step's number for random numbers; returns new
+        values of ``written``, outputs, and whether operations failed, by name.
+      failing: names of operations that may fail; known after tracing.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Program:
         looked_at: Collection[str] = (),
     ) -> None:
         dynamic = [name for name in compute.inputs if name not in compute.static]
-        # A GPU gives some number in TensorFlow, too.
+        # TensorFlow does not check on GPUs either: results are arbitrary.
         checks = compute.device.startswith("CPU")
         self._device = compute.device
         failing: set[str] = set()  # ``run`` must not refer to ``self``: it would outlive its sessions
@@ -98,11 +98,11 @@ class Program:
         self._compiled: set[Any] = set()
 
     def compile(self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: Any) -> None:
-        """Traces and compiles it for arrays like these, unless that is done. `run` finds what came of it.
+        """Traces and compiles it for arrays of these shapes and types, unless done already. `run` reuses the result.
 
         Raises:
-          OpError: it cannot compute with such arrays.
-          MemoryError: it wants more memory than the device has.
+          OpError: it cannot be computed with such arrays.
+          MemoryError: it needs more memory than the device has.
         """
         key = tuple([(value.shape, value.dtype) for value in (*donated, *kept, *inputs)])
         if key in self._compiled:
@@ -126,7 +126,7 @@ def shared_program(
     written: Sequence[str],
     looked_at: Collection[str] = (),
 ) -> Program:
-    """The program of a compute without random numbers: that of another session, where it has one of equal content."""
+    """Returns the program of a compute without random numbers, shared with sessions whose compute has equal content."""
     content = hashlib.blake2b(compute.digest or encode_compute(compute))
     for name, value in static.items():
         content.update(name.encode() + make_tensor_proto(value).SerializeToString())
@@ -139,8 +139,8 @@ def shared_program(
 
 
 def trace(node: Node, values: dict[str, AnyArray], state: dict[str, AnyArray], seed: int, counter: AnyArray) -> None:
-    """Evaluates one operation in an environment: reads look the variables' values up in ``state``, updates replace
-    them."""
+    """Evaluates one operation in an environment: reads take variables' values from ``state``, updates replace them
+    there."""
     definition = node.definition
     if node.type == "VariableV2":
         values[f"{node.name}:0"] = state[node.name]
@@ -178,7 +178,7 @@ def trace(node: Node, values: dict[str, AnyArray], state: dict[str, AnyArray], s
 
 
 def _check_update(variable: str, old: AnyArray, new: AnyArray) -> None:
-    """An update keeps the variable's type and shape, whatever another session's graph has declared."""
+    """Checks that an update keeps the variable's type and shape, which another session's graph may have declared."""
     if new.shape != old.shape:
         raise ValueError(f"variable {variable!r} has shape {old.shape}, and its update {new.shape}")
     if new.dtype != old.dtype:
@@ -186,7 +186,7 @@ def _check_update(variable: str, old: AnyArray, new: AnyArray) -> None:
 
 
 def _fault(node: Node, values: Mapping[str, AnyArray], state: Mapping[str, AnyArray]) -> AnyArray:
-    """Whether an operation fails; None where it cannot."""
+    """Returns whether an operation fails, as an array; None if it cannot fail."""
     inputs = [
         state.get(node.refs[index]) if index in node.refs else values[name] for index, name in enumerate(node.inputs)
     ]
@@ -194,7 +194,7 @@ def _fault(node: Node, values: Mapping[str, AnyArray], state: Mapping[str, AnyAr
 
 
 def _key(attrs: dict[str, Any], seed: int, name: str, counter: AnyArray) -> AnyArray:
-    """A key for one random operation in one step: its seeds, then the step's number."""
+    """Returns the random key of one operation in one step, from its seeds and the step's number."""
     first, second = seeds_of(attrs, name, seed)
     key = jax.random.fold_in(jax.random.key(first), second & 0xFFFFFFFF)
     return jax.random.fold_in(key, counter)

@@ -1,8 +1,8 @@
-"""Updates of small variables, which XLA is to run in the thread that asks for them.
+"""Makes XLA run updates of small variables in the calling thread.
 
-On CPUs XLA has another thread run half of the kernels of an executable in which many could start at the same time, and
-waits for it, whatever they cost: for small variables these two wake-ups cost more than the updates. Kernels of a call
-that XLA keeps as a call count as one of its caller's, and up to eight in one place run in one thread.
+If many kernels of an executable can start at the same time, XLA on CPUs runs half of them in another thread and waits
+for it, whatever their cost. For small variables, these two wake-ups cost more than the updates. A call that XLA does
+not inline counts as one kernel of its caller, and up to eight kernels in one place run in one thread.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _jax: Any = jax
 _metadata: Any = xla_metadata
 
-#: Bytes of a variable from which on its update is worth a second thread.
+#: Size of a variable, in bytes, from which its update is worth a second thread.
 LARGE = 1 << 20
-#: How many calls there are in one place at most, and updates in the innermost: Adam's have three kernels each.
+#: Maximum number of calls in one place, and of updates in the innermost call: updates of Adam have three kernels each.
 CALLS, UPDATES = 8, 2
 
 
 class SmallUpdates:
-    """Gathers updates that do not use one another, and traces them as calls within calls.
+    """Collects independent updates, and traces them as nested calls.
 
     Args:
       trace: evaluates an operation in an environment of values and variables' states
@@ -43,11 +43,13 @@ class SmallUpdates:
         self._touched: set[str] = set()
 
     def needed_by(self, node: Node) -> bool:
-        """Whether ``node`` uses a variable or a result of what is gathered, which has to `run` before it."""
+        """Whether ``node`` uses a variable or a result of the collected updates, so that `run` has to be called before
+        it."""
         return not self._touched.isdisjoint((node.name, *node.inputs, *node.refs.values()))
 
     def takes(self, node: Node, state: Mapping[str, AnyArray]) -> bool:
-        """Whether ``node`` is a small update; it is gathered then. None of those before it may be `needed_by` it."""
+        """Collects ``node`` if it is a small update; returns whether it did. No collected update may be `needed_by`
+        it."""
         variables = node.refs.values()
         updates = node.definition.kind is Kind.STATEFUL and bool(variables)  # a variable itself is stateful, too
         if not updates or not all(_is_small(state.get(name)) for name in variables):
@@ -57,7 +59,7 @@ class SmallUpdates:
         return True
 
     def run(self, values: dict[str, AnyArray], state: dict[str, AnyArray]) -> None:
-        """Traces what is gathered."""
+        """Traces the collected updates."""
         nodes, self._nodes = self._nodes, []
         self._touched.clear()
         self._run(nodes, values, state)
@@ -72,7 +74,7 @@ class SmallUpdates:
             self._call(nodes[start : start + each], values, state)
 
     def _call(self, nodes: Sequence[Node], values: dict[str, AnyArray], state: dict[str, AnyArray]) -> None:
-        """As `_run`, in a call that XLA keeps."""
+        """As `_run`, in a call that XLA does not inline."""
         inputs = [name for node in nodes for name in node.inputs]
         used = {
             name: values[name] for name in inputs if isinstance(values.get(name), jax.Array)

@@ -1,4 +1,4 @@
-"""Stamps what a plan does in a step that is traced."""
+"""Records the times of a plan's instructions in a traced step."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def _now_us() -> int:
 
 
 class PlanTracer:
-    """Performs a plan's instructions and says when each began and ended.
+    """Runs a plan's instructions and records the start and end of each.
 
-    Executables run beside each other, on different devices; none is waited for. A thread for each finds out when it
-    began (its inputs were there, and its device had done what came before) and when it ended. What its operations took
-    is what XLA's profiler says, where no other program uses it; then the executables stand apart from them, as if their
-    device had a part called ``executables``.
+    Executables run concurrently on different devices, and are not waited for. A thread for each determines its start
+    (its inputs were computed, and its device had finished the previous executable) and its end. The times of its
+    operations are those of XLA's profiler, unless another program is using that; executables are then listed
+    separately, under a device suffix ``executables``.
 
-    A context manager: leaving it waits until all has ended.
+    A context manager: leaving it waits until all instructions have ended.
 
     Args:
-      plan: whose instructions they are.
-      trace: where to say it.
+      plan: the plan.
+      trace: receives the records.
     """
 
     def __init__(self, plan: TaskPlan, trace: StepTrace) -> None:
@@ -65,7 +65,7 @@ class PlanTracer:
             self._trace.add(replace(watch.activity, device=device))
 
     def _operations(self, instructions: Iterable[Instruction]) -> bool:
-        """Adds what the operations inside executables took; says whether there are any."""
+        """Adds the times of the operations inside executables; returns whether there are any."""
         found: dict[str, list[Instruction]] = {}
         for each in instructions:
             name = each.scope
@@ -76,7 +76,7 @@ class PlanTracer:
         for name, ran in found.items():
             device, node = self._nodes[name]
             start_us = min(each.start_us for each in ran)
-            # Of what ran again and again, as in a loop, the sum.
+            # The sum over all runs, such as in a loop.
             lasted_us = sum(each.end_us - each.start_us for each in ran)
             self._trace.add(
                 Activity(
@@ -97,13 +97,13 @@ class PlanTracer:
         inputs: Sequence[Any],
         outputs: Callable[[], Sequence[AnyArray]],
     ) -> Any:
-        """Does what ``act`` does and gives its result.
+        """Runs ``act`` and returns its result.
 
         Args:
           item: the instruction.
-          act: performs it.
-          inputs: the values that it takes.
-          outputs: gives the values that it has given, afterwards.
+          act: runs the instruction.
+          inputs: the values of its inputs.
+          outputs: returns the values of its outputs, after the run.
         """
         start_us = _now_us()
         ready = all(_is_ready(value) for value in inputs)
@@ -126,10 +126,10 @@ class PlanTracer:
 
 
 class _Watch(threading.Thread):
-    """Waits for an executable, and finds out when it ran.
+    """A thread that waits for an executable, and determines when it ran.
 
     Attributes:
-      activity: what it did; when, after `join`.
+      activity: the executable's activity; its times are set after `join`.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class _Watch(threading.Thread):
 
 
 def _of_devices(values: Sequence[AnyArray]) -> list[AnyArray]:
-    """Those that may still be on their way."""
+    """Returns the values that may not be computed yet."""
     return [value for value in values if hasattr(value, "block_until_ready")]
 
 
