@@ -182,7 +182,7 @@ class ParameterServer:
                 "'staleness=...'"
             )
         total = sums_of_gradients(optimizer, shapes) if norms else None
-        # Where several gradients make an update, the ps add up what each has of their mean.
+        # In rounds, the ps add up their parts of the mean gradient; otherwise the worker has the whole gradient.
         in_rounds = isinstance(choice, Synchronous)
         if norms and in_rounds:
             require_no_sums("an optimizer that takes a norm over all leaves", shards=shards, replicas=replicas)
@@ -229,13 +229,13 @@ class ParameterServer:
     def params(self) -> Any:
         """The parameters as they were read last, with every push or with `pull`, as JAX arrays."""
         if self._params is None:
-            # Where they came: `jnp.asarray` would copy them into memory that is new in every step.
+            # Keep the arrays in place: `jnp.asarray` would copy them into newly allocated memory in every step.
             self._params = _tree.tree_unflatten(self._structure, _jax.device_put(self._client.values()))
         return self._params
 
     @property
     def version(self) -> int:
-        """How many updates the parameters had seen when they were read last."""
+        """Number of updates applied to the parameters when they were last read."""
         return self._client.version
 
     def pull(self) -> Any:

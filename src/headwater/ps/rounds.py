@@ -49,19 +49,19 @@ class Round:
             self._knobs = knobs
 
     def apply(self, updater: Updater, scale: float = 1.0, total: Total | None = None) -> None:
-        """Makes the update, see `Updater.apply`; nothing is left afterwards.
+        """Makes the update, see `Updater.apply`, and removes the gradients.
 
         Args:
-          updater: makes it.
+          updater: applies the mean gradient.
           scale: see `Updater.apply`.
-          total: gives a sum over all ``ps`` of the mean gradients' squares, which becomes the last knob; see
-            `headwater.ps.round_sums.RoundSums.total`.
+          total: computes the sum over all ``ps`` of the mean gradients' squares, which becomes the last hyperparameter;
+            see `headwater.ps.round_sums.RoundSums.total`.
         """
         weights, gradients, changes, rows = self._weights, self._gradients, self._changes, self._rows
         knobs, sources = self._knobs, self._sources
         self.clear()
         everything = sum(weights)
-        if not everything:  # none, or none that counts, such as one that is not finite
+        if not everything:  # without gradients, or with weight 0, such as that of gradients that are not finite
             return
         mean, changed, changed_rows = gradients[0], changes[0], rows[0]
         if len(weights) > 1:

@@ -1,7 +1,7 @@
-"""Which rows of a table changed since they were saved last, and the rows of a save that is under way.
+"""Tracks the rows of a table that changed since the last save, and the rows of a save in progress.
 
-A save is of one moment, and training goes on meanwhile: a row that is to be saved and changes before its turn is put
-aside first, as it was. The caller holds one lock in all methods.
+A save holds the state of one moment while training continues: a row that is to be saved and changes before it is copied
+is first set aside with its old values. The caller holds one lock in all methods.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ Numbers = NDArray[np.int64]
 
 
 class RowChanges:
-    """See above.
+    """Changed rows of a table, and the rows that a save in progress has yet to copy.
 
     Args:
-      rows: how many the table has.
+      rows: number of rows of the table.
     """
 
     def __init__(self, rows: int) -> None:
         self._changed = np.ones(rows, np.bool_)
         self._waiting = np.zeros(rows, np.bool_)
         self._aside: list[tuple[Numbers, list[Array]]] = []
-        # Rows before that have had their turn.
+        # Rows before this one have been copied.
         self._next = rows
 
     def will_change(self, numbers: Numbers, parts: Sequence[Array]) -> None:
-        """Rows of these numbers, of which none comes twice, are about to change.
+        """Records that rows, none listed twice, are about to change.
 
         Args:
           numbers: of rows.
-          parts: the table's arrays, as they are.
+          parts: the table's arrays, before the change.
         """
         if self._next < len(self._waiting):
             found = numbers[self._waiting[numbers]]
@@ -45,7 +45,7 @@ class RowChanges:
         self._changed[numbers] = True
 
     def begin(self, *, whole: bool) -> int:
-        """A save begins, of this moment: of all rows, or of those that changed since the one before; of how many."""
+        """Begins a save of this moment, of all rows or of those changed since the last save; returns their number."""
         self._aside.clear()
         if whole:
             self._waiting[:] = True
@@ -56,11 +56,11 @@ class RowChanges:
         return int(np.count_nonzero(self._waiting))
 
     def take(self, parts: Sequence[Array], count: int) -> tuple[Numbers, list[Array]] | None:
-        """Some of the rows that are to be saved yet, with their numbers; None where there is none left.
+        """Returns some of the rows that are still to be saved, with their numbers; None when there are none left.
 
         Args:
-          parts: the table's arrays, as they are.
-          count: rows to look at.
+          parts: the table's current arrays.
+          count: number of rows to check at a time.
         """
         if self._aside:
             return self._aside.pop()
@@ -73,7 +73,7 @@ class RowChanges:
         return None
 
     def failed(self) -> None:
-        """What was to be saved is not: the next save is of all rows."""
+        """Abandons a save that failed: the next save is of all rows."""
         self._aside.clear()
         self._waiting[:] = False
         self._next = len(self._waiting)

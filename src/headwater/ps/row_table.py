@@ -1,4 +1,4 @@
-"""An embedding table on the ``ps`` tasks, as a worker's program sees it."""
+"""An embedding table on the ``ps`` tasks, for a worker's program."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class RowTable:
-    """An embedding table on the ``ps`` tasks, as a worker's program sees it.
+    """An embedding table on the ``ps`` tasks, for a worker's program.
 
     Args:
       name: of the table.
-      config: what it is.
-      client: how to reach it.
+      config: the table's configuration.
+      client: returns the client of the tables.
     """
 
     def __init__(self, name: str, config: TableConfig, client: Callable[[], TableClient]) -> None:
@@ -33,25 +33,25 @@ class RowTable:
         self._client = client
 
     def lookup(self, ids: npt.ArrayLike, *, training: bool = True) -> Reals:
-        """The rows of ids of any shape, ``[*ids.shape, dim]``; a key's row is made at its first use.
+        """Returns the rows of ids of any shape, ``[*ids.shape, dim]``; a key's row is made at its first use.
 
         With ``training=False`` nothing is made or counted, and a key without a row gets its initial one.
         """
         return self._client().look_up({self.name: ids}, training=training)[self.name]
 
     def push(self, ids: Any, gradients: Any) -> None:
-        """Has the table's optimizer change the rows of ids, from gradients ``[*ids.shape, dim]``."""
+        """Updates the rows of ids with the table's optimizer, from gradients ``[*ids.shape, dim]``."""
         self._client().update({self.name: ids}, {self.name: gradients})
 
     def pool(
         self, ids: object, offsets: object, *, combiner: str = "mean", weights: object = None, training: bool = True
     ) -> Reals:
-        """The pooled rows of bags of ids, ``[bags, dim]``; zeros for an empty bag.
+        """Returns the pooled rows of bags of ids, ``[bags, dim]``; zeros for an empty bag.
 
-        Rows are pooled on the ``ps`` where that is fewer bytes, and otherwise here.
+        Rows are pooled on the ``ps`` where that transfers fewer bytes, and otherwise here.
 
         Args:
-          ids: of all bags, one after the other, ``[n]``.
+          ids: of all bags, concatenated, ``[n]``.
           offsets: where each bag begins, and the end of the last, ``[bags + 1]``.
           combiner: ``"sum"``; ``"mean"``, divided by the sum of the weights; or ``"sqrtn"``, by the root of the sum of
             their squares.
@@ -68,7 +68,8 @@ class RowTable:
     def push_pooled(
         self, ids: object, offsets: object, gradients: Any, *, combiner: str = "mean", weights: object = None
     ) -> None:
-        """As `push`, from gradients of what `pool` gave, ``[bags, dim]``. Weights get none."""
+        """Updates rows as `push` does, from gradients of the result of `pool`, ``[bags, dim]``. Weights get no
+        gradient."""
         client = self._client()
         bags = client.bags(self.name, ids, offsets, combiner, weights)
         client.push({self.name: bags}, {self.name: np.ascontiguousarray(gradients, np.float32)})
@@ -82,11 +83,11 @@ class RowTable:
         return self._client().save(self.name, folder, delta=delta)
 
     def statistics(self) -> dict[str, TableStatistics]:
-        """What each ``ps`` says of the table."""
+        """Returns the statistics of the table on each ``ps``."""
         return self._client().statistics(self.name)
 
     def hottest(self, count: int = 10) -> list[tuple[int, int]]:
-        """The most used keys, each with how often it was used."""
+        """Returns the most used keys, each with its number of uses."""
         return self._client().hottest(self.name, count)
 
     def __len__(self) -> int:

@@ -183,14 +183,14 @@ class TableClient:
         return both[:, 0], both[:, 1]
 
     def look_up(self, ids: Mapping[str, Any], *, training: bool = True) -> dict[str, Reals]:
-        """Rows of several tables, in one round trip.
+        """Looks up rows of several tables, in one round trip.
 
         Args:
           ids: by table, of any shape.
           training: counts the use, and makes rows for keys that have none; without it such a key gets its initial row.
 
         Returns:
-          By table the rows, shape ``[*ids.shape, dim]``.
+          The rows by table, shape ``[*ids.shape, dim]``.
         """
         if not ids:
             return {}
@@ -228,7 +228,7 @@ class TableClient:
         bags: Sequence[int],
         more: Sequence[Sequence[Array]],
     ) -> list[Frame]:
-        """What each ``ps`` answers to a lookup. ``more`` are tensors for each, beside keys."""
+        """Returns the answer of each ``ps`` to a lookup. ``more`` are tensors for each, besides keys."""
         strings = [self._tables[name].config.strings for name in batch.names]
         frames: list[Frame | None] = []
         for task, tensors in enumerate(more):
@@ -239,7 +239,7 @@ class TableClient:
         return cast("list[Frame]", answers)
 
     def _flat(self, answer: Frame, batch: Batch, task: int, dims: Sequence[int]) -> Reals:
-        """The numbers of all rows, of an answer that has no other."""
+        """Returns the numbers of all rows from an answer with a single flat tensor."""
         counts = batch.bounds[:, task + 1] - batch.bounds[:, task]
         rows, numbers = int(counts.sum()), sum(batch.numbers(task, dims))
         if len(answer.tensors) != 1 or answer.tensors[0].dtype != np.float32 or answer.tensors[0].shape != (numbers,):

@@ -28,7 +28,7 @@ __all__ = [
 
 
 def connect_tables(task: ParameterTask, replicas: int = 1, shards: int | None = None) -> TableClient:
-    """A worker's access to all tables, of which there are ``replicas`` copies, in ``shards`` parts."""
+    """Makes a worker's client of all tables, which have ``replicas`` replicas of ``shards`` parts."""
     links = task.ways(TABLES, replicas, shards)
     met = task.met(TABLES, replicas)
     return TableClient(str(task.members.me), links, twice=replicas > 1, shards=shards, met=met)
@@ -38,12 +38,12 @@ class LocalTables:
     """Servers of tables within this process: threads, and channels in memory.
 
     Args:
-      servers: how many.
-      saves: where each goes on with its own rows when it is started anew. Nothing is saved by itself, see `savers`.
+      servers: number of servers.
+      saves: where each server saves its own rows for its next incarnation. Saves are made only through `savers`.
 
     Attributes:
-      services: what each has.
-      savers: what saves the tables of each.
+      services: the service of each server.
+      savers: saves the tables of each server, by its number.
     """
 
     def __init__(self, servers: int = 1, *, saves: Saves | None = None) -> None:
@@ -61,14 +61,14 @@ class LocalTables:
         return made
 
     def client(self, worker: int = 0) -> TableClient:
-        """A worker's access."""
+        """Makes a worker's client."""
         links: list[tuple[str, ServerLink]] = [
             (f"/job:ps/task:{index}", _MemoryLink(self, index)) for index in range(len(self.services))
         ]
         return TableClient(f"/job:worker/task:{worker}", links)
 
     def open(self, index: int) -> Channel:
-        """A channel to one of them, served by a thread of its own."""
+        """Opens a channel to a server, served by a thread of its own."""
         ours, theirs = memory_pair((f"/job:ps/task:{index}", "a worker"))
         self._channels[index].append(theirs)
         thread = threading.Thread(target=self._serve, args=(index, theirs), daemon=True)
@@ -85,17 +85,17 @@ class LocalTables:
             channel.close()
 
     def disconnect(self, index: int) -> None:
-        """Ends all channels of one of them; its tables stay."""
+        """Closes all channels of a server; its tables stay."""
         for channel in self._channels[index]:
             channel.close()
 
     def restart(self, index: int) -> None:
-        """Ends one of them, with all it has, and starts it anew."""
+        """Stops a server, discarding its tables, and starts it again."""
         self.services[index] = self._service(index)
         self.disconnect(index)
 
     def stop(self) -> None:
-        """Ends all of them."""
+        """Stops all servers."""
         for index in range(len(self.services)):
             self.disconnect(index)
         for thread in self._threads:
@@ -103,7 +103,7 @@ class LocalTables:
 
 
 class _MemoryLink:
-    """A way to one of the servers within this process."""
+    """A route to one of the servers within this process."""
 
     def __init__(self, tables: LocalTables, index: int) -> None:
         self._tables = tables

@@ -1,4 +1,4 @@
-"""Copies of tables that are too large for a worker's memory."""
+"""File-backed copies of tables that are too large for a worker's memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.data.io.array_file import ArrayFile, Stored
 from headwater.ps.layout import VariableSpec
 from headwater.ps.updater import Array
 
-#: How much of a table travels in a frame, in bytes of its values.
+#: Size of the values of a table that one frame carries, in bytes.
 AT_ONCE_BYTES: Final = 1 << 20
 
 
@@ -23,7 +23,7 @@ def row_bytes(spec: VariableSpec) -> int:
 
 
 def rows_of(arrays: Sequence[object]) -> Iterator[tuple[int, list[Array]]]:
-    """Arrays of equally many rows, some rows at a time, each with the number of the first."""
+    """Yields some rows at a time of arrays with equally many rows, each with the number of the first row."""
     whole = [np.asarray(array) for array in arrays]
     step = max(1, AT_ONCE_BYTES // max(1, whole[0][:1].nbytes))
     for start in range(0, len(whole[0]), step):
@@ -35,8 +35,8 @@ class _Piece:
     """Some rows in the file.
 
     Attributes:
-      start: the first.
-      arrays: where the file has them.
+      start: number of the first row.
+      arrays: positions of the arrays in the file.
     """
 
     start: int
@@ -51,11 +51,11 @@ class TableCopy:
         self._pieces: dict[tuple[int, int], list[_Piece]] = {}
 
     def add(self, server: int, table: int, start: int, arrays: Sequence[Array]) -> None:
-        """Adds rows from ``start`` on of a table of a ``ps``, both by number."""
+        """Adds rows of a table of a ``ps``, both by number, beginning at row ``start``."""
         piece = _Piece(start=start, arrays=self._file.add(arrays))
         self._pieces.setdefault((server, table), []).append(piece)
 
     def rows(self, server: int, table: int) -> Iterator[tuple[int, list[Array]]]:
-        """All rows of a table of a ``ps``, some at a time, each with the number of the first."""
+        """Yields all rows of a table of a ``ps``, some at a time, each with the number of the first row."""
         for piece in self._pieces.get((server, table), ()):
             yield piece.start, self._file.read(piece.arrays)

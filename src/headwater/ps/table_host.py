@@ -1,4 +1,4 @@
-"""The end that has the rows of embedding tables: what runs on a ``ps``."""
+"""Server side of embedding tables: the part that runs on a ``ps`` and holds the rows."""
 
 from __future__ import annotations
 
@@ -48,15 +48,16 @@ _log = logging.getLogger("headwater")
 
 #: Number of updates of a table after which rows that its eviction policy calls expired are removed.
 _SWEEP_STEPS = 1000
-#: How many of the most used keys a task tells of, and how often it looks for them, in seconds: all rows are looked at.
+#: Number of the most used keys that a task reports, and the interval at which it determines them, in seconds, since
+#: that reads all rows.
 _HOT_KEYS = 5
 _HOT_S = 30.0
 
 
 @dataclass(slots=True)
 class Client:
-    """What is known of a worker's program: its number, that of its last update, and a lock that guards this; whether
-    that is what a save says."""
+    """Updates of a worker's program: its number, the number of its last update, and a lock that guards this;
+    ``restored`` marks a number that was restored from a save."""
 
     number: int
     last: int = 0
@@ -66,17 +67,17 @@ class Client:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Asked:
-    """What a frame asks of several tables.
+    """A validated request on several tables.
 
     Attributes:
-      tables: which.
-      forms: in which form the rows or gradients of each travel.
+      tables: the tables of the request.
+      forms: encoding of the rows or gradients of each table.
       bags: how the rows of each are pooled.
-      words: keys, those of one table after those of the other; second words, or none.
+      words: keys, concatenated over the tables; second words, or none.
       checks: see ``words``.
-      counts: how many are of each table.
+      counts: number of keys of each table.
       parts: bags of each table, or None.
-      left: tensors that are not looked at yet.
+      left: tensors that have not been consumed yet.
     """
 
     tables: Sequence[Table]
@@ -89,22 +90,22 @@ class _Asked:
     left: list[Array]
 
     def pairs(self) -> list[tuple[Table, Keys]]:
-        """Each table with its keys."""
+        """Returns each table with its keys."""
         words = parted(self.words, self.counts)
         checks = parted(self.checks, self.counts) if len(self.checks) else [self.checks] * len(words)
         return [(table, Keys(*both)) for table, *both in zip(self.tables, words, checks, strict=True)]
 
     def admitted(self) -> list[tuple[Table, Keys]]:
-        """Each table that gives a row to every key, with its keys."""
+        """Returns each table that gives a row to every key, with its keys."""
         return [pair for pair in self.pairs() if pair[0].config.admission.kind == ALWAYS]
 
     def numbers(self) -> list[int]:
-        """How many numbers the rows of each table's keys have."""
+        """Returns the number of elements of the rows of each table's keys."""
         return [count * table.config.dim for table, count in zip(self.tables, self.counts, strict=True)]
 
 
 class RowSaver(Protocol):
-    """See `headwater.ps.table_saver.TableSaver`."""
+    """Interface of `headwater.ps.table_saver.TableSaver`."""
 
     def restore(self, table: Table) -> bool: ...
 
@@ -112,7 +113,7 @@ class RowSaver(Protocol):
 
 
 class LeftRows(Protocol):
-    """See `headwater.ps.left_tables.LeavingTables`."""
+    """Interface of `headwater.ps.left_tables.LeavingTables`."""
 
     def restore(self, table: Table) -> bool: ...
 
@@ -120,20 +121,20 @@ class LeftRows(Protocol):
 
 
 class TableService:
-    """All tables of one ``ps``.
+    """Service of all tables of one ``ps``.
 
-    Each worker's channel has a thread, and no lock is held while rows are read or changed but those of the table.
+    Each worker's channel has a thread. Only the locks of a table are held while its rows are read or changed.
 
     Args:
-      task: this task's name, for people.
+      task: this task's name, for errors and logs.
       index: its number among the ``ps``.
-      tasks: how many ``ps`` there are.
+      tasks: number of ``ps``.
 
     Attributes:
-      saving: held while tables are being saved: one save at a time.
-      saver: saves them by itself; None where that was not asked for.
-      left: leaves them with the chief when the task is told to end; None where the saver or a second copy has them.
-      lost_updates: how many are lost that workers had made before this task was started anew.
+      saving: held during a save of tables, so that there is one at a time.
+      saver: saves the tables periodically; None where that was not requested.
+      left: hands the tables to the chief at a graceful shutdown; None where the saver or a backup has them.
+      lost_updates: number of workers' updates that were lost with an earlier incarnation of this task.
     """
 
     def __init__(self, task: str, index: int, tasks: int) -> None:
@@ -143,7 +144,7 @@ class TableService:
         self._lock = threading.Condition()
         self._tables: dict[str, Table] = {}
         self._clients: dict[int, Client] = {}
-        #: By table when its most used keys were looked for, and what they were.
+        #: Most used keys of each table, with the time at which they were determined.
         self._hot: dict[str, tuple[float, tuple[tuple[int, int], ...]]] = {}
         self.saving: threading.Lock = threading.Lock()
         self.saver: RowSaver | None = None
@@ -154,10 +155,10 @@ class TableService:
         self._ended = threading.Event()
 
     def make(self, name: str, config: TableConfig, folder: str | None = None) -> Table:
-        """Makes a table for the program of this task, unless a worker has asked for it before.
+        """Makes a table for the program of this task, unless a worker has opened it before.
 
         Raises:
-          FailedPreconditionError: there is another table of that name.
+          FailedPreconditionError: there is another table with that name.
         """
         with self._lock:
             known = self._tables.get(name)
@@ -175,41 +176,41 @@ class TableService:
             return known
 
     def go_on(self, clients: Mapping[int, int]) -> None:
-        """Tables will be those of a save, which holds the counted updates of each worker's program."""
+        """Restores the number of updates of each worker's program that the tables of a save hold."""
         self._went_back = True
         self._clients = {number: Client(number=number, last=last, restored=True) for number, last in clients.items()}
 
     @contextmanager
     def still(self) -> Generator[dict[int, int]]:
-        """While it is entered, no update is made; how many each worker's program has made."""
+        """Blocks updates while the context is entered; yields the number of updates of each worker's program."""
         with ExitStack() as stack:
-            stack.enter_context(self._lock)  # none comes that is not known
+            stack.enter_context(self._lock)  # so that no new client can appear
             for client in self._clients.values():
                 stack.enter_context(client.lock)
             yield {number: client.last for number, client in self._clients.items()}
 
     def ends(self) -> None:
-        """From now on nothing changes any more: workers wait for the task's next life."""
+        """Stops all changes for good: workers wait for the task's next incarnation."""
         with self.still():
             self._ends = True
 
     def before_end(self) -> None:
-        """The task is told to end though the job goes on, and still reaches others."""
+        """Hands the tables off at a graceful shutdown during the job, while the task still reaches others."""
         if self.left is not None:
             self.left.leave()
 
     def close(self, *, over: bool) -> None:
-        """The task ends, perhaps because the job is over."""
+        """Ends the saves at shutdown, perhaps because the job is over."""
         if self.saver is not None:
             self.saver.close(over=over)
 
     def tables(self) -> list[Table]:
-        """All tables, by name."""
+        """Returns all tables, sorted by name."""
         with self._lock:
             return [self._tables[name] for name in sorted(self._tables)]
 
     def loads(self) -> tuple[TableLoad, ...]:
-        """What all tables say of themselves."""
+        """Returns the statistics of all tables."""
         found: list[TableLoad] = []
         now = time.monotonic()
         for table in self.tables():
@@ -264,17 +265,17 @@ class TableService:
             return self._clients.setdefault(number, Client(number=number, restored=self._went_back))
 
     def _secure(self, channel: Channel) -> None:
-        """Called before each answer on ``channel``; returns once what the answer says is safe."""
+        """Called before each answer on ``channel``; returns once everything the answer acknowledges is safe."""
 
     def _changes(
         self, client: Client, frame: Frame, keys: Callable[[], list[tuple[Table, Keys]]], *, looks_up: bool = False
     ) -> AbstractContextManager[object]:
-        """Surrounds a change.
+        """Returns the context in which a change of tables is made.
 
         Args:
-          client: who asks for it.
-          frame: with what.
-          keys: gives by table those that may get rows.
+          client: the client that requests it.
+          frame: the request.
+          keys: returns the keys that may get rows, by table.
           looks_up: see `Table.make_room`.
         """
         del client, frame, keys, looks_up
@@ -362,7 +363,7 @@ class TableService:
                 raise bad_header(frame, channel.peer)
 
     def _tell_lost(self, client: Client, number: int, names: Sequence[str], peer: str) -> None:
-        """A worker that has made updates before goes on with this task, which has those that were saved."""
+        """Logs updates that a worker made and this task lost, since they were made after the restored save."""
         client.restored = False
         lost = number - 1 - client.last
         if lost > 0:
@@ -377,7 +378,8 @@ class TableService:
             )
 
     def _await_end(self, channel: Channel) -> None:
-        """The task saves its tables and ends: a worker asks its next life."""
+        """Waits for this task to end after its tables were saved: the worker repeats its request to the next
+        incarnation."""
         while not channel.peer_gone():
             self._ended.wait(LOOK_S)
         raise UnavailableError(None, None, f"{self._task} ends")
@@ -391,10 +393,10 @@ class TableService:
         sizes: Sequence[Any],
         tensors: Sequence[Array],
     ) -> _Asked:
-        """What a frame asks, checked.
+        """Validates a request.
 
         Raises:
-          InvalidArgumentError, NotFoundError: it cannot be, or there is no such table.
+          InvalidArgumentError, NotFoundError: the request is invalid, or there is no such table.
         """
         try:
             named: list[Format] = [require_format(form, "a form") for form in forms]
@@ -417,7 +419,7 @@ class TableService:
         )
 
     def _update(self, asked: _Asked, gradients: NDArray[np.float32], rates: Sequence[float | None]) -> None:
-        for table, rate in zip(asked.tables, rates, strict=True):  # all of them are right
+        for table, rate in zip(asked.tables, rates, strict=True):  # all were validated before
             if rate is not None:
                 table.learning_rate = rate
         if all(table.config.optimizer.kind >= 0 for table in asked.tables):
@@ -467,7 +469,7 @@ def _take(table: Table, arrays: list[Array]) -> Array:
 
 
 def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> NDArray[np.int64]:
-    """Second words of all tables' keys, zeros where keys are no strings, from those that arrived."""
+    """Returns second words of all tables' keys, zeros where keys are not strings, from the received ones."""
     total = sum(count for table, count in zip(tables, counts, strict=True) if table.config.strings)
     if arrived.dtype != np.int64 or arrived.shape != (total,):
         raise InvalidArgumentError(
@@ -485,7 +487,7 @@ def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> N
 
 
 def _rows(asked: _Asked, found: NDArray[np.float32]) -> Frame:
-    """The answer to a lookup, which found these numbers."""
+    """Returns the answer to a lookup with these numbers."""
     if flat_rows(asked.forms, asked.bags):
         return Frame(kinds.DONE, (), [found])
     rows: list[Array] = []
@@ -501,7 +503,7 @@ def _where(table: Table) -> str:
 
 
 def _gradients(asked: _Asked, rates: Sequence[float | None]) -> NDArray[np.float32]:
-    """All numbers of the gradients of an update, one table after the other, flat."""
+    """Returns all numbers of the gradients of an update, concatenated over the tables, flat."""
     if len(rates) != len(asked.tables):
         raise InvalidArgumentError(None, None, f"{len(asked.tables)} tables have {len(rates)} learning rates")
     sizes = asked.numbers()
@@ -529,7 +531,7 @@ def _gradients(asked: _Asked, rates: Sequence[float | None]) -> NDArray[np.float
 
 
 def _gradients_of(asked: _Asked, at: int) -> NDArray[np.float32]:
-    """Gradients of one table's keys, which arrived by themselves, perhaps as those of bags."""
+    """Returns the gradients of one table's keys from a tensor of its own, perhaps of bags."""
     table, part, count = asked.tables[at], asked.parts[at], asked.counts[at]
     dim = table.config.dim
     try:

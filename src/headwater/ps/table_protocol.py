@@ -1,14 +1,14 @@
-"""How a worker and a ``ps`` talk about embedding tables.
+"""Protocol of a worker and a ``ps`` for embedding tables.
 
-A worker keeps one channel to each ``ps``, and sends a frame only when it has the answer to the one before::
+A worker keeps one channel to each ``ps``, and sends a frame only after the answer to the previous one::
 
     OPEN_TABLES  (client, tables)           ``client`` is a number that a worker draws once; ``tables`` has for each
-                                            table its name, what it is (`pack`), and a folder with saves or None.
-                                            Answered by DONE. A table that the task has stays as it is. Where there
-                                            are two copies of each part, a third word is the part's number, and a
-                                            fourth how many there are, or None where each ``ps`` has one that stays
-                                            there; ERROR says that another copy serves, and WAIT (what) may come before
-                                            any answer
+                                            table its name, configuration (`pack`), and a folder with saves or
+                                            None. Answered by DONE. A table that the task has is unchanged. Where
+                                            each part has two replicas, a third word is the part's number, and a
+                                            fourth the number of parts, or None where each ``ps`` has one that does
+                                            not move; ERROR says that this replica is not the primary, and WAIT
+                                            (reason) may precede any answer
     LOOK_UP      (training, names, forms, bags, counts, sizes)   the distinct keys that belong to this task, of all
                                             tables in one tensor (`headwater.tables.flat.pack_keys`): of each table
                                             ``counts`` keys, in ``sizes`` bytes. Then second words of the tables
@@ -18,18 +18,18 @@ A worker keeps one channel to each ``ps``, and sends a frame only when it has th
                                             tensor for each, or one flat one for all (`flat_rows`)
     UPDATE       (number, names, rates, forms, bags, counts, sizes)   the same, and gradients, one for each key or bag,
                                             in as many tensors; ``rates`` are learning rates, or None. Answered by DONE.
-                                            A number that the task has seen of this client is answered, not applied
-                                            again
+                                            Idempotent: a number that the task has seen of this client is answered,
+                                            not applied again
     SAVE_TABLE   (name, folder, number, delta)   answered by DONE (file, rows, gone, nbytes, step)
-    TELL_TABLE   (name, keys)               answered by DONE (statistics, most used keys with how often)
+    TELL_TABLE   (name, keys)               answered by DONE (statistics, most used keys with their numbers of uses)
     READ_TABLE   (name, shard)              answered by DONE (step, shards) with the rows of one shard: words (key, use
                                             and, where keys are strings, second word), and values with optimizer's state
-    WRITE_TABLE  (name, step)               the same two arrays: rows to store. ``step`` is None, or how many updates
-                                            there had been, and the table loses all other rows. Answered by DONE
+    WRITE_TABLE  (name, step)               the same two arrays: rows to store. ``step`` is None, or the number of
+                                            updates, and the table loses all other rows. Answered by DONE
     ERROR        (0, code, message)         as in `headwater.cluster.task.answers`
 
-Only data travels, so an optimizer is one of `headwater.tables.optimizers`, named by its numbers. One that is a function
-of the program is named, and the ``ps`` waits for its own program to make the table.
+Frames carry only data, so an optimizer is one of `headwater.tables.optimizers`, given by its numbers. An optimizer that
+is a function of the program is sent by name, and the ``ps`` waits until its own program makes the table.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ _PLAIN = ("dim", "seed", "strings", "max_rows", "max_bytes", "memory_rows", "fol
 
 
 def pack(config: TableConfig) -> dict[str, Any]:
-    """What a table is, as a header has it.
+    """Encodes the configuration of a table for a header.
 
     Raises:
-      ValueError: its optimizer is a function, or its eviction a class, of the program's own: these cannot travel.
+      ValueError: its optimizer is a function, or its eviction a class, of the program's own: these cannot be sent.
     """
     packed: dict[str, object] = {name: getattr(config, name) for name in _PLAIN}
     optimizer = config.optimizer
@@ -75,7 +75,7 @@ def pack(config: TableConfig) -> dict[str, Any]:
 
 
 def packed_eviction(eviction: Eviction | None) -> tuple[str, int] | None:
-    """An eviction, as a header has it.
+    """Encodes an eviction policy for a header.
 
     Raises:
       ValueError: it is a class of the program's own.
@@ -94,12 +94,12 @@ def packed_eviction(eviction: Eviction | None) -> tuple[str, int] | None:
 
 
 def names_function(packed: object) -> bool:
-    """Whether the optimizer of a packed table is a function, which only the program can make."""
+    """Returns whether the optimizer of a packed table is a function, which only the program can make."""
     return isinstance(packed, Mapping) and "name" in cast(Mapping[str, Any], packed).get("optimizer", ())
 
 
 def same(packed: object, other: object) -> bool:
-    """Whether two packed tables are one, whether they have travelled or not."""
+    """Returns whether two packed tables are equal, whether they were sent over a connection or not."""
     return _listed(packed) == _listed(other)
 
 
@@ -110,10 +110,10 @@ def _listed(packed: object) -> object:
 
 
 def unpack(packed: Mapping[str, Any]) -> TableConfig:
-    """What `pack` packed.
+    """Decodes the result of `pack`.
 
     Raises:
-      InvalidArgumentError: it is not of that kind.
+      InvalidArgumentError: it is malformed.
     """
     try:
         optimizer = dict(packed["optimizer"])
@@ -135,7 +135,7 @@ def unpack(packed: Mapping[str, Any]) -> TableConfig:
 
 
 _RMSPROP = 3
-#: Of each optimizer the kind, the parts of its state, and its numbers: what compiled functions rely on.
+#: Kind, number of parts of state, and number of hyperparameters of each optimizer: compiled functions rely on these.
 _KINDS = {(0, 0, 1), (1, 1, 2), (2, 1, 1), (3, 1, 3), (3, 2, 3), (4, 2, 4), (5, 2, 4)}
 
 
@@ -147,10 +147,10 @@ def _reals(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def eviction_of(packed: Any) -> Eviction | None:
-    """What `packed_eviction` packed.
+    """Decodes the result of `packed_eviction`.
 
     Raises:
-      ValueError: it is not of that kind.
+      ValueError: it is malformed.
     """
     match packed:
         case None:
@@ -169,7 +169,7 @@ _LIMITS = (np.uint8, 0, 1 << 8), (np.uint16, 0, 1 << 16), (np.int32, -(1 << 31),
 
 
 def smallest(numbers: NDArray[np.int64]) -> Array:
-    """Whole numbers, of as few bytes as they fit into: of 1, 2, 4 or 8."""
+    """Encodes whole numbers with the fewest bytes for all of them: 1, 2, 4 or 8 each."""
     least, most = extent(numbers)
     for kind, low, high in _LIMITS:
         if low <= least and most < high:
@@ -178,13 +178,16 @@ def smallest(numbers: NDArray[np.int64]) -> Array:
 
 
 def flat_rows(forms: Sequence[str], bags: Sequence[int]) -> bool:
-    """Whether the numbers of all tables' rows, or gradients, travel as one tensor: where all are float32, and those of
-    keys. Otherwise each table has a tensor of its own."""
+    """Returns whether the numbers of all tables' rows, or gradients, are sent as one tensor: where all are float32, and
+    belong to keys.
+
+    Otherwise each table has a tensor of its own.
+    """
     return all(form == "float32" for form in forms) and not any(bags)
 
 
 def parted(flat: NDArray[_Number], sizes: Sequence[int]) -> list[NDArray[_Number]]:
-    """Parts of an array, of these sizes, one after the other."""
+    """Splits an array into consecutive parts of these sizes."""
     parts: list[NDArray[_Number]] = []
     first = 0
     for size in sizes:
@@ -197,10 +200,10 @@ _SIZES = frozenset((1, 2, 4, 8))
 
 
 def arrived_keys(packed: Array, counts: Sequence[Any], sizes: Sequence[Any], tables: int) -> NDArray[np.int64]:
-    """Keys of several tables as they arrived, see `headwater.tables.flat.pack_keys`.
+    """Decodes received keys of several tables, see `headwater.tables.flat.pack_keys`.
 
     Raises:
-      InvalidArgumentError: they are none.
+      InvalidArgumentError: the tensor does not hold such keys.
     """
     fit = (
         packed.dtype == np.int64

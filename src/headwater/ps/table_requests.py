@@ -1,9 +1,10 @@
-"""What a worker asks a ``ps`` of tables: keys, and perhaps the bags in which their rows are pooled before they travel.
+"""Requests of a worker to a ``ps`` for rows of tables: keys, and perhaps bags whose rows are pooled before they are
+sent.
 
-A bag is pooled where that is fewer bytes: the ``ps`` then adds up the rows (times their weights) that it has of each
-bag, and the worker adds up what comes of several ``ps`` and divides. Gradients go the other way: a bag's gradient
-travels once, divided, and the ``ps`` adds it to the gradient of each of the bag's rows. Both are sums, so mathematics
-gives what it gives when every row travels; rounding may differ in the last bits.
+A bag is pooled on the ``ps`` where that transfers fewer bytes: the ``ps`` then adds up its rows of each bag (times
+their weights), and the worker adds up the sums of several ``ps`` and divides. Gradients are sent in the opposite
+direction: a bag's gradient is sent once, divided, and the ``ps`` adds it to the gradient of each of the bag's rows.
+Both are sums, so the result is mathematically equal to sending every row; rounding may differ in the last bits.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ _NO_WORDS: Words = np.empty(0, np.int64)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BagsPart:
-    """The bags, as one task sees them.
+    """One task's part of the bags.
 
     Attributes:
-      counts: by bag how many of its ids belong to the task, [bags].
-      numbers: by such id the number of its key among the task's keys.
-      weights: theirs, or none.
+      counts: by bag, the number of its ids that belong to the task, [bags].
+      numbers: for each such id, the number of its key among the task's keys.
+      weights: of these ids, or none.
     """
 
     counts: Words
@@ -49,7 +50,7 @@ class BagsPart:
     weights: Reals
 
     def tensors(self, keys: int) -> list[Array]:
-        """How it travels. Numbers that count from 0 are left out."""
+        """Returns the tensors that represent it. Numbers that count from 0 are left out."""
         numbers = self.numbers
         told = numbers[:0] if len(numbers) == keys and np.array_equal(numbers, np.arange(keys)) else numbers
         found = [smallest(self.counts), smallest(told)]
@@ -57,7 +58,7 @@ class BagsPart:
 
     @property
     def which(self) -> Words:
-        """The bags of which the task has something."""
+        """The bags that contain keys of the task."""
         return np.flatnonzero(self.counts)
 
 
@@ -66,9 +67,9 @@ class Bags:
     """Bags of ids.
 
     Attributes:
-      offsets: where each begins among the ids, and the end of the last, [bags + 1].
+      offsets: start of each bag among the ids, and the end of the last, [bags + 1].
       weights: of the ids, or none.
-      divisors: by bag what the sum is divided by, [bags].
+      divisors: by bag, the divisor of its sum, [bags].
     """
 
     offsets: Words
@@ -81,15 +82,15 @@ class Bags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Divided:
-    """Ids, divided among tasks.
+    """Ids of a table, divided among tasks.
 
     Attributes:
       words: distinct keys; second words, or none.
       checks: see ``words``.
-      inverse: by id its key.
-      bounds: where the keys of each task begin, and those of the last one end, [tasks + 1].
-      bags: in which rows are pooled, or None: each is wanted.
-      parts: by task its part of the bags.
+      inverse: index of the key of each id.
+      bounds: start of the keys of each task, and the end of the last ones, [tasks + 1].
+      bags: bags in which rows are pooled, or None: each row is returned.
+      parts: by task, its part of the bags.
     """
 
     words: Words
@@ -100,22 +101,22 @@ class Divided:
     parts: Sequence[BagsPart] = ()
 
     def __len__(self) -> int:
-        """How many rows are wanted."""
+        """Returns the number of rows in the result."""
         return len(self.words) if self.bags is None else len(self.bags)
 
     @property
     def places(self) -> list[slice]:
-        """By task which keys belong to it."""
+        """The range of the keys of each task."""
         ends = cast(list[int], self.bounds.tolist())
         return [slice(first, end) for first, end in pairwise(ends)]
 
     def bag_tensors(self, task: int) -> list[Array]:
-        """What travels to a task beside its keys, where rows are pooled."""
+        """Returns the tensors sent to a task besides its keys, where rows are pooled."""
         return self.parts[task].tensors(self._keys_of(task))
 
     def pooled(self, form: Format, dim: int) -> bool:
-        """Whether pooled rows of ``dim`` numbers in this format are fewer bytes than the rows and, without them, what
-        says which rows are pooled."""
+        """Returns whether pooled rows of ``dim`` numbers, with the arrays that describe the bags, take fewer bytes in
+        this encoding than the rows themselves."""
         if self.bags is None:
             return False
         row = row_bytes(dim, form)
@@ -124,14 +125,14 @@ class Divided:
         return arrays + row * sum(len(part.which) for part in self.parts) < row * len(self.words)
 
     def how(self, pooled: bool) -> int:
-        """How its bags are pooled on the ``ps``, for a header."""
+        """Returns the code for a header that says how its bags are pooled on the ``ps``."""
         return NOT_POOLED if not pooled or self.bags is None else WEIGHTED if len(self.bags.weights) else POOLED
 
     def _keys_of(self, task: int) -> int:
         return int(self.bounds[task + 1] - self.bounds[task])
 
     def wanted(self, arrived: Sequence[Reals], dim: int, pooled: bool) -> Reals:
-        """The rows that are wanted, from what came from each task: pooled, or by key."""
+        """Assembles the resulting rows from the answers of all tasks: pooled, or by key."""
         if pooled:
             assert self.bags is not None
             total = np.zeros((len(self.bags), dim), np.float32)
@@ -146,17 +147,17 @@ class Divided:
         return found if self.bags is None else self.pool(found)
 
     def pool(self, rows: Reals) -> Reals:
-        """The bags' pooled rows, from those of the keys."""
+        """Pools rows of the keys into rows of the bags."""
         bags = self.bags
         assert bags is not None
         return pool(rows, self.inverse, bags.offsets, bags.weights, 0) / bags.divisors[:, None]
 
     def gradients(self, gradients: Reals, pooled: bool) -> list[Reals]:
-        """By task the gradients that it is brought.
+        """Returns the gradients to send, by task.
 
         Args:
-          gradients: of what is wanted, [wanted, dim].
-          pooled: whether those of bags travel, or those of keys.
+          gradients: of the resulting rows, [wanted, dim].
+          pooled: whether to send gradients of bags, rather than of keys.
         """
         if self.bags is not None:
             gradients = gradients / self.bags.divisors[:, None]
@@ -172,9 +173,9 @@ class Batch:
 
     Args:
       names: of the tables.
-      words: keys, those of one table after those of the other; second words, or none where no keys are strings.
+      words: keys, concatenated over the tables; second words, or none where no keys are strings.
       checks: see ``words``.
-      bounds: where the keys of each task begin, and those of the last one end, [tables, tasks + 1].
+      bounds: start of the keys of each task, and the end of the last ones, [tables, tasks + 1].
     """
 
     def __init__(self, names: Sequence[str], words: Words, checks: Words, bounds: Words) -> None:
@@ -185,10 +186,10 @@ class Batch:
         self._sent: dict[int, tuple[Counts, Counts, list[Array]]] = {}
 
     def keys(self, task: int, strings: Sequence[bool]) -> tuple[Counts, Counts, list[Array]]:
-        """What travels to a task: by table how many keys and how many bytes of each, and the keys.
+        """Returns the keys to send to a task: by table the number of keys and the bytes of each, and the packed keys.
 
         Args:
-          task: which.
+          task: number of the task.
           strings: whether the keys of each table are strings.
         """
         found = self._sent.get(task)
@@ -205,7 +206,7 @@ class Batch:
         return found
 
     def numbers(self, task: int, dims: Sequence[int]) -> list[int]:
-        """By table how many numbers a task's rows have, of ``dims`` each."""
+        """Returns the number of elements of a task's rows, by table, with ``dims`` elements in each row."""
         return cast("list[int]", ((self.bounds[:, task + 1] - self.bounds[:, task]) * dims).tolist())
 
 
@@ -215,9 +216,9 @@ class Ids(Batch):
     Args:
       names: of the tables.
       shapes: of the ids of each.
-      ids: all of them, flat; second words, or none where no keys are strings.
+      ids: all ids, flat; second words, or none where no keys are strings.
       checks: see ``ids``.
-      tasks: how many there are.
+      tasks: number of tasks.
     """
 
     def __init__(
@@ -230,7 +231,7 @@ class Ids(Batch):
         super().__init__(names, words, seconds, bounds)
 
     def are(self, names: Sequence[str], shapes: Sequence[tuple[int, ...]], ids: Words, checks: Words) -> bool:
-        """Whether these are the ids of this one; never said of strings."""
+        """Returns whether these are the same ids; always False for strings."""
         return (
             not len(checks)
             and not len(self.checks)
@@ -240,7 +241,7 @@ class Ids(Batch):
         )
 
     def divided(self, number: int, strings: bool) -> Divided:
-        """One of the tables' ids."""
+        """Returns the ids of one table."""
         bounds = self.bounds[number]
         first, end = int(bounds[0]), int(bounds[-1])
         start = int(self.ends[number - 1]) if number else 0
@@ -253,7 +254,7 @@ class Ids(Batch):
 
 
 def together(divided: Mapping[str, Divided]) -> Batch:
-    """Keys of several tables, in flat arrays."""
+    """Concatenates the keys of several tables."""
     parts = list(divided.values())
     total = np.cumsum([0, *(len(part.words) for part in parts)])
     checks = _NO_WORDS
@@ -266,11 +267,11 @@ def together(divided: Mapping[str, Divided]) -> Batch:
 
 
 def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, where: str) -> Divided:
-    """Ids, with the bags that they are in.
+    """Assigns ids to bags.
 
     Args:
       divided: the ids.
-      offsets: where each bag begins, and the end of the last, [bags + 1].
+      offsets: start of each bag, and the end of the last, [bags + 1].
       combiner: ``"sum"``, ``"mean"`` or ``"sqrtn"``, see `headwater.tables.Table.pool`.
       weights: of the ids, [n], or None.
       where: names table and worker.
@@ -318,10 +319,10 @@ def _parts(divided: Divided, bags: Bags) -> list[BagsPart]:
 
 
 def arrived_bags(arrays: list[Array], how: int, keys: int, where: str) -> BagsPart:
-    """A task's part of bags, as `BagsPart.tensors` sent it; takes it from ``arrays``.
+    """Decodes a task's part of bags from the tensors of `BagsPart.tensors`; removes them from ``arrays``.
 
     Raises:
-      InvalidArgumentError: it does not fit.
+      InvalidArgumentError: the tensors do not fit.
     """
     needed = 3 if how == WEIGHTED else 2
     if how not in (POOLED, WEIGHTED) or len(arrays) < needed:
@@ -344,12 +345,12 @@ def _counted(array: Array, where: str) -> Words:
 
 
 def pool_part(part: BagsPart, rows: Reals) -> Reals:
-    """The sums of a task's rows, of the bags of which it has something."""
+    """Sums a task's rows over each bag that contains some of them."""
     return pool(rows, part.numbers, _ends(part), part.weights, 0)
 
 
 def spread_part(part: BagsPart, gradients: Reals, keys: int) -> Reals:
-    """The gradients of a task's keys, from those of the bags of which it has something."""
+    """Returns the gradients of a task's keys from the gradients of the bags that contain them."""
     return pool_gradients(gradients, part.numbers, _ends(part), part.weights, 0, keys)
 
 

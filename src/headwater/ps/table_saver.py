@@ -1,8 +1,9 @@
-"""A ``ps`` that saves its embedding tables every few seconds, and goes on with them when it is started anew.
+"""Periodic saves of the embedding tables of a ``ps``, from which it recovers after a restart.
 
-All tables are saved as they are at one moment: whole, or what changed since, as `headwater.tables.snapshots` has it.
-A file ``all.NNNNNNNN.json``, written last and at once, names the saves that belong together, and says how many updates
-of each worker they hold: so an update whose answer was lost is applied once, whatever became of the ``ps`` meanwhile.
+All tables are saved in their state of one moment: whole, or the changes since the last save, as in
+`headwater.tables.snapshots`. A file ``all.NNNNNNNN.json``, written last and atomically, names the saves that belong
+together, and the number of updates of each worker that they hold: so an update whose answer was lost is applied once,
+even if the ``ps`` is restarted in between.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from headwater.tables.table import Table
 
 _log = logging.getLogger("headwater")
 
-#: Below the folder of saves; no set of parameters has a folder of this name.
+#: Name below the folder of saves; no set of parameters has a folder of this name.
 FOLDER: Final = "+tables"
 _NAME: Final = re.compile(r"all\.(\d{8,})\.json")
 
@@ -38,10 +39,10 @@ class _Together:
     """Saves of one moment.
 
     Attributes:
-      number: later ones have higher ones.
-      at: when, in seconds since 1970.
-      saves: by table the number of its save.
-      clients: by number of a worker's program how many of its updates they hold.
+      number: later saves have higher numbers.
+      at: time of the save, in seconds since 1970.
+      saves: by table, the number of its save.
+      clients: by number of a worker's program, the number of its updates that the saves hold.
     """
 
     number: int
@@ -52,13 +53,13 @@ class _Together:
 
 @dataclass(kw_only=True, slots=True)
 class _Chain:
-    """What was saved of a table.
+    """The saves of a table.
 
     Attributes:
-      number: of the last save; 0 before the first.
-      whole: number of the last whole one, and of the one before.
-      whole_bytes: size of the last whole one.
-      delta_bytes: of all deltas since.
+      number: of the latest save; 0 before the first.
+      whole: numbers of the last two full saves, the latest last.
+      whole_bytes: size of the latest full save.
+      delta_bytes: size of all deltas since.
     """
 
     number: int = 0
@@ -71,7 +72,7 @@ class TableSaver(PeriodicSaver):
     """Saves the tables of this task.
 
     Args:
-      service: has them.
+      service: holds the tables.
       saves, index, tasks, troubles, clock: see `PeriodicSaver`.
     """
 
@@ -89,16 +90,16 @@ class TableSaver(PeriodicSaver):
         self._service = service
         self._chains: dict[str, _Chain] = {}
         self._last: _Together | None = None
-        #: By table how many updates and rows it had at the last save.
+        #: Number of updates and rows of each table at the last save.
         self._had: dict[str, tuple[int, int]] = {}
         self._from: _Together | None = self._find()
         if self._from is not None:
             service.go_on(self._from.clients)
 
-    # Beginning and end ------------------------------------------------------------------------------------------------
+    # Lifecycle --------------------------------------------------------------------------------------------------------
 
     def _find(self) -> _Together | None:
-        """The newest saves of one moment of which all can be read."""
+        """Returns the latest saves of one moment that can all be read."""
         found: _Together | None = None
         for number, name in reversed(_numbered(self.folder)):
             self._number = max(self._number, number)
@@ -121,10 +122,10 @@ class TableSaver(PeriodicSaver):
                         pass
 
     def restore(self, table: Table) -> bool:
-        """Gives a table that was just made the rows that it had; whether there are such.
+        """Gives a newly made table its saved rows; returns whether there were any.
 
         Raises:
-          InvalidArgumentError: they are of another dim, or have other keys or another optimizer.
+          InvalidArgumentError: they have another dim, other keys or another optimizer.
         """
         number = None if self._from is None else self._from.saves.get(table.name)
         if self._from is None or number is None:
@@ -141,8 +142,10 @@ class TableSaver(PeriodicSaver):
         return True
 
     def close(self, *, over: bool) -> None:
-        """The task ends. Where the job is over, the saves are removed; else the last one is made, and nothing changes
-        after it."""
+        """Ends the saves at shutdown.
+
+        Where the job is over, the saves are removed; otherwise a last save is made, and nothing changes after it.
+        """
         self._periodic.stop()
         if over:
             self._remove_all()
@@ -192,7 +195,7 @@ class TableSaver(PeriodicSaver):
         return chain is not None and mine and 2 * chain.delta_bytes <= chain.whole_bytes
 
     def _write(self, table: Table, snapshot: TableSnapshot) -> int:
-        """Writes a save of a table; its number."""
+        """Writes a save of a table; returns its number."""
         if table.name not in self._chains:
             self._chains[table.name] = _Chain(number=snapshots.next_number(self.folder, table.name) - 1)
         chain = self._chains[table.name]
@@ -213,7 +216,7 @@ class TableSaver(PeriodicSaver):
         checked_json.write(os.path.join(self.folder, f"all.{together.number:08d}.json"), told)
 
     def _tidy(self) -> None:
-        """Removes what is older than the whole save before the last, of each table."""
+        """Removes saves that are older than the full save before the latest one, of each table."""
         kept = {name: chain.whole[0] for name, chain in self._chains.items()}
         try:
             for number, name in _numbered(self.folder)[:-1]:

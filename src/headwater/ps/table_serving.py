@@ -1,4 +1,4 @@
-"""The embedding tables of a ``ps``, and what saves them or keeps second copies of them."""
+"""Makes the service of a ``ps``'s embedding tables, with their periodic saves, handoff or replicas."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from headwater.state.state_saver import Saves
 
 
 def table_service(members: Members, saves: Saves | None, kept: StateAtChief) -> TableService:
-    """What keeps the tables of this task, a ``ps`` of ``members``; saved by itself where there are ``saves``, and
-    otherwise left where they are ``kept`` when the task is told to end."""
+    """Makes the table service of this task, a ``ps`` of ``members``.
+
+    With ``saves``, tables are saved periodically; otherwise they are handed off to ``kept`` at a graceful shutdown.
+    """
     index, tasks = members.number, len(members.servers)
     made = TableService(str(members.me), index, tasks)
     if saves is not None:
@@ -29,12 +31,12 @@ def table_service(members: Members, saves: Saves | None, kept: StateAtChief) -> 
 
 
 def copies_of_tables(kept: Mapping[int, Site], parts: int, *, moves: bool) -> CopiesOfTables:
-    """The copies of tables that this task has.
+    """Makes this task's replicas of tables.
 
     Args:
-      kept: of which parts it has a copy, by number, and where that is.
-      parts: how many there are.
-      moves: whether they move between ``ps``.
+      kept: sites of the replicas, by the number of the part.
+      parts: number of parts.
+      moves: whether the replicas may move between ``ps``.
     """
     programs = Programs()
     copies = {

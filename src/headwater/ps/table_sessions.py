@@ -1,4 +1,4 @@
-"""A worker's conversations about embedding tables: one frame to each ``ps``, and its answer."""
+"""A worker's connections for embedding tables: one frame to each ``ps``, and its answer."""
 
 from __future__ import annotations
 
@@ -32,19 +32,20 @@ class _Session:
 
 
 class TableSessions:
-    """The conversations of one worker with every ``ps``. Used by one thread at a time.
+    """The connections of one worker to every ``ps``. Used by one thread at a time.
 
     Attributes:
       tasks: the names of the ``ps``.
-      traffic: what has travelled so far.
+      traffic: amount of data exchanged so far.
 
     Args:
       worker: its name.
-      links: to every ``ps``, with its name.
-      tables: what every conversation begins with: each table's name, what it is, and a folder with saves or None.
-      twice: whether there are two copies of each part; a conversation says which part it is about then.
-      shards: how many parts there are, where they move.
-      met: called with the number of each ``ps`` that has been met, and with the generation of its life.
+      links: routes to every ``ps``, with its name.
+      tables: returns the first words of every connection: each table's name, configuration, and a folder with saves or
+        None.
+      twice: whether there are two replicas of each part; the first frame of a connection names the part then.
+      shards: number of parts, where they move.
+      met: called after each handshake with a ``ps``, with its number and the generation of its process.
     """
 
     def __init__(
@@ -68,32 +69,32 @@ class TableSessions:
         self.traffic: Traffic = Traffic()
 
     def open(self) -> None:
-        """Begins every conversation anew, with the tables that there are now.
+        """Reopens every connection with the present tables.
 
         Raises:
-          OpError: a ``ps`` cannot be reached, or has another table of a name.
+          OpError: a ``ps`` cannot be reached, or has another table with one of the names.
         """
         self.close()
         for session in self._sessions:
             self._until(session, lambda session=session: self._meet(session))
 
     def close(self) -> None:
-        """Ends all conversations."""
+        """Closes all connections."""
         for session in self._sessions:
             self._drop(session)
 
     def exchange(self, frames: Sequence[Frame | None]) -> list[Frame | None]:
-        """One frame to each ``ps``, or None; all work at the same time. A ``ps`` that is lost is waited for."""
+        """Sends one frame to each ``ps``, or None; all work at the same time. Waits for a ``ps`` that is lost."""
         sent = [self._send(session, frame) for session, frame in zip(self._sessions, frames, strict=True)]
         answers: list[Frame | None] = []
         failed: OpError | None = None
         for session, frame, was_sent in zip(self._sessions, frames, sent, strict=True):
             try:
                 answers.append(None if frame is None else self._receive(session, frame, was_sent))
-            except OpError as error:  # the others' answers are on their way
+            except OpError as error:  # read the others' answers, too: they are on their way
                 failed = failed or error
             except BaseException:
-                self.close()  # an answer that is not read now would be taken for that to a later frame
+                self.close()  # an unread answer would be taken for the answer to a later frame
                 raise
         if failed is not None:
             raise failed
@@ -121,7 +122,7 @@ class TableSessions:
         return self._until(session, ask)
 
     def _until(self, session: _Session, work: Callable[[], _Result]) -> _Result:
-        """Does it again until the ``ps`` is not lost meanwhile, or does not come for too long."""
+        """Repeats ``work`` while the ``ps`` is lost, up to the deadline."""
         give_up_at = time.monotonic() + Patience.from_environment().deadline_s
         while True:
             try:
@@ -158,5 +159,5 @@ class TableSessions:
 
 
 def _nbytes(frames: Sequence[Frame | None]) -> int:
-    """Bytes of the tensors of some frames."""
+    """Returns the bytes of the tensors of some frames."""
     return sum(tensor.nbytes for frame in frames if frame is not None for tensor in frame.tensors)

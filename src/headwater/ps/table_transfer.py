@@ -1,4 +1,5 @@
-"""Rows of tables between a worker and every ``ps``: those of a step, and whole tables, some rows at a time."""
+"""Transfer of rows of tables between a worker and every ``ps``: rows of a step, and whole tables, some rows at a
+time."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from headwater.ps.row_travel import as_rows, as_travelling, small_numbers
 from headwater.ps.table_copies import AT_ONCE_BYTES, TableCopy, row_bytes, rows_of
 from headwater.ps.updater import Array
 
-#: Gives by table (its variable) all rows and, unless that begins, their state; None for a table that begins.
+#: Returns, for a table (by its variable), all rows and, unless it is to be initialized, their state; None for a table
+#: whose rows the ``ps`` initializes.
 TableRows = Callable[[int], Sequence[Any] | None]
 
 
@@ -24,9 +26,9 @@ class TableTransfer:
     """One worker's access to the tables of a set of parameters.
 
     Args:
-      layout: what every ``ps`` has.
-      conversation: with every ``ps``.
-      initial: the variables' values; None in the place of a table whose rows begin on the ``ps``.
+      layout: the placement of all blocks on all ``ps``.
+      conversation: the connections to every ``ps``.
+      initial: the variables' values; None in the place of a table whose rows the ``ps`` initializes.
     """
 
     def __init__(self, layout: Layout, conversation: Conversation, initial: Sequence[object]) -> None:
@@ -38,22 +40,24 @@ class TableTransfer:
         self._wire = "float32"
 
     def set_wire(self, form: str) -> None:
-        """Says in which form rows travel to this worker (`headwater.tables.row_formats`). Its gradients travel as
-        bfloat16 then, unless that is float32."""
+        """Sets the encoding of rows that are sent to this worker (`headwater.tables.row_formats`).
+
+        Gradients are sent as bfloat16 then, unless the encoding is float32.
+        """
         self._wire = form
 
     def set_initial(self, rows: TableRows) -> None:
-        """Says what rows of a table, by variable, are to be at the beginning, and their state."""
+        """Sets the source of the initial rows of tables, by variable, and of their state."""
         self._initial_rows = rows
 
     def rows(self, wanted: Mapping[int, Array]) -> dict[int, Array]:
         """Reads rows of tables.
 
         Args:
-          wanted: by variable the numbers of rows, ascending.
+          wanted: the numbers of rows by variable, ascending.
 
         Returns:
-          By variable the rows, in that order.
+          The rows by variable, in that order.
         """
         header = () if self._wire == "float32" else (self._wire,)
         frames = [Frame(kinds.ROWS, header, numbers) for numbers in self._row_numbers(wanted)]
@@ -70,7 +74,7 @@ class TableTransfer:
         return {variable: joined(found) for variable, found in parts.items()}
 
     def _row_numbers(self, wanted: Mapping[int, Array]) -> list[list[Array]]:
-        """By ``ps``, for each of its tables the rows that are there, counted from the first that is there."""
+        """By ``ps``, for each of its tables the rows that it holds, counted from the first that it holds."""
         return [
             [self._numbers(part, wanted[part.variable]) for _, part in session.tables] for session in self._sessions
         ]
@@ -80,25 +84,25 @@ class TableTransfer:
         return small_numbers(wanted[within(part, wanted)] - max(0, part.start), rows)
 
     def pushed(self, part: Block, numbers: Array, gradients: Array) -> list[Array]:
-        """The gradients of rows of a table of which a ``ps`` has ``part``, as they travel: numbers and gradients.
+        """Encodes the gradients of rows of a table for the ``ps`` that holds ``part``: numbers and gradients.
 
         Args:
-          part: what the ``ps`` has of the table.
+          part: the block of the table on the ``ps``.
           numbers: of rows, ascending.
-          gradients: of these.
+          gradients: of these rows.
         """
         there = gradients[within(part, numbers)]
         form = "float32" if self._wire == "float32" else "bfloat16"
         return [self._numbers(part, numbers), as_travelling(there, form)]
 
     def replace(self) -> None:
-        """Brings every ``ps`` the rows that the program gives; other tables stay as they are."""
+        """Sends every ``ps`` the rows that the program provides; other tables are unchanged."""
         for index, session in enumerate(self._sessions):
             for number in range(len(session.tables)):
                 self._write(index, number, self._given(index, number), retries=True)
 
     def _given(self, index: int, number: int) -> Iterator[tuple[int, list[Array]]] | None:
-        """The rows of a table of a ``ps`` that the program gives, see `TableCopy.rows`."""
+        """Returns the rows of a table of a ``ps`` that the program provides, see `TableCopy.rows`."""
         _, block = self._sessions[index].tables[number]
         initial = self._initial[block.variable]
         whole = self._initial_rows(block.variable) if self._initial_rows is not None else None
@@ -109,12 +113,12 @@ class TableTransfer:
         return rows_of([block.of(array) for array in whole])
 
     def fill(self, index: int, *, restores: bool, copy: TableCopy | None) -> list[int]:
-        """Brings a ``ps`` that has no values the rows of its tables; the numbers of those that do not begin there.
+        """Sends a ``ps`` without values the rows of its tables; returns the numbers of the tables that it has written.
 
         Args:
           index: the number of the ``ps``.
-          restores: whether it is to have what ``copy`` holds, rather than what the program gives.
-          copy: rows that were read before, if any were.
+          restores: whether to send the rows in ``copy``, rather than those that the program provides.
+          copy: rows that were read before, or None.
         """
         session = self._sessions[index]
         written: list[int] = []
@@ -136,12 +140,12 @@ class TableTransfer:
         return rows is not None
 
     def _read(self, index: int, number: int, parts: Sequence[int]) -> Iterator[tuple[int, list[Array]]]:
-        """All rows of a table of a ``ps``, some at a time, each with the number of the first.
+        """Yields all rows of a table of a ``ps``, some at a time, each with the number of the first row.
 
         Args:
           index: the number of the ``ps``.
           number: of the table there.
-          parts: which parts, see `headwater.ps.updater.HostedTable`; none named, all.
+          parts: which parts, see `headwater.ps.updater.HostedTable`; all if empty.
         """
         _, block = self._sessions[index].tables[number]
         spec = self._layout.variables[block.variable]
@@ -152,11 +156,11 @@ class TableTransfer:
             yield start, list(self._conversation.ask_until(index, frame).tensors)
 
     def read(self, variable: int, part: int = 0) -> Array:
-        """All of a table as the ``ps`` have it now.
+        """Reads a whole table from the ``ps``.
 
         Args:
-          variable: the table's.
-          part: 0 for its values; from 1 on what the optimizer keeps of each row.
+          variable: the table's variable.
+          part: 0 for its values; from 1 on parts of the optimizer state of each row.
         """
         found: Array | None = None
         rows = self._layout.variables[variable].shape[0]
@@ -173,7 +177,7 @@ class TableTransfer:
         return found
 
     def copy(self) -> TableCopy | None:
-        """A copy of all tables with what the optimizer keeps of them; None without tables."""
+        """Copies all tables with their optimizer state; None without tables."""
         if not any(session.tables for session in self._sessions):
             return None
         copy = TableCopy()
@@ -185,7 +189,7 @@ class TableTransfer:
 
 
 def within(block: Block, numbers: Array) -> slice:
-    """Where the rows of ``block`` are among ``numbers``, which ascend."""
+    """Returns the range of the rows of ``block`` among ``numbers``, which are ascending."""
     if block.stop < 0:
         return slice(0, len(numbers))
     start, stop = np.searchsorted(numbers, (block.start, block.stop)).tolist()

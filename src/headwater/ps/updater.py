@@ -1,4 +1,4 @@
-"""What a ``ps`` does with gradients: the interface between its host and an optimizer."""
+"""Interface between the host of a ``ps`` and an optimizer."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ Array = NDArray[Any]
 
 
 class HostedTable(Protocol):
-    """The rows of a table that a task has, with what the optimizer keeps of each row."""
+    """The rows of a table on a task, with the optimizer state of each row."""
 
     def begin(self) -> None:
-        """All rows have the values that they have at the beginning."""
+        """Initializes all rows."""
         ...
 
     def read(self, start: int, stop: int, parts: Sequence[int]) -> list[Array]:
-        """Parts of rows: their values are part 0, from 1 on is what the optimizer keeps of them. All, where none
-        is named."""
+        """Returns parts of rows: their values are part 0, their optimizer state is in part 1 and up. All parts if
+        ``parts`` is empty."""
         ...
 
     def write(self, start: int, arrays: Sequence[Array]) -> None:
-        """Takes the values of rows from ``start`` on, then what the optimizer keeps of them, or nothing: it begins.
+        """Sets the values of rows from ``start`` on, and their optimizer state, which is initialized where it is not
+        given.
 
         Raises:
-          InvalidArgumentError: there are no such rows, or a shape is another.
+          InvalidArgumentError: there are no such rows, or a shape differs.
         """
         ...
 
     def watch(self) -> None:
-        """From now on keeps account of the rows that change, for `begin_saving`."""
+        """Begins to track the rows that change, for `begin_saving`."""
         ...
 
     def begin_saving(self, *, whole: bool) -> int:
@@ -47,10 +48,10 @@ class HostedTable(Protocol):
         ...
 
     def restore(self, numbers: Array, arrays: Sequence[Array]) -> None:
-        """Takes rows that `take_saved` gave.
+        """Restores rows that `take_saved` returned.
 
         Raises:
-          InvalidArgumentError: there are no such rows, or a shape is another.
+          InvalidArgumentError: there are no such rows, or a shape differs.
         """
         ...
 
@@ -58,44 +59,49 @@ class HostedTable(Protocol):
 class Updater(Protocol):
     """The values of a task's blocks, and the optimizer that updates them. The host calls one method at a time.
 
-    Blocks are those of the task in its layout's order; *optimized* ones take gradients, others (*extras*) take changes
-    by addition. Rows of tables are read and written by themselves.
+    Blocks are those of the task in its layout's order; *optimized* ones take gradients, to others (*extras*) changes
+    are added. Rows of tables are read and written separately.
     """
 
     @property
     def tables(self) -> Sequence[HostedTable]:
-        """Those of its blocks that are tables, in the layout's order."""
+        """The blocks that are tables, in the layout's order."""
         ...
 
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
-        """Takes values of all blocks but tables, and of the optimizer's state; None begins that anew.
+        """Sets the values of all blocks except tables, and the optimizer's state; None initializes that.
 
         Raises:
-          InvalidArgumentError: number, shape or dtype of the arrays are not those of this updater.
+          InvalidArgumentError: number, shape or dtype of the arrays does not fit this updater.
         """
         ...
 
     def assign(self, values: Sequence[Array]) -> None:
-        """Takes values of all blocks but tables; the optimizer's state stays."""
+        """Sets the values of all blocks except tables; the optimizer's state is unchanged."""
         ...
 
     def values(self, extras: Sequence[int] | None) -> list[Array]:
-        """The optimized blocks' values, then those of ``extras`` (positions among the others); None: all blocks' values
-        but those of tables, in the layout's order. They are read-only, and stay as they are while updates go on."""
+        """Returns the values of the optimized blocks, then of ``extras`` (positions among the others); None: of all
+        blocks except tables, in the layout's order.
+
+        The arrays are read-only, and later updates do not change them.
+        """
         ...
 
     @property
     def optimizer(self) -> str:
-        """What the optimizer is called, for people."""
+        """Name of the optimizer, for reports."""
         ...
 
     def state_sizes(self) -> list[tuple[str, tuple[int, ...], str]]:
-        """Name, shape and dtype of each part of the optimizer's state; nothing before there are values. May be called
-        while an update goes on."""
+        """Returns name, shape and dtype of each part of the optimizer's state; nothing before there are values.
+
+        May be called during an update.
+        """
         ...
 
     def state(self) -> dict[str, Array]:
-        """The optimizer's state by name, in the order that `fill` takes, but what it keeps of rows of tables."""
+        """Returns the optimizer's state by name, in the order that `fill` takes, except the state of rows of tables."""
         ...
 
     def apply(
@@ -110,13 +116,13 @@ class Updater(Protocol):
 
         Args:
           gradients: one for each optimized block.
-          changes: what to add to some of the others, by position among these.
-          tables: for each table the numbers of rows, none twice, and the gradients of these.
-          knobs: scalars that the workers' program sets, such as the learning rate.
-          scale: by how much to multiply what the update changes the values by; the optimizer's state sees all of it.
+          changes: summands for some of the others, by position among these.
+          tables: for each table the numbers of rows, none listed twice, and the gradients of these.
+          knobs: hyperparameters that the workers' program sets, such as the learning rate.
+          scale: factor for the change of the values; the optimizer's state accumulates the unscaled gradients.
         """
         ...
 
     def rows(self, numbers: Sequence[Array]) -> list[Array]:
-        """For each table the rows of these numbers."""
+        """Returns for each table the rows with these numbers."""
         ...

@@ -1,4 +1,4 @@
-"""What the header of a VALUES frame says, and a frame that brings gradients."""
+"""Fields of the header of a VALUES frame, and of a frame with gradients."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from headwater.ps.accounting.ledger import Work
 
 
 def brings_examples(frame: Frame | None) -> bool:
-    """Whether a frame brings the gradient of ranges of examples, to the first ``ps``."""
+    """Returns whether a frame brings the gradient of ranges of examples, to the first ``ps``."""
     return frame is not None and frame.kind == kinds.PUSH and bool(frame.header[5]) and bool(frame.header[5][0])
 
 
 def drops(answer: Frame | None) -> bool:
-    """Whether a ``ps`` did not take a gradient. Nor does one that was started anew, and gives no answer."""
+    """Returns whether a ``ps`` has dropped a gradient; so has a restarted one, which gives no answer."""
     return answer is None or not answer.header[1]
 
 
@@ -26,8 +26,8 @@ _Values = tuple[
 
 
 def values_header(frame: Frame, task: str) -> _Values:
-    """Its version, whether gradients were taken, the ticket, the worker's share of a batch, names of the optimizer's
-    state, what examples were handed out, and the ledger.
+    """Returns the version, whether gradients were accepted, the step number, the worker's share of a batch, the names
+    of the optimizer's state, the assigned examples, and the ledger.
 
     Raises:
       InternalError: ``task`` has sent something else.

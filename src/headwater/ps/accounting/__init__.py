@@ -1,5 +1,5 @@
-"""Which examples were applied: so that each of an epoch counts once, whatever becomes of the workers.
+"""Accounting of the applied examples, so that each counts once in an epoch, even if workers are lost.
 
-`ledger` hands out ranges of an epoch and knows what became of each; `journal` writes that to a file; `audit` reads such
-files and says whether every epoch was whole. `order` is the order in which an epoch has its examples.
+`ledger` assigns ranges of an epoch and records the outcome of each; `journal` writes that to a file; `audit` reads such
+files and checks whether every epoch was complete. `order` is the order of the examples of an epoch.
 """

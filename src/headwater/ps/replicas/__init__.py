@@ -1,1 +1,1 @@
-"""A second copy of what each ``ps`` holds, which serves when the first is lost."""
+"""Backups of the parts of sets of parameters, which take over when the primary ``ps`` is lost."""

@@ -1,7 +1,7 @@
-"""Parts of a set of parameters that move between ``ps`` tasks while training goes on.
+"""Parts of a set of parameters that move between ``ps`` tasks while training continues.
 
 With ``shards=8`` a set is divided into eight parts, however many ``ps`` there are, and each ``ps`` has some of them. A
-part moves as a whole: values, the optimizer's state, and what it knows of workers' requests. Who has which is in
-`headwater.ps.shards.places`; a ``ps`` gives and takes in `headwater.ps.shards.holder`; a worker finds
-them with `headwater.ps.shards.links`; who asks for moves is in `headwater.ps.shards.moves`.
+part moves as a whole: values, the optimizer's state, and the record of workers' requests. `headwater.ps.shards.places`
+has the placement; `headwater.ps.shards.holder` sends and receives shards on a ``ps``; a worker finds them with
+`headwater.ps.shards.links`; `headwater.ps.shards.moves` decides on moves.
 """
