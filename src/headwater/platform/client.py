@@ -22,15 +22,15 @@ DATA_DIR = "HEADWATER_SERVER_DIR"
 _UNAUTHORIZED = 401
 _PREFIX = "/api/v1"
 _TIMEOUT = httpx.Timeout(30.0)
-# Streams send a ping every 15 s where there is nothing else.
+# Idle streams send a ping every 15 s.
 _STREAM_TIMEOUT = httpx.Timeout(30.0, read=60.0)
 
 
 class ClientError(Exception):
-    """The server refused or cannot be reached, or a file cannot be read; the message says why and what to do.
+    """The server refused a request or cannot be reached, or a file cannot be read; the message has reason and remedy.
 
     Attributes:
-      status: the HTTP status; 0 where there was no answer.
+      status: the HTTP status; 0 if there was no response.
     """
 
     def __init__(self, message: str, *, status: int = 0) -> None:
@@ -39,7 +39,7 @@ class ClientError(Exception):
 
 
 def default_data_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where a server of this user keeps its things unless told otherwise."""
+    """Returns the default data folder of this user's server."""
     told = environ.get(DATA_DIR)
     if told:
         return Path(told)
@@ -48,7 +48,7 @@ def default_data_dir(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def find_token(environ: Mapping[str, str] = os.environ) -> str | None:
-    """The token to show: ``HEADWATER_SERVER_TOKEN``, else that of this user's own server; None without either."""
+    """Returns the token: ``HEADWATER_SERVER_TOKEN``, else this user's server's admin token; None without either."""
     told = environ.get(TOKEN)
     if told:
         return told.strip()
@@ -62,8 +62,8 @@ class ApiClient:
     """Calls a server.
 
     Args:
-      server: its address, e.g. ``http://127.0.0.1:8470``; unless given that of ``HEADWATER_SERVER``, or this machine's.
-      token: the token to show; what the commands show unless given, and none where it is empty.
+      server: its address, e.g. ``http://127.0.0.1:8470``; unless given, ``HEADWATER_SERVER`` or this machine's server.
+      token: the token to send; `find_token` unless given, and none if it is empty.
     """
 
     def __init__(self, server: str | None = None, token: str | None = None) -> None:
@@ -72,41 +72,41 @@ class ApiClient:
         self.server: str = server.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
-            # A proxy is not asked for this machine itself.
+            # Connections to this machine bypass proxies.
             url = httpx.URL(self.server)
             self._http = httpx.Client(
                 base_url=self.server + _PREFIX,
                 headers=headers,
                 timeout=_TIMEOUT,
                 trust_env=not _is_loopback(url.host),
-                # SSL_CERT_FILE can name the authority of the server's certificate.
+                # SSL_CERT_FILE can name the certificate authority of the server.
                 verify=httpx.create_ssl_context() if url.scheme == "https" else True,
             )
         except (httpx.InvalidURL, ValueError, OSError) as error:
             raise ClientError(f"{SERVER} {server!r}: {error}") from error
 
     def close(self) -> None:
-        """Closes connections."""
+        """Closes the connections."""
         self._http.close()
 
     def get(self, path: str, **query: object) -> Json:
-        """What is at ``path``."""
+        """Returns the resource at ``path``."""
         return self._call("GET", path, params=_given(query))
 
     def post(self, path: str, body: object = None, **query: object) -> Json:
-        """What the server answers to ``body``."""
+        """Posts ``body`` and returns the response."""
         return self._call("POST", path, params=_given(query), json=body)
 
     def put(self, path: str, body: object) -> Json:
-        """What the server answers to ``body`` in place of what is at ``path``."""
+        """Replaces the resource at ``path`` by ``body`` and returns the response."""
         return self._call("PUT", path, json=body)
 
     def delete(self, path: str) -> None:
-        """Deletes what is at ``path``."""
+        """Deletes the resource at ``path``."""
         self._call("DELETE", path)
 
     def upload(self, archive: Path) -> str:
-        """Hands in an archive and returns its digest."""
+        """Uploads an archive and returns its digest."""
         try:
             with archive.open("rb") as file:
                 answer = self._call("PUT", "/archives", content=file, timeout=httpx.Timeout(600.0))
@@ -115,10 +115,10 @@ class ApiClient:
         return str(answer["digest"])
 
     def job_id(self, job: str) -> str:
-        """The id of a job, of its id or the name that the latest of its name has.
+        """Returns the id of a job, given its id or its name; of several jobs with a name, of the latest.
 
         Raises:
-          ClientError: there is none.
+          ClientError: there is no such job.
         """
         try:
             return str(self.get(f"/jobs/{job}")["id"])
@@ -132,7 +132,7 @@ class ApiClient:
 
     @contextmanager
     def stream(self, path: str, **query: Json) -> Generator[Generator[tuple[str, Json]]]:
-        """The kind and data of each server-sent event, as they come, until the server ends the stream."""
+        """Yields kind and data of each server-sent event on arrival, until the server ends the stream."""
         try:
             with self._http.stream("GET", path, params=_given(query), timeout=_STREAM_TIMEOUT) as response:
                 if response.is_error:

@@ -1,8 +1,8 @@
-"""When a job's work is complete: a pure function of its state and the time.
+"""Completion of a job's work: a pure function of its state and the time.
 
-It is when all workers and the chief have ended without an error. A worker other than the first may fail later than
-that, and fails no job: ``ps`` end by themselves when they are needed no more, and mirrored workers make all steps
-together, so that the end of the first tells that there is nothing left to do.
+The work is complete when all workers and the chief have exited without an error. A worker other than the first may fail
+after that without failing the job: ``ps`` exit by themselves when they are no longer needed, and mirrored workers make
+all steps together, so the first one's exit means that no work is left.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import Exited
 from headwater.platform.states import JobState, Note, TaskPhase, TaskState
 
-#: The roles whose end ends the job; all other tasks serve them.
+#: The roles whose tasks decide the end of the job; all other tasks serve them.
 WORKING = ("worker", "chief")
 
 
 def is_killed(how: Exited) -> bool:
-    """Whether a task did not end by itself."""
+    """Returns whether a task was killed from outside."""
     return how.preempted or how.code < 0 or how.code in (128 + signal.SIGKILL, 128 + signal.SIGTERM)
 
 
 def done_at(state: JobState, now: float) -> float | None:
-    """When the last of the workers and the chief had done its work; None where some have not."""
+    """Returns when the last worker or chief finished its work; None if some have not."""
     working = [task for task in state.tasks.values() if task.name.job in WORKING]
     wanted = [task for task in working if task.phase is not TaskPhase.STOPPED and not _is_absent(state, task, now)]
     if not wanted or not all(task.phase is TaskPhase.SUCCEEDED for task in wanted):
@@ -34,11 +34,11 @@ def done_at(state: JobState, now: float) -> float | None:
 
 
 def _is_absent(state: JobState, task: TaskState, now: float) -> bool:
-    """Whether the end of a job does not wait for a worker or chief.
+    """Returns whether the end of a job does not wait for a worker or chief.
 
-    A worker for which there is no room is not waited for where workers come and go, or if it never began: jobs that all
-    wait for one more, and keep the places of workers that are done, would wait for each other. One that was started
-    again alone finds no ``ps`` any more where these have ended: it has the period ``grace`` for whatever it does.
+    A worker that cannot be placed is not waited for if the job is elastic or the worker has never started: jobs that
+    wait for one more worker while holding the places of finished ones would deadlock. A worker that was restarted alone
+    may find that the ``ps`` have already ended: it has the period ``grace`` to finish.
     """
     if task.phase is TaskPhase.WAITING and not task.placed and (state.spec.elastic or not task.attempt):
         return True
@@ -49,18 +49,18 @@ def _is_absent(state: JobState, task: TaskState, now: float) -> bool:
 
 
 def _leader(state: JobState) -> TaskState | None:
-    """The chief, or the worker that is chief where there is none."""
+    """Returns the chief, or the worker that acts as chief if there is none."""
     return state.tasks.get(TaskName("chief", 0)) or state.tasks.get(TaskName("worker", 0))
 
 
 def servers_ended(state: JobState) -> bool:
-    """Whether the job has ``ps``, and all have ended by themselves, as they do when its work is complete."""
+    """Returns whether the job has ``ps`` that have all exited by themselves, as they do when its work is complete."""
     servers = [task for task in state.tasks.values() if task.name.job == "ps"]
     return bool(servers) and all(task.phase is TaskPhase.SUCCEEDED for task in servers)
 
 
 def _complete_at(state: JobState) -> float | None:
-    """When the chief and all ``ps`` had ended by themselves; None where some have not, or where there are no ``ps``."""
+    """Returns when the chief and all ``ps`` had exited by themselves; None before, or if there are no ``ps``."""
     leader = _leader(state)
     if not servers_ended(state) or leader is None or leader.phase is not TaskPhase.SUCCEEDED:
         return None
@@ -68,19 +68,19 @@ def _complete_at(state: JobState) -> float | None:
 
 
 def _again_alone(state: JobState, task: TaskState) -> bool:
-    """Whether a worker that does not lead has been started more often than the whole job."""
+    """Returns whether a worker other than the chief has been restarted more often than the whole job."""
     leader = _leader(state)
     return leader is not None and task.name != leader.name and task.attempt > state.attempt
 
 
 def nothing_left(state: JobState, task: TaskState, now: float, *, killed: bool) -> bool:
-    """Whether the job's work is complete without ``task``, so that its failure changes nothing.
+    """Returns whether the job's work is complete without ``task``, so that its failure can be ignored.
 
     Args:
-      state: of the job.
+      state: the state of the job.
       task: a task that has failed.
       now: the time.
-      killed: whether it did not fail by itself.
+      killed: whether the task was killed from outside.
     """
     if task.name.job not in WORKING:
         return done_at(state, now) is not None
@@ -93,7 +93,7 @@ def nothing_left(state: JobState, task: TaskState, now: float, *, killed: bool) 
 
 
 def validates(state: JobState, done: float, now: float) -> bool:
-    """Whether an evaluator still has time for the end of a training whose workers were ``done`` at that time."""
+    """Returns whether an evaluator still has time to validate a training whose workers were ``done`` at that time."""
     deadlines = state.spec.deadlines
     until = math.inf if deadlines.evaluator is None else done + deadlines.evaluator
     if deadlines.run is not None and state.started_at is not None:
@@ -103,7 +103,7 @@ def validates(state: JobState, done: float, now: float) -> bool:
 
 
 def waits_for_evaluator(state: JobState) -> tuple[JobState, tuple[Note, ...]]:
-    """A job that is complete but for its evaluator, and what its history says of that the first time."""
+    """Returns the state of a job that is complete except for its evaluator, and a note on the first call."""
     reason = "all workers are done; waits for the evaluator"
     notes = (Note("pending", reason),) if state.reason != reason else ()
     return replace(state, reason=reason), notes

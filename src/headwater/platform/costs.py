@@ -1,6 +1,7 @@
-"""What a job has cost: how long its tasks ran, how often they were taken away, and which steps were lost by that.
+"""The cost of a job: how long its tasks ran, how often they were preempted, and how many steps were lost.
 
-`account` looks at two states of a job, before and after one decision. So it counts in the same way on every backend.
+`account` compares two states of a job, before and after one decision, so that it counts in the same way on every
+backend.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ from headwater.platform.spec import ROLES
 from headwater.platform.states import JobState, Note, TaskState
 
 _HOUR_S = 3600.0
-# Less is not worth a word.
+# Costs below this many task-hours are not shown.
 _LEAST_H = 0.005
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """What a job has cost until some moment.
+    """The cost of a job up to some moment.
 
     Attributes:
-      task_hours: hours that tasks ran, by role; those of none are left out.
-      cpu_hours: the same times the CPUs that they ask for.
-      gpu_hours: the same times their GPUs.
-      preemptions: how often tasks, or the whole job, were taken away.
-      lost_steps: steps that were made again after that, because they were saved nowhere.
+      task_hours: hours that tasks ran, by role; without roles that did not run.
+      cpu_hours: the same hours times the CPUs that the role requests.
+      gpu_hours: the same hours times the GPUs that the role requests.
+      preemptions: how often tasks, or the whole job, were preempted.
+      lost_steps: steps that were repeated after preemptions, because they had not been saved.
     """
 
     task_hours: Mapping[str, float]
@@ -36,7 +37,7 @@ class Cost:
 
 
 def account(before: JobState, after: JobState, notes: Iterable[Note], now: float) -> JobState:
-    """``after``, a state that followed on ``before`` at ``now`` with ``notes``, with what was spent until then."""
+    """Returns ``after``, the state that followed ``before`` at ``now`` with ``notes``, with the cost up to then."""
     spent = dict(after.spent)
     for name, task in before.tasks.items():
         if task.started_at is None or (task.ended_at is not None and task.ended_at >= task.started_at):
@@ -58,7 +59,7 @@ def account(before: JobState, after: JobState, notes: Iterable[Note], now: float
 
 
 def cost(state: JobState, now: float) -> Cost:
-    """What a job has cost until ``now``."""
+    """Returns the cost of a job up to ``now``."""
     seconds = dict(state.spent)
     for name, task in state.tasks.items():
         if task.started_at is not None and not _over(task):
@@ -74,7 +75,7 @@ def cost(state: JobState, now: float) -> Cost:
 
 
 def in_words(cost: Cost) -> str:
-    """``cost`` for people; empty where next to nothing has run."""
+    """Returns ``cost`` in words; empty if next to nothing has run."""
     total = sum(cost.task_hours.values())
     if total < _LEAST_H and not cost.preemptions:
         return ""
@@ -93,7 +94,7 @@ def _over(task: TaskState) -> bool:
 
 
 def _lost(before: JobState, after: JobState) -> JobState:
-    """``after`` with the steps that the last preemption lost, once a task tells from where training went on."""
+    """Returns ``after`` with the steps lost by the last preemption, once a task reports where training resumed."""
     if after.furthest is None or after.preempted_at is None:
         return after
     for name, task in after.tasks.items():
@@ -101,7 +102,7 @@ def _lost(before: JobState, after: JobState) -> JobState:
         if task.step is None or (known is not None and known.step == task.step):
             continue
         lives = task.started_at is not None and task.started_at >= after.preempted_at
-        # A task that was not taken away, and goes on, has lost nothing: only one that begins anew tells.
+        # The step of a task that was not preempted tells nothing: only one that restarted shows where training resumed.
         if task.step < after.furthest or lives:
             lost = max(0, after.furthest - task.step)
             return replace(after, lost_steps=after.lost_steps + lost, furthest=None, preempted_at=None)

@@ -1,7 +1,8 @@
-"""Jobs that an engine (Kubernetes, Slurm) runs as a whole: what its reports mean for a job's state.
+"""Jobs that an engine (Kubernetes, Slurm) runs as a whole: the effect of its reports on a job's state.
 
-The engine places, restarts and ends tasks. Here a job is handed over, its reports are followed, and it is taken back
-when it is to end; all that concerns waiting, wishes and the time after the end is `headwater.platform.policy`'s.
+The engine places, restarts and ends tasks. This module submits a job, follows the engine's reports, and deletes the
+engine's objects when the job must end; queueing, user requests and cleanup after the end are decided by
+`headwater.platform.policy`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from headwater.platform.records import JobRecord
 from headwater.platform.spec import Count, JobSpec
 from headwater.platform.states import Decision, Fault, JobPhase, JobState, Note, TaskPhase, TaskState, Tick
 
-# By how much a start may be told differently without being another one, in seconds.
+# Reported start times that differ by at most this belong to the same start, in seconds.
 _CLOCK_S = 1.0
 _GONE = ("succeeded", "failed", "lost", "preempted", "crowded", "cancelled")
 
@@ -42,9 +43,9 @@ class EngineJobs:
     Args:
       jobs: all jobs.
       backend: the engine.
-      log_dir: gives the folder for what a job's tasks print.
-      archive: gives what is unpacked into the tasks' working folder; None for nothing.
-      secrets: gives the values of the secrets that a job names.
+      log_dir: returns the folder of a job's logs.
+      archive: returns the archive for the tasks' working folder; None for none.
+      secrets: returns the values of the secrets that a job names.
     """
 
     def __init__(
@@ -63,17 +64,17 @@ class EngineJobs:
         self._secrets = secrets
 
     def advance(self, record: JobRecord) -> None:
-        """One turn of a job.
+        """Performs one turn of a job.
 
         Raises:
-          BackendError: the engine could not be asked, or did not do it.
-          JobIsGone: the job is not here any more.
+          BackendError: the engine could not be reached, or refused a request.
+          JobIsGone: the job has been deleted.
         """
         record = self._jobs.follow(record, stalled)
         record = self._jobs.decide(record, Tick())
         state = record.state
         if record.handle is not None and record.handle_attempt != state.attempt:
-            # Of an attempt that is over: the next one must find nothing of it.
+            # The handle is of an earlier attempt, which must be removed before the next one starts.
             record = self._take_back(record)
         if record.handle is None:
             due = state.phase is JobPhase.RUNNING or (
@@ -82,7 +83,7 @@ class EngineJobs:
             if due:
                 self._submit(record)
             elif state.phase.over:
-                # What was handed over in part, before it failed or was stopped.
+                # Remove objects of a submission that failed or was stopped halfway.
                 self._backend.remove(record.id, state.spec)
                 self._jobs.drop_if_over(self._jobs.decide(record, alter=lambda now: replace(now, holds=False)))
             return
@@ -92,7 +93,8 @@ class EngineJobs:
         if state.phase is JobPhase.ENDING:
             self._backend.stop_job(record.handle, grace_s=state.spec.deadlines.grace)
         report = self._backend.poll_job(record.handle)
-        # Deleted before it is stored that it may be submitted anew: a second deletion does no harm.
+        # Delete before storing that it may be resubmitted: after a crash in between, the deletion is repeated
+        # harmlessly.
         again = report.phase in _GONE and not reported(state, report, self._jobs.clock()).state.phase.over
         if again:
             self._backend.delete_job(record.handle)
@@ -132,13 +134,13 @@ class EngineJobs:
         self._jobs.follow(
             record,
             lambda now, _: _handed_over(now, state.attempt, self._backend.name),
-            # Where somebody stopped it meanwhile, all of it is removed at the next turn.
+            # If the job was stopped in the meantime, the next turn removes its objects.
             alter=lambda now: now if now.state.phase.over else replace(now, **taken),
         )
 
 
 def stalled(state: JobState, now: float) -> Decision:
-    """What follows where a task of a running job has made no progress for too long: all of it is started anew."""
+    """Restarts a running job if one of its tasks has made no progress for too long."""
     if state.phase is not JobPhase.RUNNING:
         return Decision(state)
     for task in state.tasks.values():
@@ -151,13 +153,13 @@ def stalled(state: JobState, now: float) -> Decision:
 
 
 def reported(state: JobState, report: JobReport, now: float) -> Decision:
-    """What an engine's report at ``now`` leads to."""
+    """Returns the decision for an engine's report at ``now``."""
     notes: list[Note] = []
     faults: list[Fault] = []
     for name, task in state.tasks.items():
         if state.first is not None and state.first.task == task.label and _is_healthy(state, task, now):
             state = replace(state, first=None)
-        # The engine forgets what it has deleted: a number that was higher before is the right one.
+        # The engine's count decreases when it forgets deleted tasks, so only an increase counts.
         further = max(0, report.restarts.get(name, 0) - task.restarts)
         if further:
             notes.append(Note("restarting", f"{task.label} was started again by the engine", task.label))
@@ -166,7 +168,7 @@ def reported(state: JobState, report: JobReport, now: float) -> Decision:
         found = report.tasks.get(name)
         goes_on = state.phase is JobPhase.RUNNING and report.phase == "running"
         if goes_on and isinstance(found, Exited) and found.preempted:
-            continue  # by no fault of its own: what the engine does about it, it tells next
+            continue  # not its fault: the engine's next report has its reaction
         if goes_on and _replaced(task, found):
             where = f" from {task.host}" if task.host else ""
             notes.append(Note("preempted", f"{task.label} was taken away{where}; it starts again", task.label))
@@ -182,7 +184,7 @@ def reported(state: JobState, report: JobReport, now: float) -> Decision:
         state = replace(state, first=min(faults, key=lambda fault: fault.at))
     if report.phase == "waiting":
         if state.phase is JobPhase.RUNNING:
-            # The engine has taken it back by itself, as after a preemption or the failure of a node.
+            # The engine requeued the job by itself, for example after a preemption or a node failure.
             state = replace(state, phase=JobPhase.QUEUED, queued_at=now, reason=report.reason)
             notes.append(Note("preempted", f"the engine has none of its tasks run any more: {report.reason}"))
         elif state.phase is JobPhase.QUEUED and report.reason and report.reason != state.reason:
@@ -211,14 +213,14 @@ def reported(state: JobState, report: JobReport, now: float) -> Decision:
 
 
 def _is_healthy(state: JobState, task: TaskState, now: float) -> bool:
-    """Whether a task has run for so long that its failures before count no more."""
+    """Returns whether a task has run long enough for its earlier failures to be forgotten."""
     if task.phase is not TaskPhase.RUNNING or task.started_at is None:
         return False
     return now - task.started_at >= state.spec.restart.reset_after
 
 
 def with_count(spec: JobSpec, workers: int) -> JobSpec:
-    """``spec`` with one number of workers instead of a range."""
+    """Returns ``spec`` with a fixed number of workers instead of a range."""
     asked = spec.workers.model_copy(update={"count": Count(least=workers, most=workers)})
     return spec.model_copy(update={"workers": asked})
 
@@ -243,7 +245,7 @@ def _not_taken(state: JobState, error: BackendError, now: float) -> Decision:
 
 
 def _again(state: JobState, reason: str, now: float, *notes: Note) -> Decision:
-    """All tasks end, and the job is submitted anew, if its rules allow another restart."""
+    """Ends all tasks, and resubmits the job if its rules allow another restart; otherwise it fails."""
     rules = state.spec.restart
     if state.attempt_at is not None and now - state.attempt_at >= rules.reset_after:
         state = replace(state, restarts=0, first=None)
@@ -265,7 +267,7 @@ def _talks(report: JobReport) -> dict[TaskName, Talk]:
 
 
 def _conclusion(state: JobState, report: JobReport, now: float) -> Decision:
-    """What follows on the end that the engine reports."""
+    """Returns the decision for a final report of the engine."""
 
     def ends(then: JobPhase, reason: str, *notes: Note) -> Decision:
         return Decision(replace(state, phase=JobPhase.ENDING, then=then, reason=reason), notes)
@@ -294,7 +296,7 @@ def _conclusion(state: JobState, report: JobReport, now: float) -> Decision:
 
 
 def _cause(state: JobState, reason: str) -> str:
-    """``reason``, with the last words of the task where it is that task's failure."""
+    """Returns ``reason``, with the last output lines of the task if it is that task's failure."""
     first = state.first
     if first is None or first.reason not in reason:
         return reason
@@ -351,14 +353,14 @@ def _task(task: TaskState, found: Found | None, now: float) -> TaskState:
 
 
 def _replaced(task: TaskState, found: Found | None) -> bool:
-    """Whether another process is, or is about to be, in the place of a task that ran and did not fail."""
+    """Returns whether a running task that did not fail has been, or is about to be, replaced by another process."""
     if task.phase is not TaskPhase.RUNNING or task.started_at is None:
         return False
     return isinstance(found, Running) and (bool(found.waiting) or found.started_at > task.started_at + _CLOCK_S)
 
 
 def _final(task: TaskState, report: JobReport, now: float) -> TaskState:
-    """A task of a job of which the engine runs nothing any more."""
+    """Returns the final state of a task of a job that the engine no longer runs."""
     if task.phase.alive:
         return replace(task, phase=TaskPhase.STOPPED, reason=report.reason, ended_at=now, steps_per_s=None)
     return task

@@ -1,4 +1,4 @@
-"""Why the server does not do what a request asks for."""
+"""Refusals of requests by the server."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Refused(Exception):
 
     Attributes:
       status: the HTTP status.
-      problems: which fields are wrong, if it is that.
-      headers: further headers of the answer.
+      problems: the wrong fields, if the request is invalid.
+      headers: further headers of the response.
     """
 
     def __init__(

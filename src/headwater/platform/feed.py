@@ -1,4 +1,4 @@
-"""Tells coroutines that something was stored, by one thread for all of them."""
+"""Notifies coroutines of changes in the store; one thread watches for all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from headwater.platform.store import Store
 
-# How long the thread may take to notice that it is to end.
+# The longest time in which the thread notices the shutdown.
 _TURN_S = 0.5
 
 
@@ -17,7 +17,7 @@ class Feed:
     """Changes of a store, for coroutines.
 
     Args:
-      store: whose changes.
+      store: the store.
     """
 
     def __init__(self, store: Store) -> None:
@@ -27,12 +27,12 @@ class Feed:
 
     @property
     def closing(self) -> bool:
-        """Whether the server ends, so that no request should wait any more."""
+        """Whether the server is shutting down, so that no request should wait any more."""
         return self._closing
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
-        """Watches the store for as long as the context lasts."""
+        """Watches the store while the context is active."""
         loop = asyncio.get_running_loop()
         thread = threading.Thread(target=self._watch, args=(loop,), name="headwater-feed", daemon=True)
         thread.start()
@@ -43,7 +43,7 @@ class Feed:
             await asyncio.to_thread(thread.join)
 
     def close(self) -> None:
-        """Ends all waiting."""
+        """Wakes all waiting coroutines, permanently."""
         self._closing = True
         self._tell()
 
@@ -59,7 +59,7 @@ class Feed:
 
     @asynccontextmanager
     async def listen(self) -> AsyncGenerator[asyncio.Event]:
-        """An event that each change sets, for `wait`."""
+        """Yields an event, which each change sets, for `wait`."""
         changed = asyncio.Event()
         self._listening.add(changed)
         try:

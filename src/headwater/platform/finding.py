@@ -1,4 +1,4 @@
-"""Searches all that a job's tasks have printed, and hands it out as one file."""
+"""Search in the logs of a job's tasks, and their download as one file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from headwater.platform.logfiles import all_lines, in_order, search
 from headwater.platform.manager import ManagerSettings
 from headwater.platform.views import FoundLine, FoundView
 
-#: Where a search goes on: the number of the task in its job, and how far its log was looked through.
+#: The position at which a search continues: the task's index in the job, and the offset in its log.
 CURSOR = r"^\d{1,6}:\d{1,18}$"
-# What one request may look through; a client that wants more asks again.
+# The maximum number of bytes that one request searches; the client continues with further requests.
 _BUDGET = 256 << 20
 _CHARACTERS = 1 << 16
 
@@ -19,14 +19,14 @@ _CHARACTERS = 1 << 16
 def find_lines(
     settings: ManagerSettings, job_id: str, names: Sequence[str], text: str, *, cursor: str | None, limit: int
 ) -> FoundView:
-    """The lines of a job's tasks that hold ``text``, task after task.
+    """Finds the lines of a job's tasks that contain ``text``, task after task.
 
     Args:
-      settings: where logs are.
+      settings: the settings with the log folder.
       job_id: the job.
-      names: its tasks that are looked through, e.g. ``worker-0``.
-      text: part of a line, whatever its case.
-      cursor: where to go on; None for the beginning.
+      names: the tasks whose logs are searched, e.g. ``worker-0``.
+      text: part of a line, case-insensitive.
+      cursor: where to continue; None to begin.
       limit: maximum number of lines.
     """
     number, start = map(int, cursor.split(":")) if cursor is not None else (0, 0)
@@ -46,7 +46,7 @@ def find_lines(
 
 
 def whole_log(settings: ManagerSettings, job_id: str, names: Sequence[str], *, times: bool) -> Generator[bytes]:
-    """All that tasks have printed, in the order of time; with the task before each line where there are several."""
+    """Yields the logs of tasks, merged by time; with several tasks, each line begins with the task."""
     lines = {name: all_lines(settings.log_path(job_id, name)) for name in names}
     pending: list[bytes] = []
     size = 0

@@ -1,7 +1,7 @@
-"""Job files: YAML in, plain data and the line of every field out.
+"""Job files: parses YAML to plain data and the line of every field.
 
-The YAML is that of version 1.2's core schema: ``2:8``, ``yes`` and ``2026-01-01`` are text. JSON is YAML, too.
-Nothing in a file can make an object of any other type, and what a file can expand to is bounded.
+Scalars follow the core schema of YAML 1.2: ``2:8``, ``yes`` and ``2026-01-01`` are text. JSON is YAML, too. A file
+cannot create objects of any other type, and its expanded size is bounded.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _MAX_NODES = 20_000
 _MAX_DEPTH = 20
 
 Path = tuple[str | int, ...]
-"""Where a value stands in a file, e.g. ``("workers", "count")``."""
+"""The path of a value in a file, e.g. ``("workers", "count")``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """One thing that is wrong with a job.
+    """A mistake in a job.
 
     Attributes:
-      field: which field, e.g. ``"workers.count"``; empty for the job as a whole.
-      line: where in the file, from 1; None where there is no file.
-      message: what is wrong with it.
+      field: the field, e.g. ``"workers.count"``; empty for the job as a whole.
+      line: its line in the file, from 1; None without a file.
+      message: the mistake.
     """
 
     field: str
@@ -41,11 +41,11 @@ class Problem:
 
 
 class JobSpecError(ValueError):
-    """A job that cannot be right; one line for each problem, with the file, its line and the field.
+    """An invalid job; the message has one line for each problem, with the file, its line and the field.
 
     Attributes:
-      source: what the job was read from.
-      problems: all that was found, at least one.
+      source: the file's name in messages.
+      problems: all problems found, at least one.
     """
 
     def __init__(self, problems: Sequence[Problem], source: str = "job.yaml") -> None:
@@ -60,11 +60,11 @@ class JobSpecError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobFile:
-    """What a job file says.
+    """The content of a job file.
 
     Attributes:
       data: its mapping, of plain values.
-      source: what errors call it.
+      source: its name in error messages.
       lines: for the path of each value, its line, from 1.
     """
 
@@ -73,7 +73,7 @@ class JobFile:
     lines: Mapping[Path, int] = field(repr=False)
 
     def problem(self, path: Path, message: str) -> Problem:
-        """``message`` about the value at ``path``, or about what should hold one there."""
+        """Returns a problem with the value at ``path``, or with the nearest enclosing value if it is missing."""
         known = path
         while known and known not in self.lines:
             known = known[:-1]
@@ -81,7 +81,7 @@ class JobFile:
 
 
 def format_path(path: Path) -> str:
-    """``path`` for people: ``("kubernetes", "volumes", 0, "claim")`` is ``kubernetes.volumes[0].claim``."""
+    """Formats ``path``: ``("kubernetes", "volumes", 0, "claim")`` is ``kubernetes.volumes[0].claim``."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -92,14 +92,14 @@ def format_path(path: Path) -> str:
 
 
 def read_job_file(text: str, source: str = "job.yaml") -> JobFile:
-    """Reads YAML or JSON.
+    """Parses YAML or JSON.
 
     Args:
       text: the file's content.
-      source: what errors call it.
+      source: its name in error messages.
 
     Raises:
-      JobSpecError: it is no YAML, no mapping, has a key twice, or is too large.
+      JobSpecError: it is not YAML, not a mapping, contains a key twice, or is too large.
     """
     if len(text) > MAX_CHARACTERS:
         raise JobSpecError([_whole(None, f"has {len(text)} characters, more than {MAX_CHARACTERS}")], source)
@@ -109,7 +109,7 @@ def read_job_file(text: str, source: str = "job.yaml") -> JobFile:
         line = error.problem_mark.line + 1 if error.problem_mark is not None else None
         what = " ".join(part for part in (error.context, error.problem) if part)
         raise JobSpecError([_whole(line, f"is not YAML: {what}")], source) from error
-    except yaml.YAMLError as error:  # a character that no file may have
+    except yaml.YAMLError as error:  # a character that is not allowed in YAML
         raise JobSpecError([_whole(None, f"is not YAML: {' '.join(str(error).split())}")], source) from error
     except RecursionError as error:
         raise JobSpecError([_whole(None, "is nested too deeply")], source) from error
@@ -120,7 +120,7 @@ def read_job_file(text: str, source: str = "job.yaml") -> JobFile:
 
 
 class _CoreLoader(yaml.SafeLoader):
-    """Resolves plain scalars by the core schema of YAML 1.2, instead of the surprises of 1.1."""
+    """Resolves plain scalars by the core schema of YAML 1.2, which lacks the surprising types of 1.1."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 
@@ -141,7 +141,7 @@ for _tag, _pattern, _first in (
 
 
 class _Reader:
-    """Makes plain values of nodes, and notes their lines."""
+    """Converts nodes to plain values, and records their lines."""
 
     def __init__(self, source: str) -> None:
         self.lines: dict[Path, int] = {}
@@ -151,7 +151,7 @@ class _Reader:
     def read(self, node: Node, path: Path) -> Json:
         self.lines.setdefault(path, node.start_mark.line + 1)
         self._nodes += 1
-        # Aliases are nodes that come again: what they expand to counts, not what is written.
+        # Aliases are counted each time they are expanded, which bounds the result rather than the file.
         if self._nodes > _MAX_NODES or len(path) > _MAX_DEPTH:
             raise self._error(node, path, "holds too much, or is nested too deeply")
         if isinstance(node, MappingNode):

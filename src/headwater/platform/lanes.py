@@ -1,7 +1,7 @@
-"""One backend of the server, the thread that looks after its jobs, and what is known of whether it can be used.
+"""A backend of the server, the thread that handles its jobs, and its availability.
 
-Each backend has a thread of its own: one that does not answer holds up neither the others nor a request to submit or
-stop a job. One that cannot be reached is tried again, with growing pauses; until then its jobs say why they wait.
+Each backend has its own thread: a backend that does not answer delays neither the others nor a request to submit or
+stop a job. An unreachable backend is retried with growing pauses; meanwhile its jobs show why they wait.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from headwater.platform.backends.base import Backend, BackendError, Capacity
 _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 5.0, 60.0
-# A backend that has been asked for so long is shown as one that does not answer.
+# A backend that has not answered a call for this long is shown as unavailable.
 _SILENT_S = 45.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackendSource:
-    """A backend that is yet to be reached.
+    """A backend that is not connected yet.
 
     Attributes:
-      name: what ``backend:`` in a job's file calls it.
-      kind: its class, which knows what it refuses.
-      connect: reaches it; raises `BackendError`. It may take long.
+      name: the backend's name in the ``backend:`` field of job files.
+      kind: its class, which can check jobs without a connection.
+      connect: connects to it; raises `BackendError`. It may take long.
     """
 
     name: str
@@ -38,11 +38,11 @@ class BackendSource:
 
 
 class Lane:
-    """A backend, and whether it can be used.
+    """A backend and its availability.
 
     Args:
-      source: the backend, or how to reach it.
-      clock: gives seconds that only grow.
+      source: the backend, or its source.
+      clock: returns seconds and never goes backwards.
     """
 
     def __init__(self, source: Backend | BackendSource, clock: Callable[[], float] = time.monotonic) -> None:
@@ -63,10 +63,10 @@ class Lane:
         self._seen: Capacity | BackendError | None = None
 
     def usable(self) -> Backend:
-        """The backend.
+        """Returns the backend.
 
         Raises:
-          BackendError: it could not be reached, or nothing has tried to yet.
+          BackendError: it could not be reached, or has not been tried yet.
         """
         if self.backend is None:
             why = self._failure or "it has not been reached yet"
@@ -74,7 +74,7 @@ class Lane:
         return self.backend
 
     def reach(self) -> bool:
-        """Tries to reach the backend, where it is time to; whether it can be used. May take long."""
+        """Tries to connect to the backend if a retry is due; returns whether it is usable. May take long."""
         if self.backend is not None or self._connect is None or self._clock() < self._retry_at:
             return self.backend is not None
         with self.asking():
@@ -94,7 +94,7 @@ class Lane:
 
     @contextmanager
     def asking(self) -> Generator[None]:
-        """A context in which the backend is asked something: one that lasts for long shows in `problem`."""
+        """Marks a call to the backend as in progress: a call that takes long shows in `problem`."""
         self._asked_since = self._clock()
         try:
             yield
@@ -102,7 +102,7 @@ class Lane:
             self._asked_since = None
 
     def problem(self) -> str:
-        """Why the backend cannot be used now; empty where it can."""
+        """Returns why the backend is not usable now; empty if it is."""
         if self.backend is None:
             return self._failure or "it has not been reached yet"
         since = self._asked_since
@@ -110,16 +110,16 @@ class Lane:
         return f"it has not answered for {silent:.0f} s" if silent > _SILENT_S else ""
 
     def capacity(self, timeout_s: float) -> Capacity:
-        """All hosts of the backend, as far as it tells within ``timeout_s``.
+        """Returns all hosts of the backend, if it answers within ``timeout_s``.
 
         Raises:
-          BackendError: it cannot be used, refuses, or does not answer in time.
+          BackendError: it is not usable, refuses, or does not answer in time.
         """
         backend = self.usable()
         with self._lock:
             if self._looking is None or not self._looking.is_alive():
                 self._seen = None
-                # No thread waits for longer than this call does, not even the end of the process.
+                # A daemon thread, so that neither this call nor the end of the process waits for the backend.
                 self._looking = threading.Thread(
                     target=self._look, args=(backend,), name=f"headwater-{self.name}-capacity", daemon=True
                 )
@@ -138,6 +138,6 @@ class Lane:
             self._seen = backend.capacity()
         except BackendError as error:
             self._seen = error
-        except Exception as error:  # noqa: BLE001  a client library's own: the caller that waits here is to be told
+        except Exception as error:  # noqa: BLE001  from a client library: report it to the waiting caller
             _log.exception("backend %s: its machines cannot be told", self.name)
             self._seen = BackendError(f"backend {self.name}: {error}")

@@ -1,8 +1,8 @@
-"""The jobs that are not over: in memory, in the store, and behind one lock under which no backend is asked.
+"""Unfinished jobs: in memory, in the store, and behind one lock that is not held during calls to backends.
 
-A backend may take long to answer, or never do. So it is asked about a job as it was before, and what that showed is
-taken into account with the job as it is by then (`LiveJobs.decide`). What became of an attempt that was followed by
-another one meanwhile is passed over.
+A backend may take long to answer, or never answer. So it is queried with an earlier state of a job, and the answer is
+applied to the job's state at that time (`LiveJobs.decide`). Results of an attempt that has meanwhile been superseded by
+another one are ignored.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _PROGRESS_SAVE_S = 2.0
 
 
 class JobIsGone(LookupError):
-    """The job is not here any more: it is over and was let go of, or deleted."""
+    """The job is not in memory any more: it is over and was dropped, or it was deleted."""
 
 
 class LiveJobs:
-    """Jobs that are not over.
+    """Jobs that are not over, or still hold resources.
 
     Args:
-      store: what is remembered.
-      sample_s: seconds between two samples of a task's progress and use, at first.
-      on_note: is told of everything that happens to a job, after it is stored; must not block.
-      clock: gives seconds since 1970.
+      store: the database of jobs.
+      sample_s: initial interval between two samples of a task's progress and usage, in seconds.
+      on_note: called for each event of a job, after it is stored; must not block.
+      clock: returns seconds since 1970.
 
     Attributes:
-      lock: held while jobs change; may be taken again by its holder, who asks no backend.
+      lock: held while jobs change; reentrant; its holder must not call a backend.
     """
 
     def __init__(
@@ -71,30 +71,30 @@ class LiveJobs:
         self._saved_at: dict[str, float] = {}
 
     def load(self) -> None:
-        """Takes up all jobs of the store that are not over, or still hold something."""
+        """Loads all jobs of the store that are not over, or still hold resources."""
         with self.lock:
             self._records.update((record.id, record) for record in self._store.unfinished())
 
     def get(self, job_id: str) -> JobRecord | None:
-        """A job as it is; None where it is not here."""
+        """Returns the current state of a job; None if it is not in memory."""
         return self._records.get(job_id)
 
     def ordered(self, backend: str | None = None) -> list[JobRecord]:
-        """The jobs, of one backend if one is named, in the order in which they are placed."""
+        """Returns the jobs, of one backend if given, in the order in which they are placed."""
         with self.lock:
             records = [record for record in self._records.values() if backend in (None, record.backend)]
         return sorted(records, key=lambda record: (-record.state.spec.priority, record.state.queued_at))
 
     def running(self) -> int:
-        """How many jobs are not queued."""
+        """Returns the number of jobs that are not queued."""
         with self.lock:
             return sum(record.state.phase is not JobPhase.QUEUED for record in self._records.values())
 
     def now(self, seen: JobRecord) -> JobRecord:
-        """A job as it is by now.
+        """Returns the current state of a job.
 
         Raises:
-          JobIsGone: it is not here any more.
+          JobIsGone: it is not in memory any more.
         """
         record = self._records.get(seen.id)
         if record is None:
@@ -107,14 +107,14 @@ class LiveJobs:
             self._save(record, notes)
 
     def drop(self, job_id: str) -> None:
-        """Lets go of a job: it is in the store, or deleted."""
+        """Removes a job from memory, after it was stored as over, or deleted."""
         with self.lock:
             self._records.pop(job_id, None)
             self._saved_at.pop(job_id, None)
             self._sampler.forget(job_id)
 
     def drop_if_over(self, seen: JobRecord) -> None:
-        """Lets go of a job that is over and holds nothing at its backend."""
+        """Removes a job from memory if it is over and holds nothing at its backend."""
         with self.lock:
             record = self._records.get(seen.id)
             if record is not None and record.state.phase.over and not record.holds:
@@ -127,20 +127,20 @@ class LiveJobs:
         attempts: Iterable[Attempt] = (),
         alter: Callable[[JobRecord], JobRecord] | None = None,
     ) -> JobRecord:
-        """Lets the policy decide on what was seen of a job, and stores what it decides.
+        """Applies events of a job through the policy, and stores the resulting state.
 
         Args:
-          seen: the job as it was when its backend was asked.
-          events: what happened.
-          attempts: lives of tasks that have begun.
-          alter: what is stored with it, such as places.
+          seen: the job's state when its backend was queried.
+          events: the events, in order.
+          attempts: attempts of tasks that have begun.
+          alter: a change that is stored with them, such as new places.
 
         Returns:
-          The job as it is.
+          The job's new state.
 
         Raises:
-          JobIsGone: it is not here any more.
-          NotPossible: an event is a wish that cannot be met.
+          JobIsGone: it is not in memory any more.
+          NotPossible: an event is a request that cannot be fulfilled.
         """
 
         def change(record: JobRecord, now: float) -> tuple[JobRecord, Sequence[Note], Sequence[Attempt]]:
@@ -187,7 +187,7 @@ class LiveJobs:
             moved, notes, attempts = change(before if alter is None else alter(before), now)
             moved = moved.with_state(account(before.state, moved.state, notes, now))
             samples = self._sampler.take(moved, now)
-            # How far tasks are need not survive a crash to the second.
+            # Progress is stored only every few seconds: a crash may lose the last of it.
             recent = moved == before or now - self._saved_at.get(moved.id, 0.0) < _PROGRESS_SAVE_S
             if recent and not (notes or attempts or samples) and _lasting(moved) == _lasting(before):
                 self._records[moved.id] = moved
@@ -217,7 +217,7 @@ class LiveJobs:
 
 
 def _concerns(event: Event, seen: JobState, now: JobState) -> bool:
-    """Whether an event is still about the attempt of which it was seen."""
+    """Returns whether an event still belongs to the current attempt of its task."""
     if isinstance(event, AskStop | AskRestart | AskScale) or not isinstance(
         event, Ended | Progressed | Started | CouldNotStart
     ):
@@ -227,7 +227,7 @@ def _concerns(event: Event, seen: JobState, now: JobState) -> bool:
 
 
 def _lasting(record: JobRecord) -> JobRecord:
-    """What of a job is stored at once: all but how far its tasks are, what they use and whom they talk to."""
+    """Returns the part of a job that is stored at once: all but its tasks' progress, usage and traffic."""
     tasks = {
         name: replace(task, step=None, steps_per_s=None, loss=None, metrics={}, progress_at=None)
         for name, task in record.state.tasks.items()

@@ -1,7 +1,7 @@
-"""What tasks print: their log files, in parts, from the end, as they grow, in the order of time, and searched.
+"""Log files of tasks: read in parts, from the end, while they grow, merged by time, and searched.
 
-Each line of a file begins with its time (`headwater.platform.host.lines`). Lines of one task stand in the order in
-which they were printed, whatever the clock of its host did; lines of several tasks are put in the order of their times.
+Each line of a file begins with its time (`headwater.platform.host.lines`). Lines of one task keep the order in which
+they were printed, even if the clock of its host was set back; lines of several tasks are merged by their times.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class LogPart:
     """A part of a log file.
 
     Attributes:
-      data: its bytes, times included.
-      offset: where it begins.
+      data: its bytes, including times.
+      offset: its offset in the file.
       size: the size of the whole file.
     """
 
@@ -39,9 +39,9 @@ class LogLine:
     """A line that a task printed.
 
     Attributes:
-      text: the line, without its end.
-      at: when it was printed, in seconds since 1970 by its host's clock; None where that is not known.
-      offset: where in the log file it begins, in bytes.
+      text: the line, without line break.
+      at: when it was printed, in seconds since 1970 by its host's clock; None if unknown.
+      offset: its offset in the log file, in bytes.
     """
 
     text: str
@@ -50,12 +50,12 @@ class LogLine:
 
 
 def read_part(path: Path, *, offset: int | None = None, tail: int | None = None, limit: int = MAX_PART) -> LogPart:
-    """A part of a log file; nothing where there is no file yet.
+    """Returns a part of a log file; an empty one if there is no file yet.
 
     Args:
       path: the file.
-      offset: where to begin, in bytes; negative ones count from the end.
-      tail: instead, the number of last lines.
+      offset: where to begin, in bytes; negative values count from the end.
+      tail: return this number of last lines instead.
       limit: maximum number of bytes.
     """
     limit = max(0, min(limit, MAX_PART))
@@ -78,14 +78,14 @@ def read_part(path: Path, *, offset: int | None = None, tail: int | None = None,
 
 
 def plain(data: bytes, *, times: bool = False) -> str:
-    """A part of a log as text, without the times before its lines unless they are asked for."""
+    """Returns a part of a log as text, without the times before its lines unless requested."""
     if not times:
         data = b"".join(split_stamp(line)[1] for line in io.BytesIO(data))
     return data.decode("utf-8", "replace")
 
 
 def lines_of(data: bytes, offset: int) -> Iterator[LogLine]:
-    """The lines of ``data``, which begins at ``offset`` of its file; the last one need not have an end."""
+    """Yields the lines of ``data``, which begins at ``offset`` of its file; the last one may lack a line break."""
     for raw in io.BytesIO(data):
         for at, text, start in _pieces(raw):
             yield LogLine(_text(text), at, offset + start)
@@ -93,10 +93,10 @@ def lines_of(data: bytes, offset: int) -> Iterator[LogLine]:
 
 
 class Follower:
-    """The lines of a log file, those that are there and those that come.
+    """Reads a log file line by line while it grows.
 
     Args:
-      path: the file; it need not be there yet.
+      path: the file; it need not exist yet.
       tail: number of last lines to begin with; all unless given.
     """
 
@@ -105,34 +105,34 @@ class Follower:
         self._offset = read_part(path, tail=tail).offset if tail is not None else 0
 
     def lines(self) -> list[LogLine]:
-        """The lines since the last call, at most about a megabyte of them."""
+        """Returns the lines since the last call, at most about a megabyte of them."""
         part = read_part(self._path, offset=self._offset)
-        if part.size < self._offset:  # the file was begun anew
+        if part.size < self._offset:  # the file was truncated or replaced
             self._offset = 0
             return self.lines()
         whole = part.data.rfind(b"\n") + 1
         if not whole and len(part.data) > MAX_LINE + STAMP_LENGTH:
-            whole = len(part.data)  # a line without an end
+            whole = len(part.data)  # a very long line: do not wait for its end
         self._offset = part.offset + whole
         return list(lines_of(part.data[:whole], part.offset))
 
     def close(self) -> list[LogLine]:
-        """What is left of a last line without an end."""
+        """Returns the remainder of a last line without line break."""
         part = read_part(self._path, offset=self._offset)
         self._offset = part.offset + len(part.data)
         return list(lines_of(part.data, part.offset))
 
 
 def in_order(lines: Mapping[str, Iterable[LogLine]]) -> Iterator[tuple[str, LogLine]]:
-    """The lines of several tasks in the order of their times, each with its task.
+    """Merges the lines of several tasks by time; yields each with its task.
 
-    One whose time is not known, or goes back, stays behind the line before it.
+    A line without a time, or with an earlier time than its predecessor, stays behind its predecessor.
     """
     return ((name, line) for _, name, line in heapq.merge(*(_timed(name, of) for name, of in lines.items()), key=_time))
 
 
 def all_lines(path: Path, *, start: int = 0) -> Generator[LogLine]:
-    """The lines of a log file, from the one that begins at ``start`` on."""
+    """Yields the lines of a log file, beginning with the line at ``start``."""
     offset, rest = start, b""
     try:
         with path.open("rb") as file:
@@ -148,17 +148,17 @@ def all_lines(path: Path, *, start: int = 0) -> Generator[LogLine]:
 
 
 def search(path: Path, text: str, *, start: int = 0, limit: int, budget: int) -> tuple[list[LogLine], int | None]:
-    """The lines that hold ``text``, whatever its case.
+    """Finds the lines that contain ``text``, case-insensitively.
 
     Args:
       path: the file.
-      text: what is looked for.
+      text: the text to find.
       start: where to begin, in bytes: the beginning of a line.
       limit: maximum number of lines.
-      budget: about the maximum number of bytes that are looked at.
+      budget: about the maximum number of bytes to search.
 
     Returns:
-      The lines, and where to go on; None where the file was looked through to its end.
+      The lines, and where to continue; None if the end of the file was reached.
     """
     wanted, found = text.lower(), list[LogLine]()
     folded = wanted.encode()
@@ -170,7 +170,8 @@ def search(path: Path, text: str, *, start: int = 0, limit: int, budget: int) ->
                 looked += len(piece)
                 data = rest + piece
                 whole = data.rfind(b"\n") + 1 or (len(data) if len(data) > MAX_LINE else 0)
-                # Most parts hold nothing of it, and ASCII is folded a hundred times as fast as lines are made.
+                # Most parts do not contain the text, and folding ASCII bytes is about a hundred times as fast as
+                # parsing lines.
                 if not wanted.isascii() or folded in data[:whole].lower():
                     for line in lines_of(data[:whole], offset):
                         if len(found) == limit:
@@ -189,7 +190,7 @@ def search(path: Path, text: str, *, start: int = 0, limit: int, budget: int) ->
 
 
 def _pieces(raw: bytes) -> Iterator[tuple[float | None, bytes, int]]:
-    """A line, or the parts of one that is too long for one."""
+    """Yields a line, or the pieces of a line that is too long."""
     at, text = split_stamp(raw.rstrip(b"\n"))
     if len(text) <= MAX_LINE:
         yield at, text, 0
@@ -200,7 +201,7 @@ def _pieces(raw: bytes) -> Iterator[tuple[float | None, bytes, int]]:
 
 
 def _text(line: bytes) -> str:
-    # A progress bar draws over itself: only what is seen last is a line.
+    # Progress bars overwrite their line with carriage returns: keep only the last, visible part.
     return line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2]
 
 

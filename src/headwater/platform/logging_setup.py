@@ -1,4 +1,4 @@
-"""The server's own log: lines for people, or a JSON object a line for programs."""
+"""The server's own log: plain lines, or one JSON object per line."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _FIELDS = ("job", "task", "kind")
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object for each record, with the job and task that it is about where there is one."""
+    """Formats each record as a JSON object, with its job and task if it has one."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line."""
+        """Returns the record as one line."""
         fields: dict[str, object] = {
             "at": round(record.created, 3),
             "level": record.levelname.lower(),
@@ -29,7 +29,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up_logging(log_format: LogFormat) -> None:
-    """Sends what this process logs to standard error."""
+    """Sends this process's log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     if log_format == "json":
         handler.setFormatter(JsonFormatter())
@@ -42,7 +42,7 @@ def set_up_logging(log_format: LogFormat) -> None:
         logger = logging.getLogger(name)
         logger.handlers[:] = []
         logger.propagate = True
-    # A line for each request is the business of what stands before the server.
+    # Logging every request is left to a proxy in front of the server.
     logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
     for name in ("alembic", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)

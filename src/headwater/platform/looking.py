@@ -1,4 +1,4 @@
-"""What a look at a job's tasks shows, and which of it is kept as samples."""
+"""Polling of a job's tasks, and sampling of the results."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from headwater.platform.backends.base import Exited, Lost, Running, TaskBackend,
 from headwater.platform.records import Attempt, JobRecord, Sample
 from headwater.platform.states import Ended, Event, Progressed, TaskPhase, TaskState
 
-# Of a task's progress about a thousand samples for each tenfold of its time are kept.
+# About this many samples are kept for each tenfold of a task's run time.
 _SAMPLES = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """What a look showed.
+    """The result of polling a job's tasks.
 
     Attributes:
-      events: what happened since the last look, in its order.
-      usages: what each running task uses.
-      talks: what each running task says of itself beside its progress.
+      events: the events since the last poll, in order.
+      usages: the resource usage of each running task.
+      talks: the traffic, staleness and waits that each running task reports in addition to its progress.
     """
 
     events: tuple[Event, ...]
@@ -31,7 +31,7 @@ class Seen:
 
 
 def look(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
-    """Looks at all tasks of a job of which there may be a process; raises `BackendError`."""
+    """Polls all tasks of a job that may have a process; raises `BackendError`."""
     ends: list[tuple[float, Ended]] = []
     moves: list[Event] = []
     usages: dict[TaskName, Usage] = {}
@@ -62,13 +62,13 @@ def look(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
             ends.append((found.at if isinstance(found, Exited) else now, Ended(name, found)))
         elif found.usage is not None:
             usages[name] = found.usage
-    # The first failure is the one that came first, not the one that was looked at first.
+    # Ordered by time, so that the first failure is the earliest one, not the first one polled.
     ends.sort(key=lambda entry: entry[0])
     return Seen(events=(*moves, *(end for _, end in ends)), usages=usages, talks=talks)
 
 
 def ended_attempt(begun: Attempt, task: TaskState, how: Exited | Lost, now: float) -> Attempt:
-    """The life ``begun`` of ``task``, now that it is over."""
+    """Returns the attempt ``begun`` of ``task``, completed with its end."""
     return Attempt(
         task=begun.task,
         attempt=begun.attempt,
@@ -82,19 +82,19 @@ def ended_attempt(begun: Attempt, task: TaskState, how: Exited | Lost, now: floa
 
 
 class Sampler:
-    """Takes samples of running tasks, at first every ``interval_s``, ever more rarely the longer a task runs."""
+    """Samples running tasks, initially every ``interval_s``, and less often the longer a task runs."""
 
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
         self._at: dict[tuple[str, TaskName], float] = {}
 
     def take(self, record: JobRecord, now: float) -> list[Sample]:
-        """The samples of a job that are due."""
+        """Returns the samples of a job that are due."""
         samples: list[Sample] = []
         for name, task in record.state.tasks.items():
             usage = record.usages.get(name)
             if not task.phase.alive and task.ended_at is not None and task.step is not None:
-                # How far it came in the end, however short it was.
+                # The final progress is always sampled, however short the attempt was.
                 if self._at.get((record.id, name), 0.0) < task.ended_at:
                     self._at[record.id, name] = task.ended_at
                     samples.append(
@@ -120,7 +120,7 @@ class Sampler:
         return samples
 
     def forget(self, job_id: str) -> None:
-        """Lets go of a job that is over."""
+        """Forgets a job that is over."""
         self._at = {key: at for key, at in self._at.items() if key[0] != job_id}
 
 

@@ -1,9 +1,9 @@
-"""Brings what runs in line with what is wanted, for all jobs of one server.
+"""Reconciles all jobs of one server with their desired state.
 
-For each backend a thread goes over its jobs that are not over, again and again: it looks at their tasks, lets
-`headwater.platform.policy` decide, stores the decision, and only then does what the stored state asks for
-(`headwater.platform.task_jobs`, `headwater.platform.engines`). What people ask for is decided and stored at once, by
-whichever thread they come on (`headwater.platform.live`), and done at a backend's next turn.
+A thread per backend repeatedly processes the backend's unfinished jobs: it polls their tasks, lets
+`headwater.platform.policy` decide, stores the decision, and only then performs the actions that the stored state
+requires (`headwater.platform.task_jobs`, `headwater.platform.engines`). Users' requests are decided and stored at once,
+by the thread that receives them (`headwater.platform.live`), and performed in the backend's next turn.
 """
 
 from __future__ import annotations
@@ -39,33 +39,33 @@ _log = logging.getLogger(__name__)
 
 Wish = AskStop | AskRestart | AskScale
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
-# A backend's thread ends with its turn; one that waits for an answer is left behind.
+# A backend's thread ends after its turn; a thread that still waits for an answer after this time is abandoned.
 _CLOSE_S = 10.0
-# A deletion waits for so long for an answer about the job to somebody else.
+# How long a deletion waits for a call about the same job to return.
 _TURN_S = 30.0
-# Jobs that run must not wait for long while others are forgotten.
+# Jobs deleted per trim, so that running jobs do not wait long.
 _TRIMMED_AT_ONCE = 50
-# An archive is handed in before the job that needs it.
+# An archive is uploaded before the job that needs it, so it is kept for this long without one.
 _ARCHIVE_S = 3600.0
 
 
 class NoSuchJob(LookupError):
-    """There is no job of that id."""
+    """There is no job with that id."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ManagerSettings:
-    """How a server runs its jobs.
+    """Settings for running a server's jobs.
 
     Attributes:
-      data_dir: where logs and archives are.
-      poll_s: seconds between two looks at all tasks.
-      sample_s: seconds between two samples of a task's progress and use, at first.
-      max_running: maximum number of jobs that run at once; 0 for no bound.
-      overtake_s: seconds for which a job that waits for resources may be overtaken by smaller ones behind it.
-      keep_s: seconds for which a job that is over is remembered, with its logs; None for ever.
-      keep_jobs: maximum number of ended jobs that are remembered, the latest ones; None for all.
-      trim_s: seconds between two looks for what is not to be remembered any more.
+      data_dir: the folder of logs and archives.
+      poll_s: seconds between two polls of all tasks.
+      sample_s: initial interval between two samples of a task's progress and usage, in seconds.
+      max_running: maximum number of jobs that run at once; 0 for no limit.
+      overtake_s: seconds for which smaller jobs may overtake a job that waits for resources.
+      keep_s: seconds for which a finished job is kept, with its logs; None for ever.
+      keep_jobs: maximum number of finished jobs that are kept, the latest ones; None for all.
+      trim_s: seconds between two deletions of jobs that are not to be kept.
     """
 
     data_dir: Path
@@ -78,20 +78,20 @@ class ManagerSettings:
     trim_s: float = 600.0
 
     def job_dir(self, job_id: str) -> Path:
-        """Where the server keeps what belongs to a job."""
+        """Returns the server's folder for a job."""
         return self.data_dir / "jobs" / job_id
 
     def log_path(self, job_id: str, task: str) -> Path:
-        """The file with what a task (``worker-0``) printed."""
+        """Returns the log file of a task (``worker-0``)."""
         return self.job_dir(job_id) / f"{task}.log"
 
     @property
     def archives_dir(self) -> Path:
-        """The folder of archives that were handed in."""
+        """The folder of uploaded archives."""
         return self.data_dir / "archives"
 
     def archive_path(self, digest: str) -> Path:
-        """The file of an archive that was handed in."""
+        """Returns the file of an uploaded archive."""
         return self.archives_dir / digest
 
 
@@ -99,12 +99,12 @@ class Manager:
     """Runs jobs.
 
     Args:
-      store: what is remembered; open, and only this manager's.
-      backends: where jobs can run; the first is the default. Those that are yet to be reached are, once it starts.
-      settings: how.
-      on_note: is told of everything that happens to a job, after it is stored; must not block.
-      secrets: where jobs' secrets come from; this process's environment unless given.
-      clock: gives seconds since 1970, which only grow; one that begins with the time of day unless given.
+      store: the database; open, and used by this manager only.
+      backends: the backends for jobs; the first is the default. Sources are connected after the start.
+      settings: the settings.
+      on_note: called for each event of a job, after it is stored; must not block.
+      secrets: the source of jobs' secrets; this process's environment unless given.
+      clock: returns seconds since 1970 and never goes backwards; a `SteadyClock` unless given.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Manager:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Finds the jobs again that ran before, and begins to look after all of them."""
+        """Loads the jobs of the store, and starts the threads that process them."""
         self._jobs.load()
         for name, lane in self.lanes.items():
             self._threads.append(
@@ -146,7 +146,7 @@ class Manager:
             thread.start()
 
     def close(self) -> None:
-        """Stops looking after jobs; what runs goes on."""
+        """Stops processing jobs; running tasks continue."""
         self._closing.set()
         for wake in self._wakes.values():
             wake.set()
@@ -170,11 +170,11 @@ class Manager:
         sweep: str | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> JobRecord:
-        """Queues a job; the last two say of which sweep it is one, and which values it has.
+        """Queues a job; ``sweep`` and ``settings`` name its sweep and its values in it.
 
         Raises:
-          NotPossible: its backend is not there or refuses it, it cannot have that number of workers, or a secret that
-            it names is not there.
+          NotPossible: its backend does not exist or refuses it, the number of workers is out of range, or a secret that
+            it names does not exist.
         """
         backend = spec.backend or self.default_backend
         if backend not in self.lanes:
@@ -210,8 +210,8 @@ class Manager:
         """Stops, restarts or scales a job.
 
         Raises:
-          NoSuchJob: there is none.
-          NotPossible: the job is not in a state for that.
+          NoSuchJob: there is no such job.
+          NotPossible: the job's state does not allow it.
         """
         with self._jobs.lock:
             record = self.job(job_id)
@@ -220,10 +220,10 @@ class Manager:
             if isinstance(wish, AskRestart):
                 self._check_secrets(record.state.spec)
             if isinstance(wish, AskScale) and record.handle is not None:
-                # An engine takes a job with its number of workers: another number is another submission.
+                # An engine runs a job with a fixed number of workers: another number requires another submission.
                 wish = replace(wish, anew=True)
             if self._jobs.get(job_id) is None:
-                # It is over, and in the store alone: what is asked for is decided before it is taken up again.
+                # The job is over, and only in the store: check that the request is possible before loading it.
                 policy.decide(record.state, wish, self._clock())
                 self._jobs.add(record, ())
             record = self._jobs.decide(record, wish)
@@ -232,12 +232,12 @@ class Manager:
         return record
 
     def delete(self, job_id: str) -> None:
-        """Forgets a job that is over, with its logs.
+        """Deletes a finished job, with its logs.
 
         Raises:
-          NoSuchJob: there is none.
+          NoSuchJob: there is no such job.
           NotPossible: it is not over, or is being deleted.
-          BackendError: its backend does not answer, or refuses; it can be asked again.
+          BackendError: its backend does not answer, or refuses; the deletion can be repeated.
         """
         with self._jobs.lock:
             record = self.job(job_id)
@@ -247,7 +247,7 @@ class Manager:
                 raise NotPossible("the job is being deleted")
             self._deleting.add(job_id)
         try:
-            # What it is being given just now would be forgotten with it.
+            # Wait for the current turn: resources that it acquires would otherwise be leaked.
             record = self._after_turn(record)
             lane = self.lanes.get(record.backend)
             if lane is not None:
@@ -259,7 +259,7 @@ class Manager:
                     backend.delete_job(record.handle)
                 else:
                     backend.remove(job_id, record.state.spec)
-            # Last of all that by which it is found: a deletion that is cut short can be repeated.
+            # The store's entry is deleted last, so that an interrupted deletion can be repeated.
             shutil.rmtree(self.settings.job_dir(job_id), ignore_errors=True)
             with self._jobs.lock:
                 self.store.delete_job(job_id)
@@ -268,10 +268,10 @@ class Manager:
             self._deleting.discard(job_id)
 
     def trim(self) -> None:
-        """Forgets jobs that were over long ago, and those beyond the number that is kept, as the settings say.
+        """Deletes jobs that ended long ago, or exceed the number of jobs to keep, according to the settings.
 
-        Does nothing before it is time again. What cannot be deleted, such as from a host that does not answer, is left
-        for the next time.
+        Does nothing before the next trim is due. Jobs that cannot be deleted, for example because a host does not
+        answer, are retried by the next trim.
         """
         settings, now = self.settings, self._clock()
         if abs(now - self._trimmed_at) < settings.trim_s:
@@ -281,7 +281,7 @@ class Manager:
         ended = self.store.ended(before=before, beyond=settings.keep_jobs, limit=_TRIMMED_AT_ONCE)
         for job_id, ended_at in ended:
             try:
-                # Somebody may have restarted it meanwhile, or deleted it.
+                # The job may have been restarted or deleted in the meantime.
                 if self.job(job_id).state.ended_at in (ended_at, None):
                     self.delete(job_id)
                     _log.info("job %s: forgotten, with its logs: it ended long ago", job_id, extra={"job": job_id})
@@ -292,37 +292,37 @@ class Manager:
         self._archives.forget_all_but(self.store.archives(), now=now, after_s=_ARCHIVE_S)
 
     def job(self, job_id: str) -> JobRecord:
-        """A job as it is now; raises `NoSuchJob`."""
+        """Returns the current state of a job; raises `NoSuchJob`."""
         record = self._jobs.get(job_id) or self.store.job(job_id)
         if record is None:
             raise NoSuchJob(f"there is no job {job_id!r}")
         return record
 
     def newest(self, record: JobRecord) -> JobRecord:
-        """What is known now of a job that was read from the store."""
+        """Returns the current state of a job that was read from the store."""
         return self._jobs.get(record.id) or record
 
     def free_secret(self, name: str) -> None:
-        """Makes sure that no job that is not over names a secret; raises `NotPossible`."""
+        """Checks that no unfinished job names a secret; raises `NotPossible`."""
         live = (record for record in self.live() if not record.state.phase.over)
         users = [record.id for record in live if name in record.state.spec.secrets()]
         if users:
             raise NotPossible(f"{', '.join(users[:5])} name the secret {name!r}: stop them first")
 
     def live(self) -> list[JobRecord]:
-        """The jobs that are not over, in the order in which they are placed."""
+        """Returns the unfinished jobs, in the order in which they are placed."""
         return self._jobs.ordered()
 
     def adopt(self) -> None:
-        """Finds the jobs again that ran before, in place of `start`: for a program that calls `turn`."""
+        """Loads the jobs of the store without starting threads: for a program that calls `turn` instead of `start`."""
         self._jobs.load()
         for lane in self.lanes.values():
             if lane.reach():
                 self._adopt(lane)
 
     def turn(self) -> None:
-        """Looks after each job that is not over, once."""
-        # Over all backends in the order of placing, as if one thread did it.
+        """Processes each unfinished job once."""
+        # Across all backends in placement order, as a single thread would.
         for record in self.live():
             lane = self.lanes.get(record.backend)
             if lane is not None:
@@ -348,7 +348,7 @@ class Manager:
         while not self._closing.is_set():
             try:
                 self.trim()
-            except Exception:  # noqa: BLE001  a full disk, a database that is away: it may be there the next time
+            except Exception:  # noqa: BLE001  a full disk or an unreachable database may have recovered next time
                 _log.exception("what ended long ago could not be forgotten; it is tried again")
             for record in self._jobs.ordered():
                 if record.backend not in self.lanes:
@@ -356,7 +356,7 @@ class Manager:
             self._closing.wait(self.settings.trim_s)
 
     def _runner(self, lane: Lane) -> TaskJobs | EngineJobs:
-        """What looks after the jobs of a backend; raises `BackendError` where it cannot be used."""
+        """Returns the runner of a backend's jobs; raises `BackendError` if the backend is not usable."""
         backend = lane.usable()
         if lane.name not in self._runners:
             if isinstance(backend, JobBackend):
@@ -389,14 +389,14 @@ class Manager:
                 _log.warning("job %s: %s", record.id, error)
 
     def _after_turn(self, record: JobRecord) -> JobRecord:
-        """A job that is being deleted, once its backend is not asked about it any more; raises `BackendError`."""
+        """Waits until no call about a job is in progress, and returns the job; raises `BackendError`."""
         with self._turn_over:
             if not self._turn_over.wait_for(lambda: record.id not in self._in_turn, _TURN_S):
                 raise BackendError(f"backend {record.backend} has yet to answer about the job", temporary=True)
             return self.job(record.id)
 
     def _turn(self, job_id: str, look: Callable[[JobRecord], None]) -> None:
-        """Lets a backend be asked about a job, which is not deleted meanwhile, unless it is being deleted."""
+        """Runs ``look`` with a job; until it returns, `delete` waits. Does nothing while the job is being deleted."""
         with self._turn_over:
             record = self._jobs.get(job_id)
             if record is None or job_id in self._deleting:
@@ -418,7 +418,7 @@ class Manager:
                 reason = f"this server was started without its backend, {record.backend}"
                 self._jobs.decide(self._jobs.decide(record, NotPlaced(reason)), Tick())
             elif lane.backend is None:
-                # The deadline of what waits counts all the same, and so does the end of what was never started.
+                # Deadlines of waiting jobs still apply, and jobs that were never started can still end.
                 reason = f"backend {lane.name} cannot be used now, and is tried again: {lane.problem()}"
                 record = self._jobs.decide(self._jobs.decide(record, NotPlaced(reason)), Tick())
                 if record.handle is None:
@@ -430,7 +430,7 @@ class Manager:
             return
         except BackendError as error:
             _log.warning("job %s: %s", record.id, error)
-        except Exception:  # noqa: BLE001  one job that cannot be dealt with must not keep the others from being looked after
+        except Exception:  # noqa: BLE001  one broken job must not keep the others from being processed
             _log.exception("job %s: this turn failed; it is tried again", record.id)
 
     def _order(self, record: JobRecord, name: TaskName) -> TaskOrder:
@@ -449,7 +449,7 @@ class Manager:
             raise NotPossible(str(error)) from error
 
     def _secrets(self, record: JobRecord) -> Mapping[str, str]:
-        """The values of a job's secrets, which may have been deleted since it was submitted."""
+        """Returns the values of a job's secrets, which may have been deleted since its submission."""
         try:
             return self.secrets.values(record.state.spec.secrets())
         except SecretError as error:

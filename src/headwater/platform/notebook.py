@@ -4,7 +4,7 @@
 
     from headwater.platform import Client
 
-    client = Client()                       # the server and the token of the commands, unless told otherwise
+    client = Client()                       # by default, the server and the token of the commands
     job = client.submit("job.yaml", workers=4)
     job                                     # in a notebook: its state, its plots, its tasks
     job.wait()
@@ -34,11 +34,11 @@ OVER = ("succeeded", "failed", "stopped")
 
 
 class Job:
-    """A job of a server. What it tells is asked of the server each time.
+    """A job of a server. Its properties are queried from the server each time.
 
     Args:
       client: the server.
-      job_id: which job.
+      job_id: the job's id.
     """
 
     def __init__(self, client: ApiClient, job_id: str) -> None:
@@ -47,7 +47,7 @@ class Job:
 
     @property
     def state(self) -> JsonObject:
-        """All of it, as ``GET /jobs/ID`` of the API has it: ``phase``, ``reason``, ``step``, ``loss``, ``tasks`` ..."""
+        """The complete job as in ``GET /jobs/ID``: ``phase``, ``reason``, ``step``, ``loss``, ``tasks`` ..."""
         found: JsonObject = self._client.get(f"/jobs/{self.id}")
         return found
 
@@ -58,55 +58,55 @@ class Job:
 
     @property
     def events(self) -> list[dict[str, object]]:
-        """What happened to it and why, the oldest first."""
+        """The job's events with their reasons, the oldest first."""
         found: list[JsonObject] = self._client.get(f"/jobs/{self.id}/events")
         return found
 
     @property
     def samples(self) -> list[JsonObject]:
-        """How far and how fast its tasks were over time: ``task``, ``at``, ``step``, ``steps_per_s``, ``loss`` ..."""
+        """Progress and speed of its tasks over time: ``task``, ``at``, ``step``, ``steps_per_s``, ``loss`` ..."""
         found: list[JsonObject] = self._client.get(f"/jobs/{self.id}/samples")
         return found
 
     def logs(self, task: str, *, tail: int | None = None) -> str:
-        """What a task such as ``worker-0`` has printed: 1 MiB of it at most, or its last lines, ``tail`` of them."""
+        """Returns the output of a task such as ``worker-0``: at most 1 MiB, or its ``tail`` last lines."""
         return str(self._client.get(f"/jobs/{self.id}/logs/{task}", tail=tail)["text"])
 
     def watch(self) -> Iterator[JsonObject]:
-        """The job as it is, each time something changes, until it is over."""
+        """Yields the job's state after each change, until it is over."""
         with self._client.stream(f"/jobs/{self.id}/stream") as events:
             for kind, entry in events:
                 if kind == "job":
                     yield entry
 
     def wait(self) -> Job:
-        """Waits until it is over."""
+        """Waits until the job is over."""
         for state in self.watch():
             if state["phase"] in OVER:
                 break
         return self
 
     def stop(self, *, requeue: bool = False) -> Job:
-        """Asks all its tasks to end; ``requeue``: it goes back to the queue, as after a preemption."""
+        """Requests a graceful stop of all tasks; ``requeue`` puts it back into the queue, as after a preemption."""
         self._client.post(f"/jobs/{self.id}/stop", {"requeue": requeue})
         return self
 
     def restart(self) -> Job:
-        """Starts all its tasks anew, also where it is over."""
+        """Restarts all its tasks, also if it is over."""
         self._client.post(f"/jobs/{self.id}/restart")
         return self
 
     def scale(self, workers: int | None = None, *, ps: int | None = None) -> Job:
-        """Gives it another number of workers, of parameter servers, or of both."""
+        """Changes its number of workers, of parameter servers, or of both."""
         self._client.post(f"/jobs/{self.id}/scale", {"workers": workers, "ps": ps})
         return self
 
     def delete(self) -> None:
-        """Forgets it, with its logs; it must be over."""
+        """Deletes the job, with its logs; it must be over."""
         self._client.delete(f"/jobs/{self.id}")
 
     def plot(self) -> str:
-        """Its curves over time, as a picture in SVG: loss, step, and how many workers ran."""
+        """Returns its curves over time as an SVG image: loss, step, and number of running workers."""
         return sketch(curves(self.samples))
 
     def __repr__(self) -> str:
@@ -118,7 +118,7 @@ class Job:
         return f"<Job {self.id}: {state['phase']}{reason}, {', '.join(facts)}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Returns the job's representation in notebooks."""
         state = self.state
         rows = "".join(
             "<tr>" + "".join(f"<td>{html.escape(_text(task[key]))}</td>" for key in _COLUMNS) + "</tr>"
@@ -144,15 +144,15 @@ class Client(ApiClient):
     def submit(
         self, job: str | Path | Mapping[str, object], *, workers: int | None = None, upload: bool = False
     ) -> Job:
-        """Hands a job to the server, which queues it.
+        """Submits a job to the server's queue.
 
         Args:
           job: the path of a job file, or its fields.
-          workers: how many, within the job's range.
-          upload: whether to hand in the working folder, for a server on another machine.
+          workers: number of workers, within the job's range.
+          upload: whether to upload the working folder, for a server on another machine.
 
         Raises:
-          JobSpecError: the job is wrong.
+          JobSpecError: the job is invalid.
           ClientError: the server refuses it, or does not answer.
           OSError, ValueError: the job file or the working folder cannot be read.
         """
@@ -162,16 +162,16 @@ class Client(ApiClient):
         return Job(self, str(self.post("/jobs", body, workers=workers, archive=digest)["id"]))
 
     def job(self, job: str) -> Job:
-        """A job by its id, or the latest of a name; raises ClientError where there is none."""
+        """Returns a job by its id, or the latest job of a name; raises ClientError if there is none."""
         return Job(self, self.job_id(job))
 
     def jobs(self, **query: object) -> list[Job]:
-        """Jobs, the latest first; ``query`` is that of ``GET /jobs``, such as ``live=True`` or ``name="linear"``."""
+        """Lists jobs, the latest first; ``query`` as in ``GET /jobs``, such as ``live=True`` or ``name="linear"``."""
         return [Job(self, entry["id"]) for entry in self.get("/jobs", **query)["jobs"]]
 
 
 def curves(samples: list[JsonObject]) -> list[Curve]:
-    """What a job's samples say over time, in seconds since the first: loss, step, and workers that ran."""
+    """Returns curves of a job's samples, in seconds since the first: loss, step, and number of running workers."""
     if not samples:
         return []
     began = samples[0]["at"]
@@ -185,9 +185,9 @@ def curves(samples: list[JsonObject]) -> list[Curve]:
 def _together(
     samples: list[JsonObject], name: str, combine: Callable[[Iterable[float]], float]
 ) -> Iterator[tuple[float, float]]:
-    """One number over time out of those of all tasks that have told theirs lately."""
+    """Combines the recent values of all tasks into one curve."""
     began = samples[0]["at"]
-    # Tasks are sampled every 5 s at first, and later a thousand times in all.
+    # Older values are ignored. Tasks are sampled every 5 s at first, and later about a thousand times in total.
     lately = max(12.0, (samples[-1]["at"] - began) / 200)
     latest: dict[str, tuple[float, float]] = {}
     for entry in samples:
@@ -199,13 +199,13 @@ def _together(
 
 
 def _workers(samples: list[JsonObject], began: float) -> Iterator[tuple[float, float]]:
-    """How many workers were heard of in each part of the time: a hundred parts, but none shorter than 10 s."""
+    """Counts the workers with samples in each interval: a hundred intervals, but none shorter than 10 s."""
     length = max(10.0, (samples[-1]["at"] - began) / 100)
     parts: dict[int, set[str]] = {}
     for entry in samples:
         if entry["task"].startswith("worker-"):
             parts.setdefault(int((entry["at"] - began) / length), set()).add(entry["task"])
-    # The last part is not over yet.
+    # The last interval is incomplete.
     for number in range(max(max(parts, default=0), 1)):
         yield number * length, float(len(parts.get(number, ())))
 

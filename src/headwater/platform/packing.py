@@ -1,4 +1,4 @@
-"""Packs a working folder into an archive, to hand it in with a job."""
+"""Packs a working folder into an archive, to be uploaded with a job."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import tarfile
 from pathlib import Path
 
 MAX_BYTES = 1 << 30
-# What is made anew, or belongs to tools, and is often larger than all the rest.
+# Folders that are generated or belong to tools, and are often larger than all the rest.
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".venv", "venv", "__pycache__", "node_modules", ".ipynb_checkpoints"})
 
 
 def pack(folder: Path, archive: Path) -> None:
-    """Writes the files of ``folder`` into a tar file with gzip; without version control, environments and caches.
+    """Writes the files of ``folder`` to a gzipped tar file; without version control, environments and caches.
 
-    Links are kept as links where they stay within the folder, and left out where they do not.
+    Links within the folder are kept as links; others are left out.
 
     Raises:
       ValueError: the folder has more than `MAX_BYTES`.

@@ -1,4 +1,4 @@
-"""``headwater status HOST:PORT``: how the tasks of a running cluster fare."""
+"""``headwater status HOST:PORT``: shows the state of a running cluster's tasks."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _SHOWN_VARIABLES = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskReport:
-    """What one task said, or why it said nothing.
+    """The status of one task, or the reason why it is unknown.
 
     Attributes:
-      task, address: which.
-      problem: why it cannot be asked; empty where it answers.
-      generation, started, version: of its present life.
-      snapshot: its state; None where it cannot be asked.
-      rates: since the report before this one; None without one of the same life.
+      task, address: the name and the address of the task.
+      problem: why the task cannot be queried; empty if it answers.
+      generation, started, version: the task's current incarnation, its start and its version of Headwater.
+      snapshot: its state; None if it cannot be queried.
+      rates: rates since the previous report; None without a previous report of the same incarnation.
     """
 
     task: str
@@ -51,18 +51,18 @@ class TaskReport:
     rates: Rates | None = None
 
     def to_json(self) -> dict[str, object]:
-        """As an object of JSON."""
+        """Returns the report as a JSON object."""
         return asdict(self)
 
 
 class ClusterWatch:
-    """Asks all tasks of a cluster, again and again.
+    """Queries all tasks of a cluster repeatedly.
 
     Args:
-      address: of any task of it.
+      address: the address of any task of the cluster.
 
     Raises:
-      OpError: the task cannot be asked.
+      OpError: the task cannot be queried.
     """
 
     def __init__(self, address: str) -> None:
@@ -76,12 +76,12 @@ class ClusterWatch:
             self._cluster.setdefault(task, its_address)
 
     def reports(self) -> list[TaskReport]:
-        """One report of every task, in the order of the cluster; those of one moment, more or less."""
+        """Returns a report of every task, in the order of the cluster; all are taken at about the same time."""
         tasks = sorted(self._cluster)
         return list(self._pool.map(self._report, tasks, [self._cluster[task] for task in tasks]))
 
     def close(self) -> None:
-        """Ends all connections."""
+        """Closes all connections."""
         self._pool.shutdown()
         for client in self._clients.values():
             client.close()
@@ -120,20 +120,20 @@ def _snapshot(status: TaskStatus) -> Snapshot:
 
 
 def status(address: str, *, watch: bool, as_json: bool, interval_s: float) -> int:
-    """Shows how a cluster fares.
+    """Shows the state of a cluster.
 
     Args:
       address: ``host:port`` of any of its tasks.
-      watch: go on until Ctrl-C.
-      as_json: print JSON, one object a line.
-      interval_s: between two looks; speeds are over this time.
+      watch: repeat until Ctrl-C.
+      as_json: print JSON, one object per line.
+      interval_s: seconds between two queries; speeds are averages over this time.
 
     Returns:
-      The exit code: 1 where a task cannot be asked.
+      The exit code: 1 if a task cannot be queried.
 
     Raises:
-      OpError: the task at ``address`` cannot be asked.
-      ValueError: ``address`` is none, or the task there gives no snapshot.
+      OpError: the task at ``address`` cannot be queried.
+      ValueError: ``address`` is not an address, or the task there provides no snapshot.
     """
     with ExitStack() as stack:
         watching = ClusterWatch(address)
@@ -167,7 +167,7 @@ def _looks(watching: ClusterWatch, interval_s: float, watch: bool) -> Iterator[l
 
 
 def render(reports: Sequence[TaskReport]) -> RenderableType:
-    """The reports as tables: tasks, what they cannot write, workers, training, embedding tables, traffic, variables."""
+    """Renders the reports as tables: tasks, write failures, workers, training, embedding tables, traffic, variables."""
     parts: list[RenderableType] = [_tasks(reports)]
     of_training = (_troubles(reports), _workers(reports), _groups(reports), _copies(reports), _embeddings(reports))
     for table in (*of_training, _traffic(reports), _variables(reports)):
@@ -286,7 +286,7 @@ def _embeddings(reports: Sequence[TaskReport]) -> Table:
                 str(one.refused),
                 str(one.evicted),
                 "" if speed is None else f"{speed:.0f}",
-                # What one ps does of all lookups: a hot one stands out.
+                # This ps's share of all lookups, which makes a hot ps visible.
                 f"{speed / total:.0%}" if speed is not None and total else "",
                 ", ".join(f"{key} ({uses})" for key, uses in one.hot[:3]),
             )

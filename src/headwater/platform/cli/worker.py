@@ -1,4 +1,4 @@
-"""``headwater worker --join``: a worker that was not in the cluster spec at first."""
+"""``headwater worker --join``: starts a worker that is not in the initial cluster spec."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from headwater.platform.cli.execute import interpreter_command
 
 _JOB = "worker"
 _VACANT = "vacant-{index}.invalid:1"
-"""Stands where a list of addresses needs one for a worker that has left."""
+"""The placeholder address of a worker that has left, where a list of addresses needs one."""
 
 
 def join(address: str, host: str) -> tuple[socket.socket, dict[str, str]]:
-    """Gets a place in a running cluster.
+    """Joins a running cluster as a new worker.
 
     Args:
-      address: ``host:port`` of any task of it.
-      host: where others reach the new worker; empty: the address of this machine from which it reaches ``address``.
+      address: ``host:port`` of any task of the cluster.
+      host: the host at which others reach the new worker; empty: the local address of a connection to ``address``.
 
     Returns:
-      A socket that listens at the worker's address, and the environment that tells its program the cluster.
+      A socket that listens at the worker's address, and environment variables that describe the cluster to its program.
 
     Raises:
       OutOfRangeError: the job is over.
-      OpError: the cluster cannot be reached, or the address cannot be had.
-      ValueError: ``address`` is none, or no task of this version is there.
+      OpError: the cluster cannot be reached, or the address is not available.
+      ValueError: ``address`` is not an address, or the task there does not support joining.
     """
     security = Security.from_environment()
     registrar = _registrar(address, security)
@@ -59,7 +59,7 @@ def join(address: str, host: str) -> tuple[socket.socket, dict[str, str]]:
 
 
 def _registrar(address: str, security: Security) -> str:
-    """The one task that gives places: the first ps or, without any, the first task."""
+    """Returns the address of the task that admits workers: the first ps or, without any, the first task."""
     client = ControlClient(parse_address(address), peer="the cluster", security=security)
     try:
         status = client.status()
@@ -73,13 +73,13 @@ def _registrar(address: str, security: Security) -> str:
 
 
 def _own_host(address: Address) -> str:
-    """The address of this machine that a connection to ``address`` starts from."""
+    """Returns the local address of a connection to ``address``."""
     with socket.create_connection(address, timeout=10) as connected:
         return str(connected.getsockname()[0])
 
 
 def _jobs(cluster: Mapping[str, str]) -> dict[str, list[str]]:
-    """The addresses of each job's tasks, without gaps, as programs expect them."""
+    """Returns the addresses of each job's tasks without gaps, as programs expect."""
     jobs: dict[str, dict[int, str]] = {}
     for name, its_address in cluster.items():
         task = TaskName.parse(name)
@@ -91,7 +91,7 @@ def _jobs(cluster: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def flags(environment: Mapping[str, str]) -> Sequence[str]:
-    """The cluster as ``--ps_hosts --worker_hosts --job_name --task_index``."""
+    """Returns the cluster as ``--ps_hosts --worker_hosts --job_name --task_index``."""
     config = json.loads(environment["TF_CONFIG"])
     return (
         f"--ps_hosts={','.join(config['cluster'].get('ps', ()))}",
@@ -102,7 +102,7 @@ def flags(environment: Mapping[str, str]) -> Sequence[str]:
 
 
 def run_worker(invocation: Invocation, address: str, *, host: str, as_flags: bool) -> None:
-    """Joins and becomes the program; does not return.
+    """Joins the cluster and replaces this process by the program; does not return.
 
     Raises:
       OpError, ValueError: see `join`.

@@ -1,7 +1,7 @@
-"""The agent: what the platform's server asks of one host, as functions of plain values.
+"""The agent: the operations of the platform's server on one host, as functions of plain values.
 
-In the server itself for its own machine; for another one at the far end of a connection, which is a program that reads
-a request per line from standard input and writes an answer per line to standard output::
+For its own machine, the server calls it directly; for another host, the agent is a program at the far end of a
+connection, which reads a request per line from standard input and writes a response per line to standard output::
 
     {"method": "poll", "arguments": {"handle": {...}}}
     {"result": {...}}                                     or {"error": "...", "kind": "NoPort"}
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 PS = "ps"
 MAX_LOG_PIECE = 256 * 1024
-# Variables of the server, or of what started it, that mean nothing to a task or are none of its business.
+# Variables with this prefix configure the server or its parent, and are not passed to tasks.
 _OURS = "HEADWATER_"
 _ARCHIVE = "archive"
 _TABLE_AGE_S = 0.5
@@ -60,16 +60,16 @@ _MAIN = str(Path(headwater.__file__).with_name("__main__.py"))
 
 
 class AgentError(Exception):
-    """The host could not do what it was asked; the message says what and why."""
+    """The host could not carry out a request; the message says which and why."""
 
 
 class Agent:
-    """One host, as the platform sees it.
+    """One host, as seen by the platform.
 
     Args:
-      root: where records are kept; made where there is none.
-      environ: the environment that tasks get besides their own.
-      outlive: whether tasks go on when this process ends.
+      root: the folder for records; created if it does not exist.
+      environ: the environment that tasks inherit.
+      outlive: whether tasks continue when this process ends.
     """
 
     def __init__(self, root: Path, environ: Mapping[str, str], *, outlive: bool = True) -> None:
@@ -78,7 +78,7 @@ class Agent:
         self._environ = {
             name: value for name, value in environ.items() if not name.startswith(_OURS) or name == guard.JOB
         }
-        # A server makes files for its user alone; tasks make theirs as they would without it.
+        # The server creates private files; tasks get the umask that the server was started with.
         self._umask = UMASK_AT_START
         self._creator = None if outlive else dataclasses.asdict(identity(os.getpid()))
         self._leases = lease_folder()
@@ -86,7 +86,7 @@ class Agent:
         self._table_until = 0.0
 
     def describe(self) -> dict[str, object]:
-        """``cores`` (their numbers), ``memory_bytes``, ``gpus`` (as ``CUDA_VISIBLE_DEVICES`` names them), ``boot``."""
+        """Returns ``cores`` (numbers), ``memory_bytes``, ``gpus`` (as in ``CUDA_VISIBLE_DEVICES``) and ``boot``."""
         return {
             "cores": sorted(os.sched_getaffinity(0)),
             "memory_bytes": memory_of_machine(),
@@ -95,28 +95,28 @@ class Agent:
         }
 
     def lease_ports(self, job_id: str, count: int) -> list[int]:
-        """Sets ``count`` ports aside for the job, besides those that it has; raises `NoPort`."""
+        """Leases ``count`` ports to the job, in addition to its other ones; raises `NoPort`."""
         return lease_ports(self._leases, self._owner(job_id), self._folder.root, count)
 
     def return_ports(self, job_id: str, ports: list[int]) -> None:
-        """Gives back ``ports`` of the job, which no task was started with."""
+        """Returns ``ports`` of the job that no task was started with."""
         release_ports(self._leases, self._owner(job_id), ports)
 
     def lease_again(self, job_id: str, ports: list[int]) -> None:
-        """Makes sure that the job still has ``ports``, whose leases a restart of the machine may have ended."""
+        """Renews the job's leases of ``ports``, which a restart of the machine may have ended."""
         lease_again(self._leases, self._owner(job_id), self._folder.root, ports)
 
     def start(self, order: Mapping[str, Json]) -> JsonObject:
-        """Starts a task, once nothing is left of its earlier attempts; the same attempt again gives the same task.
+        """Starts a task after killing remains of its earlier attempts; idempotent for the same attempt.
 
         Args:
           order: ``job_id``, ``job`` (the role), ``index``, ``attempt``, ``argv``, ``env``, ``secrets`` (further
-            variables, which are kept in no file), ``cwd``, ``address``, ``cores``, ``gpus``, ``memory_bytes``,
-            ``log_path`` (None for a file among the records), ``max_log_bytes``, ``remember`` (values that are given
-            back with the handle).
+            variables, which are stored in no file), ``cwd``, ``address``, ``cores``, ``gpus``, ``memory_bytes``,
+            ``log_path`` (None for a file among the records), ``max_log_bytes``, ``remember`` (values that are returned
+            with the handle).
 
         Returns:
-          The handle: ``folder``, and what was to be remembered.
+          The handle: ``folder``, and the values of ``remember``.
 
         Raises:
           AgentError: no keeper could be started.
@@ -159,16 +159,16 @@ class Agent:
         return {"folder": str(folder.path), **order["remember"]}
 
     def poll(self, handle: Mapping[str, Json], log_from: int | None = None) -> JsonObject:
-        """What has become of a task.
+        """Returns the state of a task.
 
         Args:
-          handle: as `start` gave it.
-          log_from: where in the log among the records to read on, in bytes; None not to read it.
+          handle: the result of `start`.
+          log_from: the offset in the log among the records to read from, in bytes; None not to read it.
 
         Returns:
           ``state``: ``running`` with ``started_at``, ``cpu_s``, ``memory_bytes``, ``gpu_memory_bytes`` and
-          ``gpu_utilization``; ``exited`` with what ``exit.json`` has; or ``lost`` with a ``reason``. Also ``progress``,
-          the latest report as text, and ``log``, in base64, if asked for.
+          ``gpu_utilization``; ``exited`` with the fields of ``exit.json``; or ``lost`` with a ``reason``. Also
+          ``progress``, the latest report as text, and ``log``, in base64, if requested.
         """
         folder = AttemptFolder(Path(handle["folder"]))
         try:
@@ -177,12 +177,12 @@ class Agent:
             state = {"state": "lost", "reason": error.message}
         state["progress"] = folder.progress().decode(errors="replace")
         if log_from is not None:
-            # Read after the state: a task that has ended writes no more.
+            # Read after the state: the log of an exited task is complete.
             state["log"] = base64.b64encode(_read_log(folder.log, log_from)).decode()
         return state
 
     def stop(self, handle: Mapping[str, Json], grace_s: float) -> None:
-        """Asks a task to end, and has it killed ``grace_s`` seconds later; none where it has ended."""
+        """Asks a task to end, and has it killed ``grace_s`` seconds later; does nothing if it has ended."""
         folder = AttemptFolder(Path(handle["folder"]))
         keeper = folder.keeper()
         if keeper is not None and keeper.is_alive():
@@ -190,7 +190,7 @@ class Agent:
             keeper.send(signal.SIGTERM)
 
     def release(self, job_id: str, tasks: list[tuple[str, int]] | None = None) -> None:
-        """Kills what is left of ``tasks``, all of the job's unless given; of all, gives back the job's ports, too."""
+        """Kills the remaining processes of ``tasks``; unless given, kills all of the job's and returns its ports."""
         for task in self._folder.tasks(job_id):
             if tasks is None or (task.job, task.index) in {(job, index) for job, index in tasks}:
                 with self._folder.locked(job_id, task):
@@ -205,14 +205,14 @@ class Agent:
             shutil.rmtree(self._folder.job(job_id))
 
     def has_archive(self, job_id: str) -> bool:
-        """Whether the job's archive is unpacked here."""
+        """Returns whether the job's archive has been unpacked here."""
         return (self._folder.job(job_id) / f"{_ARCHIVE}.done").exists()
 
     def put_archive(self, job_id: str, name: str, offset: int, data: str) -> None:
-        """Puts a piece of the job's archive, in base64, at its place.
+        """Writes a piece of the job's archive, in base64, at its offset.
 
         Args:
-          name: the archive's, whose ending tells its format.
+          name: the name of the archive, whose suffix gives its format.
         """
         folder = self._folder.job(job_id)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -221,16 +221,16 @@ class Agent:
             file.write(base64.b64decode(data))
 
     def unpack_archive(self, job_id: str, path: str) -> None:
-        """Unpacks the archive at ``path``, or that of this name that was put here, into the job's folder.
+        """Unpacks the uploaded archive of the name of ``path``, else the file ``path``, into the job's folder.
 
         Raises:
-          AgentError: it is none, or would write outside of that folder.
+          AgentError: it is not an archive, or would write outside of that folder.
         """
         folder = self._folder.job(job_id)
         work = self._folder.work(job_id)
         work.mkdir(mode=0o700, parents=True, exist_ok=True)
         put = folder / f"{_ARCHIVE}-{Path(path).name}"
-        # Two tasks of a job may start at once.
+        # Two tasks of a job may be started at the same time.
         with (folder / f"{_ARCHIVE}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if self.has_archive(job_id):
@@ -259,9 +259,9 @@ class Agent:
         return env | {guard.JOB: guard.marked(self._environ, mark)}
 
     def _fence(self, job_id: str, task: TaskName) -> None:
-        """Ends all that is left of a task. Its lock must be held."""
+        """Kills all remaining processes of a task. Its lock must be held."""
         for folder in self._folder.attempts(job_id, task).values():
-            # A keeper whose record is damaged ends with its task, which its mark finds.
+            # A keeper with a damaged record is found by its task's mark instead, and killed with the task.
             with contextlib.suppress(DataLossError):
                 keeper = folder.keeper()
                 if keeper is not None:
@@ -270,7 +270,7 @@ class Agent:
 
     def _descendants(self, pid: int) -> list[int]:
         now = time.monotonic()
-        # Reading the table takes longer than all else in a poll; one that is a moment old will do for old processes.
+        # Reading the process table dominates the cost of a poll; a slightly old one is good enough for old processes.
         if now >= self._table_until or not self._table.descendants(pid):
             self._table, self._table_until = ProcessTable(), now + _TABLE_AGE_S
         return self._table.descendants(pid)
@@ -288,7 +288,7 @@ class Agent:
 
     def _state(self, folder: AttemptFolder) -> dict[str, object]:
         alive = (keeper := folder.keeper()) is not None and keeper.is_alive()
-        # Looked for after the keeper, which writes it before it ends.
+        # Read after checking the keeper, which writes it before it exits: otherwise an exit in between would look lost.
         ended = folder.read("exit")
         if ended is not None:
             return {"state": "exited", **ended}
@@ -312,7 +312,7 @@ class Agent:
 
 
 def _command(argv: Sequence[str]) -> list[str]:
-    """``argv``, in which ``headwater`` is this very installation, wherever its command is."""
+    """Returns ``argv``, with the command ``headwater`` replaced by this installation."""
     return [sys.executable, _MAIN, *argv[1:]] if argv[0] == "headwater" else list(argv)
 
 
@@ -355,7 +355,7 @@ def serve(agent: Agent) -> None:
 
 def main() -> None:
     """Serves the host that this process runs on."""
-    # An interrupt at the server's terminal reaches ssh and what it runs; tasks must not notice.
+    # An interrupt at the server's terminal reaches ssh and its children; tasks must not notice it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     serve(Agent(Path(sys.argv[1]).expanduser(), os.environ))
 

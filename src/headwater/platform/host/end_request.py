@@ -1,14 +1,14 @@
-"""A request to end (SIGTERM) to a task of many processes: which of them receive it, and in which order.
+"""A request to end (SIGTERM) to a task of many processes: the processes that receive it, and their order.
 
 A task's command may be a shell around the program that saves at SIGTERM: ``/bin/sh -c "python train.py"``, a pipeline,
-a script, a launcher. A signal for the first process alone ends the shell, and the program never learns of it. A signal
-for the whole process group at once ends ``tee`` as well, so that the program fails when it prints that it saves. So:
+a script, a launcher. A signal only to the first process ends the shell, and the program never receives it. A signal
+to the whole process group at once ends ``tee`` as well, so that the program fails when it prints that it saves. So:
 
 - A program that handles SIGTERM receives it, once, and answers for all processes below it, as a supervisor does.
 - A shell with a trap runs it only after the command in the foreground, which therefore receives the signal, too. A
-  command in the background is left to the trap, but waited for: many a trap passes the signal on and exits.
+  command in the background is left to the trap, but waited for: many traps pass the signal on and exit.
 - A process without a handler that has started others receives it, so that it starts nothing further.
-- Other processes without a handler have nothing to save. They receive it when nobody else is left to answer.
+- Other processes without a handler have nothing to save. They receive it when no other process is left to answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TaskProcess:
       parent: the number of its parent.
       handles: whether it has a handler for SIGTERM.
       shell: whether it is a shell.
-      background: whether a shell has started it with ``&``: POSIX has such a command ignore SIGQUIT.
+      background: whether a shell has started it with ``&``: as POSIX requires, such a command ignores SIGQUIT.
     """
 
     identity: ProcessIdentity
@@ -42,7 +42,7 @@ class TaskProcess:
 
 
 class EndRequest:
-    """A request to end, from the first signal until every process that was to answer has ended."""
+    """A request to end, from the first signal until every process that must answer has ended."""
 
     def __init__(self) -> None:
         self._signalled: set[ProcessIdentity] = set()
@@ -52,11 +52,11 @@ class EndRequest:
 
     @property
     def answered(self) -> bool:
-        """Whether no process was left at the last look that had received the signal or had yet to."""
+        """Whether, at the last look, no process was left that had received the signal or had yet to receive it."""
         return self._answered
 
     def look(self, processes: Mapping[int, TaskProcess]) -> list[ProcessIdentity]:
-        """Chooses the processes that are to receive SIGTERM now, and counts them as signalled.
+        """Chooses the processes that must receive SIGTERM now, and counts them as signalled.
 
         Args:
           processes: all living processes of the task, by number.
@@ -93,7 +93,8 @@ class EndRequest:
             if process.parent not in processes:
                 visit(process)
         chosen = [process for process in first if process.identity not in self._signalled]
-        # A shell with a trap may wait for one of the last.
+        # Until then: a program in ``first`` may still need the others while it saves. But a shell with a trap may
+        # itself wait for one of ``last``.
         if not chosen and not any(process.handles and not process.shell for process in first):
             chosen = [process for process in last if process.identity not in self._signalled]
         waited_for = any(process.identity in self._background for process in processes.values())
@@ -103,7 +104,7 @@ class EndRequest:
 
 
 def processes_below(pid: int) -> dict[int, TaskProcess]:
-    """The living processes that ``pid`` and its descendants have started, by number."""
+    """Returns the living descendants of ``pid``, by number."""
     found: dict[int, TaskProcess] = {}
     table = ProcessTable()
     for number in table.descendants(pid):

@@ -1,4 +1,4 @@
-"""Folders and files that their owner alone may read, whatever was there before."""
+"""Folders and files that only their owner may read, whatever existed before."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def private_folder(path: Path) -> Path:
-    """Makes sure that ``path`` is a folder of this user, which no other user may look into.
+    """Makes ``path`` a folder of this user that no other user may access.
 
-    One that is there is kept if it is ours; what others may do with it is taken back.
+    An existing folder of this user is kept; permissions of others are removed.
 
     Raises:
-      PermissionError: it is somebody else's, or no folder but a link or a file.
+      PermissionError: it belongs to another user, or is a link or a file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Somebody else may have been here first, where others may make files, as in the folder of temporary ones.
+    # In folders where others may create files, such as the temporary one, another user may have created it first.
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
     status = path.lstat()
@@ -35,7 +35,7 @@ def private_folder(path: Path) -> Path:
 
 
 def private_file(path: Path) -> None:
-    """Takes back what others may do with a file, where there is one."""
+    """Removes the permissions of other users from a file, if it exists."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -51,6 +51,6 @@ def _umask() -> int:
     return 0o022
 
 
-#: The bits that new files of this process did not get when it started. Read without changing them, which would concern
-#: the files that other threads make meanwhile.
+#: The umask of this process at its start. Read from /proc, since os.umask would change it for a moment, for files of
+#: other threads, too.
 UMASK_AT_START = _umask()

@@ -1,6 +1,6 @@
-"""GPUs of this machine: which there are, how a task is told which are its own, and what they are doing.
+"""GPUs of this machine: their names, their assignment to tasks, and their usage.
 
-What they are doing is told by NVIDIA's management library, through the module ``pynvml``, where both are installed.
+The usage is read from NVIDIA's management library, through the module ``pynvml``, if both are installed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-#: For a task that computes on CPUs only, and must not take memory of a GPU.
+#: Variables for a task that computes on CPUs only, and must not allocate GPU memory.
 CPU_ONLY: Mapping[str, str] = MappingProxyType({VISIBLE: "", "JAX_PLATFORMS": "cpu"})
 
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
@@ -27,7 +27,7 @@ _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuUse:
-    """What processes use of GPUs.
+    """GPU usage of processes.
 
     Attributes:
       memory_bytes: memory of these processes on these GPUs.
@@ -39,7 +39,7 @@ class GpuUse:
 
 
 def find_gpus(env: Mapping[str, str], driver: Path = _NVIDIA_GPUS) -> tuple[str, ...]:
-    """The GPUs of this machine, as ``CUDA_VISIBLE_DEVICES`` writes them; only those that it names, if it is set."""
+    """Returns the GPUs of this machine, named as in ``CUDA_VISIBLE_DEVICES``; if it is set, only the GPUs in it."""
     visible = env.get(VISIBLE)
     if visible is not None:
         return tuple(name for name in (part.strip() for part in visible.split(",")) if name and name != "-1")
@@ -50,7 +50,7 @@ def find_gpus(env: Mapping[str, str], driver: Path = _NVIDIA_GPUS) -> tuple[str,
 
 
 def gpu_use(gpus: Sequence[str], pids: Collection[int]) -> GpuUse | None:
-    """What the processes ``pids`` use of ``gpus``, named as by `find_gpus`; None where that cannot be told."""
+    """Returns usage of ``gpus``, named as by `find_gpus`, by processes ``pids``; None if it cannot be measured."""
     nvml = _nvml()
     if nvml is None or not gpus:
         return None
@@ -64,7 +64,7 @@ def gpu_use(gpus: Sequence[str], pids: Collection[int]) -> GpuUse | None:
                 for process in nvml.nvmlDeviceGetComputeRunningProcesses(device)
                 if process.pid in pids
             )
-    except nvml.NVMLError:  # a device that is not there, or does not tell
+    except nvml.NVMLError:  # the device does not exist, or does not report usage
         return None
     return GpuUse(memory_bytes=memory, utilization=busy / len(gpus))
 
@@ -75,7 +75,7 @@ def _by_uuid(nvml: ModuleType, name: str) -> object:
 
 @functools.cache
 def _nvml() -> ModuleType | None:
-    """The module ``pynvml``, ready; None where it or the driver is not there."""
+    """Returns the initialised module ``pynvml``; None if it or the driver is not installed."""
     try:
         import pynvml  # noqa: PLC0415  # pyright: ignore[reportMissingImports]  optional, as is the driver below it
     except ImportError:

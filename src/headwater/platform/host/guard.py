@@ -1,9 +1,9 @@
-"""The guard: a process that stays behind to end what is left of a job when its launcher is gone, however it went.
+"""The guard: a process that kills the remaining processes of a job when its launcher has exited for any reason.
 
-It is started as a program of its own, with the standard library's leanest modules only, in a session of its own, and
-waits on a pipe whose other end only the launcher holds. The pipe closes when the launcher ends, even by SIGKILL. Then
-the guard kills every process of this user whose environment carries the job's mark (`JOB`), which reaches
-grandchildren in sessions of their own, until none is left, and removes the launcher's temporary folder.
+It is a program of its own, in a session of its own, which imports only lean modules of the standard library. It waits
+on a pipe whose other end only the launcher holds. The pipe closes when the launcher ends, even by SIGKILL. Then the
+guard kills every process of this user whose environment carries the job's mark (`JOB`), which grandchildren in other
+sessions inherit, too, until none is left, and removes the launcher's temporary folder.
 
 Usage: guard.py JOB_ID TEMPORARY_FOLDER
 """
@@ -16,20 +16,20 @@ import signal
 import sys
 from collections.abc import Mapping
 
-# A job within a job carries both marks, outermost first, with a colon between.
+# Processes of a nested job carry both marks, outermost first, separated by a colon.
 JOB = "HEADWATER_JOB"
 
 _POLL_MS = 2000
 
 
 def marked(environ: Mapping[str, str], job_id: str) -> str:
-    """The value of `JOB` for a process of ``job_id`` that is started by one with the environment ``environ``."""
+    """Returns the value of `JOB` for a process of ``job_id`` whose parent has the environment ``environ``."""
     outer_jobs = environ.get(JOB)
     return f"{outer_jobs}:{job_id}" if outer_jobs else job_id
 
 
 def processes_of_job(job_id: str) -> list[int]:
-    """Ids of the processes whose environment says that they belong to ``job_id``, besides this one."""
+    """Returns the ids of all processes with the mark of ``job_id``, except this one."""
     return [
         int(entry)
         for entry in os.listdir("/proc")
@@ -38,13 +38,13 @@ def processes_of_job(job_id: str) -> list[int]:
 
 
 def end_job(job_id: str) -> None:
-    """Kills all processes of ``job_id``, and those that they start meanwhile; returns when none is left."""
+    """Kills all processes of ``job_id``, including processes that they start meanwhile; returns when none is left."""
     while processes := processes_of_job(job_id):
         killed = [descriptor for process in processes if (descriptor := _kill(process, job_id)) is not None]
         for descriptor in killed:
             poll = select.poll()
             poll.register(descriptor, select.POLLIN)
-            # One that is stuck in the kernel must not keep the others alive.
+            # A process that is stuck in the kernel must not delay killing the others.
             poll.poll(_POLL_MS)
             os.close(descriptor)
 
@@ -53,7 +53,7 @@ def _belongs(process: int, job_id: str) -> bool:
     try:
         with open(f"/proc/{process}/environ", "rb") as file:
             variables = file.read().split(b"\0")
-    except OSError:  # gone, or another user's
+    except OSError:  # it has exited, or belongs to another user
         return False
     mark = f"{JOB}=".encode()
     return any(
@@ -62,12 +62,12 @@ def _belongs(process: int, job_id: str) -> bool:
 
 
 def _kill(process: int, job_id: str) -> int | None:
-    """Kills ``process`` and returns a descriptor that becomes readable when it has ended; None if it is gone."""
+    """Kills ``process`` and returns a descriptor that becomes readable when it has ended; None if it does not exist."""
     try:
         descriptor = os.pidfd_open(process)
     except OSError:
         return None
-    # Looked at again: the number may have become another process's before the descriptor pinned it.
+    # Checked again: the number may have been reused by another process before the descriptor pinned it.
     if _belongs(process, job_id):
         try:
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)
@@ -84,12 +84,12 @@ def _remove(folder: str) -> None:
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))
         os.rmdir(folder)
-    except OSError:  # the launcher was there first
+    except OSError:  # the launcher has removed it
         return
 
 
 def main() -> None:
-    """Waits for the launcher's end, then does what this module is for."""
+    """Waits for the launcher's end, then kills its processes and removes its folder."""
     job_id, folder = sys.argv[1:]
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)

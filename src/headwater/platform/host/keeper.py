@@ -1,12 +1,12 @@
-"""The keeper: the process above one task of the platform. It outlives the server, and tells how the task ended.
+"""The keeper: the process above one task of the platform. It outlives the server, and records how the task ended.
 
-It starts the task in a session of its own, writes what it prints to its log, takes the progress that it reports, holds
-its port, ends it when it is asked to or when the task takes too much memory, and ends whatever the task leaves behind.
-When nothing of the task is left, it writes ``exit.json`` (see `records`) and ends itself. If it is killed, the kernel
-kills the task with it; what that had started is found by its mark when the task is started again (see `guard`).
+It starts the task in a session of its own, writes its output to its log, receives its progress reports, holds its
+port, ends it on request or when it exceeds its memory limit, and kills the processes that the task leaves behind. When
+no process of the task is left, it writes ``exit.json`` (see `records`) and exits. If it is killed, the kernel kills the
+task with it; the task's other processes are found by their mark when the task is restarted (see `guard`).
 
-Usage: python -P -m headwater.platform.host.keeper FOLDER, with ``order.json`` in it. What was started writes a line to
-standard output as soon as the task runs or is known not to, and goes on in the background.
+Usage: python -P -m headwater.platform.host.keeper FOLDER, with ``order.json`` in it. The keeper writes a line to
+standard output once the task runs or has failed to start, and continues in the background.
 """
 
 from __future__ import annotations
@@ -55,27 +55,27 @@ if TYPE_CHECKING:
 
     from headwater.data.io.json_types import JsonObject
 
-#: The exit code of a task that could not be started at all, as shells have it.
+#: The exit code of a task that could not be started, as in shells.
 CANNOT_START = 127
-# That of one whose port is taken, which may be free the next time (EX_TEMPFAIL).
+# The exit code of a task whose port is taken, but may be free at the next start (EX_TEMPFAIL).
 _PORT_TAKEN = 75
 
 _PR_SET_PDEATHSIG = 1
 _READ_SIZE = 64 * 1024
 _LAST_LINES = 20
 _MEMORY_INTERVAL_S = 1.0
-# Between two looks at the processes of a task that was asked to end: only children of ours tell us of their end.
+# The interval of checks on the processes of a task that was asked to end: only exits of our children are signalled.
 _END_INTERVAL_S = 0.1
-# What a task tells is written down so often at most.
+# The minimum interval between two writes of the task's progress.
 _TELL_S = 0.25
 _FULL = b"[headwater: the log is full; what follows is dropped]\n"
-# What a socket's address can hold, with room for the name of the file.
+# The maximum length of a socket's address, less room for the name of the file.
 _MAX_SOCKET_FOLDER = 90
 _DEFAULT_GRACE_S = 10.0
-# Between two attempts to write how the task ended.
+# Pauses between attempts to write the exit record.
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 15.0
-# The kernel, short of memory, takes a task rather than what watches it.
+# When memory is short, the kernel kills a task rather than its keeper.
 _OOM_SCORE = "500"
 
 
@@ -84,11 +84,11 @@ class Keeper:
 
     Args:
       folder: its records.
-      order: what ``order.json`` says: ``argv``, ``env`` (all of it), ``secrets`` (names of further
-        variables, whose values this process's environment has), ``cwd``, ``log_path``, ``max_log_bytes``,
-        ``memory_bytes``, ``cores``, ``address``, ``mark``, ``umask`` if there, and ``creator``: the process with which
-        the task ends, None where it outlives all others; ``relay``: whether SIGTERM reaches the task through the keeper
-        alone; ``grace_s``, if there: seconds before it is killed when others than the agent ask it to end.
+      order: the content of ``order.json``: ``argv``, ``env`` (complete), ``secrets`` (names of further variables, whose
+        values are in this process's environment), ``cwd``, ``log_path``, ``max_log_bytes``, ``memory_bytes``,
+        ``cores``, ``address``, ``mark``, ``umask`` (optional), and ``creator``: the process with which the task ends,
+        None if the task outlives all others; ``relay``: whether SIGTERM reaches the task only through the keeper;
+        ``grace_s`` (optional): seconds before the task is killed after a request to end that is not the agent's.
     """
 
     def __init__(self, folder: AttemptFolder, order: JsonObject) -> None:
@@ -114,7 +114,7 @@ class Keeper:
         self._look_at_memory_at = time.monotonic() if order["memory_bytes"] else None
 
     def run(self, ready: IO[bytes]) -> None:
-        """Starts the task, tells ``ready``, and returns when nothing of the task is left."""
+        """Starts the task, notifies ``ready``, and returns when no process of the task is left."""
         adopt_orphans()
         signals = signal_socket(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         self._selector.register(signals, selectors.EVENT_READ, lambda: self._read_signals(signals))
@@ -145,12 +145,12 @@ class Keeper:
                     key.data()
                 self._look_at_time()
             if not self._asked and not self._order["relay"] and code == -signal.SIGTERM:
-                # The same request has reached the task, and us a moment later.
+                # The task received the request directly; this process receives it only a moment later.
                 self._asked = "preempted"
             guard.end_job(self._order["mark"])
             self._reap()
             self._drain()
-            # The last report, too, may have come just before the end.
+            # The last report may have been sent just before the end.
             while select.select([status], [], [], 0)[0]:
                 self._read_status(status)
             self._write_progress()
@@ -162,11 +162,11 @@ class Keeper:
         secrets = of_keeper(order.get("secrets", []), os.environ)
 
         def in_the_child() -> None:
-            # This process has one thread, so that Python may run here.
+            # Python code is safe between fork and exec only because this process has a single thread.
             libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
             if order["cores"]:
                 os.sched_setaffinity(0, order["cores"])
-            with contextlib.suppress(OSError):  # not where a container forbids it
+            with contextlib.suppress(OSError):  # forbidden in some containers
                 Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
 
         self._process = subprocess.Popen(
@@ -177,7 +177,7 @@ class Keeper:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            # The server makes files for its user alone; what the task makes is the task's business.
+            # The server creates private files; the task gets its own umask.
             umask=order.get("umask", -1),
             preexec_fn=in_the_child,
         )
@@ -205,7 +205,7 @@ class Keeper:
             creator_ended()
 
     def _code(self) -> int | None:
-        """How the task ended; None before, and while processes of it are left that were asked to end."""
+        """Returns the task's return code; None while it runs, or while processes that were asked to end are left."""
         answered = self._request is None or self._killed or self._request.answered
         return self._returncode if answered else None
 
@@ -231,7 +231,8 @@ class Keeper:
             self._look_at_memory_at = now + _MEMORY_INTERVAL_S
             limit: int = self._order["memory_bytes"]
             pids = ProcessTable().descendants(os.getpid())
-            # What is quick to count counts shared pages again and again.
+            # The resident size is quick to read, but counts shared pages several times: check it first, then the exact
+            # size.
             if resident_bytes(pids) > limit and (used := proportional_bytes(pids)) > limit:
                 self._look_at_memory_at = None
                 self._kill(f"used {size_text(used)} of {size_text(limit)} of memory")
@@ -240,7 +241,7 @@ class Keeper:
         assert self._process is not None
         self._killed = True
         self._reason = reason
-        if self._returncode is None:  # otherwise its number may be another's; the mark finds what it has started
+        if self._returncode is None:  # otherwise the pid may have been reused; `guard` kills by the mark
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -256,26 +257,26 @@ class Keeper:
             stop = self._folder.read("stop")
         except DataLossError as error:
             print(error.message, file=sys.stderr, flush=True)
-            stop = {"grace_s": _DEFAULT_GRACE_S}  # it was the agent that asked
+            stop = {"grace_s": _DEFAULT_GRACE_S}  # only the agent writes this record
         grace_s = float(self._order.get("grace_s", _DEFAULT_GRACE_S) if stop is None else stop["grace_s"])
-        # A process must not get the same request twice: the second may end what it does about the first.
+        # A process must not receive the request twice: the second signal could interrupt its handling of the first.
         if self._request is None and self._returncode is None:
             self._request = EndRequest()
             self._look_at_processes_at = time.monotonic()
-        # Without a record of it, it was not the agent that asked.
+        # The agent writes a record before it signals; without one, the request is the machine's or the engine's.
         self._asked = "preempted" if stop is None else "stopped"
         kill_at = time.monotonic() + grace_s
         if not self._killed:
             self._kill_at = kill_at if self._kill_at is None else min(kill_at, self._kill_at)
 
     def _signal_processes(self, request: EndRequest) -> None:
-        """Sends SIGTERM to the processes of the task whose turn it is."""
+        """Sends SIGTERM to the processes of the task that must receive it now."""
         for process in request.look(processes_below(os.getpid())):
             if self._order["relay"]:
                 process.send(signal.SIGTERM)
 
     def _reap(self) -> None:
-        """Takes note of the end of the task, and of the ends of orphans that it left to us."""
+        """Records the exit of the task, and reaps orphans that it left to this process."""
         assert self._process is not None
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
@@ -287,16 +288,16 @@ class Keeper:
         self._untold = self._told.report(status.recv(MAX_DATAGRAM)) or self._untold
 
     def _write_progress(self) -> None:
-        """Writes down what the task has told, if there is anything new."""
+        """Writes the task's progress to disk, if it has changed."""
         if not self._untold:
             return
         self._untold = False
         self._tell_at = time.monotonic() + _TELL_S
-        with contextlib.suppress(OSError):  # a full disk: the next report may find room
+        with contextlib.suppress(OSError):  # a full disk: the next report may succeed
             self._folder.write_progress(self._told.progress.encode())
 
     def _read_output(self) -> int:
-        """Reads once; the number of bytes."""
+        """Reads once; returns the number of bytes."""
         assert self._process is not None
         assert self._process.stdout is not None
         try:
@@ -317,7 +318,7 @@ class Keeper:
             self._untold = self._told.line(line) or self._untold
 
     def _drain(self) -> None:
-        """Reads what is left in the pipe."""
+        """Reads the remaining output from the pipe."""
         assert self._process is not None
         assert self._process.stdout is not None
         while not self._process.stdout.closed and self._read_output():
@@ -330,13 +331,13 @@ class Keeper:
         self._log_left -= len(data)
         if self._log_left <= 0:
             data = data[: self._log_left or None] + b"\n" + Stamper().feed(_FULL)
-        with contextlib.suppress(OSError):  # a full disk must not end the training
+        with contextlib.suppress(OSError):  # a full disk must not stop the training
             self._log.write(data)
             self._log.flush()
 
     def _end(self, code: int, reason: str, ready: IO[bytes] | None = None) -> None:
         with contextlib.suppress(OSError):
-            # Another attempt writes to the same file: its first line is no part of this one's last.
+            # The next attempt appends to the same file, and its first line must not continue this attempt's last one.
             self._log.write(self._stamper.finish())
             self._log.close()
         ended = {
@@ -349,12 +350,12 @@ class Keeper:
         }
         if ready is None:
             self._write_end(ended)
-        else:  # the agent waits
+        else:  # the agent waits for an answer
             self._folder.write("exit", ended)
             _tell(ready)
 
     def _write_end(self, values: JsonObject) -> None:
-        """Writes ``exit.json``, once there is room for it: without it the task would count as lost."""
+        """Writes ``exit.json``, retrying while the disk is full: without it the task would count as lost."""
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
@@ -370,7 +371,7 @@ class Keeper:
 
 @contextlib.contextmanager
 def _status_socket(folder: Path) -> Generator[socket.socket]:
-    """The socket that takes the task's progress, in ``folder`` where its path is not too long for that."""
+    """Yields the socket for the task's progress reports, in ``folder`` unless its path is too long for an address."""
     with contextlib.ExitStack() as stack:
         if len(os.fsencode(folder)) > _MAX_SOCKET_FOLDER:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headwater-")))
@@ -384,7 +385,7 @@ def _status_socket(folder: Path) -> Generator[socket.socket]:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """A log, to be appended to; what a keeper that was killed has left of a line is ended."""
+    """Opens a log for appending; terminates a partial line of a keeper that was killed."""
     log = path.open("a+b")
     if log.tell():
         log.seek(-1, os.SEEK_END)
@@ -394,13 +395,13 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _tell(ready: IO[bytes]) -> None:
-    with contextlib.suppress(OSError):  # the process that asked is gone; the task is not
+    with contextlib.suppress(OSError):  # the requesting process has exited, while the task runs
         ready.write(b"ready\n")
         ready.close()
 
 
 def main() -> None:
-    """Goes into the background and keeps the task of the folder that the command line names."""
+    """Continues in the background and keeps the task of the folder given on the command line."""
     folder = AttemptFolder(Path(sys.argv[1]))
     if os.fork():
         os._exit(0)

@@ -1,9 +1,9 @@
-"""Lines out of what a process writes, and the time before each of them in a log file::
+"""Splits a process's output into lines, and puts the time before each line of a log file::
 
     2026-01-31T09:30:00.000123Z Step: 100, loss: 0.25
 
-The time is that at which the beginning of the line came from the process. It has always the same length, so that it can
-be taken off again; a line without one, as in older logs, is what it is.
+The time is when the beginning of the line was received. It has a fixed length, so that it can be removed again; a line
+without a time, as in logs of earlier versions, is used as it is.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-# Longer lines are cut into pieces, so that a task that never ends a line cannot fill its reader's memory.
+# Longer lines are split, so that a task that never ends a line cannot fill its reader's memory.
 MAX_LINE = 64 * 1024
-#: How long the time before a line is, with the blank behind it, in bytes.
+#: The length of the time before a line, including the space after it, in bytes.
 STAMP_LENGTH = 28
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z ")
 
 
 def stamp(at: float) -> bytes:
-    """A time, in seconds since 1970, as it stands before a line."""
+    """Formats a time, in seconds since 1970, as the prefix of a line."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ ").encode()
 
 
 def split_stamp(line: bytes) -> tuple[float | None, bytes]:
-    """A line's time, None where it has none, and what was printed."""
+    """Splits a line into its time, None without one, and the printed text."""
     if _STAMP.match(line) is None:
         return None, line
     try:
         at = datetime.fromisoformat(line[: STAMP_LENGTH - 1].decode()).timestamp()
-    except ValueError:  # digits that are no time
+    except ValueError:  # the digits are not a valid time
         return None, line
     return at, line[STAMP_LENGTH:]
 
 
 class Stamper:
-    """Puts the time before each line of what a process writes.
+    """Puts the time before each line of a process's output.
 
     Args:
-      clock: gives seconds since 1970.
+      clock: returns seconds since 1970.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -48,7 +48,7 @@ class Stamper:
         self._clock = clock
 
     def feed(self, data: bytes) -> bytes:
-        """``data`` with the time before each line that begins in it."""
+        """Returns ``data`` with the time before each line that begins in it."""
         if not data:
             return data
         now = stamp(self._clock())
@@ -58,18 +58,18 @@ class Stamper:
         return head + body.replace(b"\n", b"\n" + now) + end
 
     def finish(self) -> bytes:
-        """What ends a last line that has no end."""
+        """Returns the line break that terminates a partial last line, or nothing."""
         return b"\n" if self._within else b""
 
 
 class LineBuffer:
-    """Cuts a pipe's bytes into lines."""
+    """Splits a pipe's bytes into lines."""
 
     def __init__(self) -> None:
         self._pending = b""
 
     def feed(self, data: bytes) -> list[str]:
-        """The lines that ``data`` completes, without their ends."""
+        """Returns the lines that ``data`` completes, without line breaks."""
         *lines, self._pending = (self._pending + data).split(b"\n")
         while len(self._pending) > MAX_LINE:
             lines.append(self._pending[:MAX_LINE])
@@ -77,11 +77,11 @@ class LineBuffer:
         return [_text(line) for line in lines]
 
     def close(self) -> list[str]:
-        """The last line, if it had no end."""
+        """Returns the last line, if it had no line break."""
         pending, self._pending = self._pending, b""
         return [_text(pending)] if pending else []
 
 
 def _text(line: bytes) -> str:
-    # A progress bar draws over itself: only what is seen last is a line.
+    # Progress bars overwrite their line with carriage returns: keep only the last, visible part.
     return line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2]

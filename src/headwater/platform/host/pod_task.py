@@ -1,8 +1,9 @@
-"""The first process of a pod: runs the task, and tells its progress in the pod's log.
+"""The first process of a pod: runs the task, and writes its progress to the pod's log.
 
-A pod shares no disk with the server and is asked nothing by it, but its log is fetched anyway. So what the task reports
-(see `headwater.cluster.telemetry.progress`) goes there, as lines that begin with `MARK`; the reader of the log takes
-them out. They stand between lines of the task's, never within one, and there is one every other second at most.
+A pod shares no disk with the server and receives no requests from it, but its log is fetched anyway. So the task's
+progress reports (see `headwater.cluster.telemetry.progress`) are written to the log, as lines that begin with `MARK`;
+the reader of the log removes them. They are placed between lines of the task, never within one, at most one every two
+seconds.
 
 Usage: python -P -m headwater.platform.host.pod_task COMMAND...
 """
@@ -29,23 +30,23 @@ from headwater.platform.host.processes import adopt_orphans
 from headwater.platform.host.programs import missing_program
 from headwater.platform.host.signals import signal_socket
 
-#: Begins a line of progress, and no other.
+#: The prefix of progress lines, and of no others.
 MARK = "::headwater-progress:: "
 
 _EVERY_S = 2.0
-# Between two looks at the processes of a task that was asked to end.
+# The interval of checks on the processes of a task that was asked to end.
 _END_INTERVAL_S = 0.1
 _READ_SIZE = 64 * 1024
 _CANNOT_START = 127
 
 
 class Marker:
-    """Puts lines of progress between the lines of a task.
+    """Inserts progress lines between the lines of a task.
 
     Args:
-      write: takes what goes into the log.
-      environment: of the task, which may say how its lines are to be read.
-      clock: gives seconds that only grow.
+      write: writes bytes to the log.
+      environment: the task's environment, which may configure how steps and losses are read from its lines.
+      clock: returns seconds and never goes backwards.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Marker:
         self._within = False
 
     def output(self, data: bytes) -> None:
-        """The task has printed ``data``."""
+        """Handles output of the task."""
         self._take_lines(self._lines.feed(data))
         head, newline, tail = data.rpartition(b"\n")
         if newline:
@@ -75,13 +76,13 @@ class Marker:
             self._within = True
 
     def report(self, datagram: bytes) -> None:
-        """The task has reported."""
+        """Handles a progress report of the task."""
         if self._told.report(datagram):
             self._untold = True
             self.look()
 
     def look(self) -> float | None:
-        """Writes what is due; in how many seconds there is more to write, None where nothing waits for time alone."""
+        """Writes a progress line if one is due; returns the seconds until the next one, None if none is scheduled."""
         if not self._untold or self._within:
             return None
         now = self._clock()
@@ -92,12 +93,12 @@ class Marker:
         return None
 
     def close(self) -> None:
-        """Writes the latest, whether it is due or not: the task has ended."""
+        """Writes the latest progress even if it is not due, because the task has ended."""
         self._take_lines(self._lines.close())
         if self._untold:
             self._tell()
         elif self._within:
-            # Who fetches a log takes whole lines.
+            # Readers of the log fetch whole lines only.
             self._write(b"\n")
             self._within = False
 
@@ -116,10 +117,10 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
     Args:
       argv: the command line.
-      environment: all of its variables but the one for its progress.
+      environment: its environment variables, except the one for progress reports.
 
     Returns:
-      The exit code; 128 and the number of the signal that killed it; 127 where it cannot be started.
+      The exit code; 128 plus the number of the signal that killed it; 127 if it cannot be started.
     """
     missing = missing_program(environment, os.getcwd())
     if missing:
@@ -166,7 +167,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             if ending is not None:
                 for process in ending.look(processes_below(os.getpid())):
                     process.send(signal.SIGTERM)
-        # What others still hold open, such as a process that the task left behind, is not waited for.
+        # Other processes, such as one left behind by the task, may keep the pipe open: read only its current content.
         while _copy(pipe, marker):
             pass
         status.setblocking(False)
@@ -178,7 +179,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _reap(task: subprocess.Popen[bytes]) -> None:
-    """Notes the end of the task, and reaps orphans, whose parent a pod's first process is."""
+    """Records the exit of the task, and reaps orphans, which are inherited by a pod's first process."""
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             if ended[0] == task.pid:
@@ -186,7 +187,7 @@ def _reap(task: subprocess.Popen[bytes]) -> None:
 
 
 def _copy(pipe: int, marker: Marker) -> int:
-    """Passes on some of what the task has printed; how many bytes, 0 where there is nothing more now or ever."""
+    """Copies some output of the task; returns the number of bytes, 0 if none is available now or at all."""
     try:
         data = os.read(pipe, _READ_SIZE)
     except BlockingIOError:

@@ -1,9 +1,9 @@
-"""Ports of this machine that are set aside for tasks before they start, and kept while they are restarted.
+"""Leases of ports of this machine: reserved for tasks before they start, and kept across their restarts.
 
-A leased port is outside of the range from which the system gives ports to programs that ask for any. So only a program
-that asks for this very number could take it. Each lease is a file that can be made only once, in a folder that all
-servers of this user on this machine share. It ends when it is given back, when the machine starts again, or when the
-folder of its owner is gone. While a task runs, its keeper also holds the port (`hold`).
+A leased port is outside the range of ports that the system assigns automatically. So only a program that asks for this
+very number could take it. Each lease is a file that can be created only once, in a folder that all servers of this user
+on this machine share. It ends when it is released, when the machine restarts, or when the folder of its owner is
+deleted. While a task runs, its keeper also holds the port (`hold`).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class NoPort(Exception):
-    """There is no port left, or the one asked for is taken; the message says which."""
+    """No port is left, or the requested one is taken; the message says which."""
 
 
 def lease_folder() -> Path:
-    """Where the leases of this user on this machine are.
+    """Returns the folder with the leases of this user on this machine.
 
     Raises:
-      NoPort: somebody else has made a folder of this name.
+      NoPort: another user has created a folder of this name.
     """
     try:
         return private_folder(Path(tempfile.gettempdir(), f"headwater-ports-{os.getuid()}"))
@@ -49,10 +49,10 @@ def lease_folder() -> Path:
 
 
 def lease_ports(folder: Path, owner: str, home: Path, count: int) -> list[int]:
-    """Sets ``count`` ports aside for ``owner``, a word, whose folder is ``home``.
+    """Leases ``count`` ports to ``owner``, a word, whose folder is ``home``.
 
     Raises:
-      NoPort: fewer are left.
+      NoPort: fewer are available.
     """
     candidates = list(leasable_ports())
     random.shuffle(candidates)
@@ -76,9 +76,9 @@ def lease_ports(folder: Path, owner: str, home: Path, count: int) -> list[int]:
 
 
 def lease_again(folder: Path, owner: str, home: Path, ports: list[int]) -> None:
-    """Makes leases of ``owner`` for ``ports`` where there are none: those that are there are its own from before.
+    """Creates leases of ``owner`` for ``ports`` where they are missing; existing ones are its own from before.
 
-    One that is damaged is made anew.
+    A damaged lease is created again.
     """
     with _alone(folder):
         for port in ports:
@@ -88,7 +88,7 @@ def lease_again(folder: Path, owner: str, home: Path, ports: list[int]) -> None:
 
 
 def release_ports(folder: Path, owner: str, ports: Collection[int] | None = None) -> None:
-    """Gives back ``ports`` of ``owner``, all unless given."""
+    """Releases ``ports`` of ``owner``, all unless given."""
     with _alone(folder):
         for entry in folder.iterdir():
             wanted = entry.name.isdecimal() and (ports is None or int(entry.name) in ports)
@@ -97,10 +97,10 @@ def release_ports(folder: Path, owner: str, ports: Collection[int] | None = None
 
 
 def leasable_ports() -> range:
-    """The ports that may be leased: those that the system gives to no program by itself."""
+    """Returns the ports that may be leased: those that the system never assigns automatically."""
     try:
         first, last = map(int, _RANGE.read_text().split())
-    except (OSError, ValueError):  # a system that does not tell
+    except (OSError, ValueError):  # the system does not have this file: assume Linux's default
         first, last = 32_768, 60_999
     if first - _FIRST_PORT >= _LEAST_PORTS:
         return range(_FIRST_PORT, first)
@@ -108,22 +108,23 @@ def leasable_ports() -> range:
 
 
 def hold(address: Address) -> socket.socket:
-    """A socket that is bound to ``address`` and does not listen.
+    """Returns a socket that is bound to ``address`` and does not listen.
 
-    As long as it is open the system gives the port to no other process, and a peer that connects is refused at once;
-    the task can bind it as any server does (with SO_REUSEADDR).
+    While it is open, the system assigns the port to no other process, and connections to it are refused at once; the
+    task can bind the port as any server does (with SO_REUSEADDR).
 
     Raises:
-      NoPort: somebody has it.
+      NoPort: another program has the port.
     """
     try:
         family, _, _, _, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
-    except socket.gaierror:  # a name by which only others know this machine
+    except socket.gaierror:  # the name resolves only on other machines
         family, place = socket.AF_INET, ("", address.port)
     try:
         return _bound(family, place)
     except OSError as error:
-        # Where others know this machine by an address that it does not have itself, the port is held at all it has.
+        # Others may reach this machine by an address that is not local, as behind NAT: hold the port at all local
+        # addresses.
         if error.errno != errno.EADDRNOTAVAIL:
             raise _cannot_be_had(address, error) from error
     try:
@@ -149,7 +150,7 @@ def _cannot_be_had(address: Address, error: OSError) -> NoPort:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Generator[None]:
-    """No other process makes or ends leases: two that find one ended must not both take the port."""
+    """Locks the leases: two processes that find an expired lease must not both take its port."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -159,8 +160,8 @@ def _alone(folder: Path) -> Generator[None]:
 
 
 def _lease(path: Path, owner: str, home: Path) -> bool:
-    """Makes a lease; whether there was none."""
-    # Made whole before it has its name, so that no process takes a lease that is being written for one that has ended.
+    """Creates a lease; returns whether the port was free of leases."""
+    # Written completely before it gets its name, so that no process takes a partly written lease for an expired one.
     written = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     written.write_bytes(seal(f"{boot_id()} {owner} {home}\n".encode()))
     try:
@@ -186,7 +187,7 @@ def _has_ended(path: Path) -> bool:
 
 
 def _read(path: Path) -> tuple[str, str, str]:
-    """Boot, owner and home of a lease. A damaged one has none: its port stays set aside, and the log says so."""
+    """Returns boot, owner and home of a lease; empty for a damaged one, whose port stays leased, with a warning."""
     try:
         boot, owner, home = read_text(path, _check_lease).rstrip("\n").split(" ", 2)
     except DataLossError as error:

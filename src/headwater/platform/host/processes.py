@@ -1,4 +1,4 @@
-"""Processes of this machine: who they are, what they started, what they use, how they ended."""
+"""Processes of this machine: identities, descendants, resource usage, exit reasons."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ _PROC = Path("/proc")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _PR_SET_CHILD_SUBREAPER = 36
-# Positions in /proc/PID/stat after the command's name, which may hold blanks and brackets itself.
+# Positions in /proc/PID/stat after the command's name, which may itself contain spaces and parentheses.
 _STATE, _PARENT, _UTIME, _CSTIME, _START = 0, 1, 11, 14, 19
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessIdentity:
-    """One process, told apart from any other that ever had its number.
+    """A process, distinguished from other processes that have had the same number.
 
     Attributes:
-      pid: its number.
-      start: when it started, in clock ticks since its machine started.
-      boot: which start of the machine that was.
+      start: its start time, in clock ticks since the machine started.
+      boot: the id of that start of the machine.
     """
 
     pid: int
@@ -32,24 +31,24 @@ class ProcessIdentity:
     boot: str
 
     def is_alive(self) -> bool:
-        """Whether the process is there, on this machine, and has not ended."""
+        """Returns whether the process runs on this machine and has not ended."""
         if self.boot != boot_id():
             return False
         stat = _stat(self.pid)
         return stat is not None and int(stat[_START]) == self.start and stat[_STATE] not in ("Z", "X")
 
     def send(self, signum: signal.Signals) -> bool:
-        """Sends ``signum``, unless the process has ended; whether it was there to get it.
+        """Sends ``signum``; returns whether the process was alive to receive it.
 
         Raises:
-          PermissionError: it is another user's.
+          PermissionError: it belongs to another user.
         """
         try:
             descriptor = os.pidfd_open(self.pid)
         except ProcessLookupError:
             return False
         try:
-            # The descriptor pins the number, so what is alive under it now is what gets the signal.
+            # The descriptor pins the process, so the signal reaches the process whose identity is checked here.
             if not self.is_alive():
                 return False
             signal.pidfd_send_signal(descriptor, signum)
@@ -61,7 +60,7 @@ class ProcessIdentity:
 
 
 def identity(pid: int) -> ProcessIdentity:
-    """The identity of the process that has the number ``pid`` now; ProcessLookupError where none has."""
+    """Returns the identity of the process that has the number ``pid`` now; ProcessLookupError if there is none."""
     stat = _stat(pid)
     if stat is None:
         raise ProcessLookupError(f"there is no process {pid}")
@@ -69,17 +68,17 @@ def identity(pid: int) -> ProcessIdentity:
 
 
 def adopt_orphans() -> None:
-    """Makes this process the parent of all descendants that lose theirs, so that they stay its descendants."""
+    """Makes this process the parent of orphaned descendants, so that they stay its descendants."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def boot_id() -> str:
-    """Differs from one start of the machine to the next."""
+    """Returns an id that changes with each start of the machine."""
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
 class ProcessTable:
-    """Who started whom, at one moment."""
+    """Parents and children of all processes, at one moment."""
 
     def __init__(self) -> None:
         self._children: dict[int, list[int]] = {}
@@ -92,11 +91,11 @@ class ProcessTable:
                     self._children.setdefault(int(stat[_PARENT]), []).append(int(entry))
 
     def parent(self, pid: int) -> int:
-        """The process that ``pid`` is a child of; 0 where there was no process ``pid``."""
+        """Returns the parent of process ``pid``; 0 if there was no process ``pid``."""
         return self._parents.get(pid, 0)
 
     def descendants(self, pid: int) -> list[int]:
-        """The processes that ``pid`` started, and those that they started, without itself."""
+        """Returns all descendants of ``pid``, without itself."""
         found: list[int] = []
         pending = [pid]
         while pending:
@@ -108,7 +107,7 @@ class ProcessTable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessSignals:
-    """What a process does about signals.
+    """Signal handling of a process.
 
     Attributes:
       command: the name of its program, at most 15 characters.
@@ -122,7 +121,7 @@ class ProcessSignals:
 
 
 def signals_of(pid: int) -> ProcessSignals | None:
-    """What process ``pid`` does about signals; None where it has ended."""
+    """Returns the signal handling of process ``pid``; None if it has ended."""
     try:
         text = (_PROC / str(pid) / "status").read_text(errors="replace")
     except OSError:
@@ -134,18 +133,18 @@ def signals_of(pid: int) -> ProcessSignals | None:
 
 
 def _signal_set(mask: str) -> frozenset[int]:
-    """The numbers of the signals in a mask of /proc/PID/status, whose lowest bit is signal 1."""
+    """Returns the signal numbers in a mask of /proc/PID/status, whose lowest bit is signal 1."""
     bits = int(mask, 16)
     return frozenset(number for number in range(1, 65) if bits >> (number - 1) & 1)
 
 
 def resident_bytes(pids: Iterable[int]) -> int:
-    """Memory of these processes, in bytes; pages that several of them share count for each."""
+    """Returns the resident memory of these processes, in bytes; shared pages count once per process."""
     return sum(_resident_pages(pid) for pid in pids) * _PAGE_BYTES
 
 
 def proportional_bytes(pids: Iterable[int]) -> int:
-    """Memory of these processes, in bytes; of pages that several processes share, each counts its part.
+    """Returns the memory of these processes, in bytes; shared pages count in proportion to their users.
 
     Takes milliseconds for a large process, unlike `resident_bytes`.
     """
@@ -153,7 +152,7 @@ def proportional_bytes(pids: Iterable[int]) -> int:
     for pid in pids:
         try:
             lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()
-        except OSError:  # ended, or a kernel without this file
+        except OSError:  # it has ended, or the kernel lacks this file
             total += _resident_pages(pid) * _PAGE_BYTES
             continue
         total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
@@ -161,18 +160,18 @@ def proportional_bytes(pids: Iterable[int]) -> int:
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
-    """CPU time of these processes and of those of their children that have ended."""
+    """Returns the CPU time of these processes and of their children that have ended."""
     stats = [stat for pid in pids if (stat := _stat(pid)) is not None]
     return sum(int(ticks) for stat in stats for ticks in stat[_UTIME : _CSTIME + 1]) / _TICKS_PER_S
 
 
 def memory_of_machine() -> int:
-    """This machine's memory, in bytes."""
+    """Returns this machine's memory, in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * _PAGE_BYTES
 
 
 def how_it_ended(returncode: int) -> str:
-    """In words: ``exit code 3``; ``killed by SIGSEGV`` for -11."""
+    """Describes a return code: ``exit code 3``; ``killed by SIGSEGV`` for -11."""
     if returncode >= 0:
         return f"exit code {returncode}"
     try:
@@ -191,6 +190,6 @@ def _resident_pages(pid: int) -> int:
 def _stat(pid: int) -> list[str] | None:
     try:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
-    except OSError:  # no such process, or it ended while we looked
+    except OSError:  # there is no such process, or it has just ended
         return None
     return text.rpartition(")")[2].split() or None

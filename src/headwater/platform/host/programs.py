@@ -1,16 +1,16 @@
-"""Whether the program that a task is to run is there: what is not will not come by starting the task again."""
+"""Check for the program of a task: if it is missing, restarting the task does not help."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 
-#: The program of a task, where it runs one of Python; relative to its working folder.
+#: The program of a task, if it runs a Python program; relative to its working folder.
 PROGRAM = "HEADWATER_PROGRAM"
 
 
 def missing_program(environment: Mapping[str, str], folder: str) -> str:
-    """Why a task with this environment cannot be run in ``folder``; empty where it can, or has no program of Python."""
+    """Returns why a task with this environment cannot run in ``folder``; empty if it can or has no Python program."""
     program = environment.get(PROGRAM)
     if not program or os.path.exists(os.path.join(folder, program)):
         return ""

@@ -1,19 +1,19 @@
-"""What agents and keepers leave on disk for each other, so that nothing is lost while the server is away.
+"""Files through which agents and keepers communicate, so that nothing is lost while the server is down.
 
 ::
 
     ROOT/id                                  a random name of this root, part of the marks of its processes
     ROOT/jobs/JOB/work                       the job's own folder: working directory of its tasks
     ROOT/jobs/JOB/ROLE-INDEX/lock            held while a task is started
-    ROOT/jobs/JOB/ROLE-INDEX/ATTEMPT/order.json     what to run; by the agent
-                                     keeper.json    which process keeps the task, since when; by the keeper
-                                     stop.json      how long the task has when it is asked to end; by the agent
-                                     progress.json  the latest that the task reported; by the keeper
-                                     exit.json      how it ended; by the keeper, last of all
-                                     log            what it printed, where the order names no other file
-                                     keeper.log     what the keeper had to complain about
+    ROOT/jobs/JOB/ROLE-INDEX/ATTEMPT/order.json     the task to run; written by the agent
+                                     keeper.json    the keeper's process and start time; written by the keeper
+                                     stop.json      the grace period of a request to end; written by the agent
+                                     progress.json  the task's latest report; written by the keeper
+                                     exit.json      how the task ended; written by the keeper, last of all
+                                     log            the task's output, unless the order names another file
+                                     keeper.log     errors of the keeper
 
-The files hold environments, and so perhaps secrets: they are for their owner only.
+The files contain environments, and possibly secrets: only their owner may read them.
 """
 
 from __future__ import annotations
@@ -41,33 +41,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFolder:
-    """The records of one start of one task."""
+    """The records of one attempt of one task."""
 
     path: Path
 
     @property
     def log(self) -> Path:
-        """What the task printed, where its order names no other file."""
+        """The log of the task's output, unless its order names another file."""
         return self.path / "log"
 
     @property
     def keeper_log(self) -> Path:
-        """What the keeper had to complain about."""
+        """The log of the keeper's errors."""
         return self.path / "keeper.log"
 
     def write(self, name: str, values: Mapping[str, Json]) -> None:
-        """Writes ``name``.json as a whole, and durably."""
+        """Writes ``name``.json atomically and durably."""
         with atomic_write(self.path / f"{name}.json") as file:
             file.write(pack_json(values))
 
     def write_progress(self, report: bytes) -> None:
-        """Writes ``progress.json`` as a whole; after a crash of the machine it may be missing."""
+        """Writes ``progress.json`` atomically, but not durably: after a crash of the machine it may be missing."""
         temporary = self.path / "progress.tmp"
         temporary.write_bytes(report)
         temporary.replace(self.path / "progress.json")
 
     def read(self, name: str) -> JsonObject | None:
-        """What ``name``.json holds; None where there is none. DataLossError, which names the file, if it is damaged."""
+        """Returns the content of ``name``.json; None if it does not exist. DataLossError, with its name, if damaged."""
         try:
             values: JsonObject = read_json(self.path / f"{name}.json")
         except NotFoundError:
@@ -75,14 +75,14 @@ class AttemptFolder:
         return values
 
     def progress(self) -> bytes:
-        """The latest report; empty where there is none."""
+        """Returns the latest report; empty without one."""
         try:
             return (self.path / "progress.json").read_bytes()
         except FileNotFoundError:
             return b""
 
     def keeper(self) -> ProcessIdentity | None:
-        """The process that keeps the task; None where none has started."""
+        """Returns the process that keeps the task; None if none has started."""
         keeper = self.read("keeper")
         return ProcessIdentity(pid=keeper["pid"], start=keeper["start"], boot=keeper["boot"]) if keeper else None
 
@@ -94,10 +94,10 @@ class HostFolder:
     root: Path
 
     def prepare(self) -> None:
-        """Makes the folder, for its owner only, and gives it its name.
+        """Creates the folder, for its owner only, and its name.
 
         Raises:
-          PermissionError: there is one that is somebody else's.
+          PermissionError: the folder belongs to another user.
         """
         private_folder(self.root)
         try:
@@ -117,7 +117,7 @@ class HostFolder:
         return read_text(self.root / "id", _check_name).strip()
 
     def _give_name(self, name: str) -> None:
-        # The first one counts where two come at once.
+        # Of two concurrent processes, the first one's name is used.
         temporary = self.root / f"id.{secrets.token_hex(4)}"
         temporary.write_bytes(seal(f"{name}\n".encode()))
         with contextlib.suppress(FileExistsError):
@@ -125,7 +125,7 @@ class HostFolder:
         temporary.unlink()
 
     def _name_of_orders(self) -> str | None:
-        """The name that the marks of tasks begin with: it must not change while any of them may run."""
+        """Returns the name in the marks of tasks: it must not change while any of them may run."""
         for path in sorted((self.root / "jobs").glob("*/*/*/order.json")):
             with contextlib.suppress(OpError):
                 mark: str = read_json(path)["mark"]
@@ -133,19 +133,19 @@ class HostFolder:
         return None
 
     def mark(self, job_id: str, task: TaskName) -> str:
-        """What the environment of all processes of ``task`` carries, and of no others."""
+        """Returns the mark in the environment of all processes of ``task``, and of no others."""
         return f"{self.name}.{job_id}.{task.job}.{task.index}"
 
     def job(self, job_id: str) -> Path:
-        """The folder of a job."""
+        """Returns the folder of a job."""
         return self.root / "jobs" / job_id
 
     def work(self, job_id: str) -> Path:
-        """The job's own folder, which is the working directory of its tasks."""
+        """Returns the job's own folder, which is the working directory of its tasks."""
         return self.job(job_id) / "work"
 
     def tasks(self, job_id: str) -> list[TaskName]:
-        """The tasks of a job that were ever started here."""
+        """Returns the tasks of a job that have been started here."""
         try:
             names = [entry.name for entry in self.job(job_id).iterdir() if (entry / "lock").exists()]
         except FileNotFoundError:
@@ -153,7 +153,7 @@ class HostFolder:
         return sorted(TaskName(job, int(index)) for job, _, index in (name.rpartition("-") for name in names))
 
     def attempts(self, job_id: str, task: TaskName) -> dict[int, AttemptFolder]:
-        """The starts of a task, by number."""
+        """Returns the attempts of a task, by number."""
         try:
             entries = list(self._task(job_id, task).iterdir())
         except FileNotFoundError:
@@ -161,14 +161,14 @@ class HostFolder:
         return {int(entry.name): AttemptFolder(entry) for entry in entries if entry.name.isdecimal()}
 
     def make_attempt(self, job_id: str, task: TaskName, attempt: int) -> AttemptFolder:
-        """The folder of one start, made for its owner only where there is none."""
+        """Returns the folder of an attempt, created for its owner only if it does not exist."""
         path = self._task(job_id, task) / str(attempt)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return AttemptFolder(path)
 
     @contextlib.contextmanager
     def locked(self, job_id: str, task: TaskName) -> Generator[None]:
-        """No other process starts or fences ``task`` meanwhile."""
+        """Locks ``task``, so that no other process starts or fences it."""
         folder = self._task(job_id, task)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (folder / "lock").open("a") as file:

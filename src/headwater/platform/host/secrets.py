@@ -1,4 +1,4 @@
-"""How the value of a secret travels from process to process: in an environment, never in a file or a command line."""
+"""Transport of secrets from process to process: in the environment, never in a file or on a command line."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ _OF_TASK = "HEADWATER_TASK_SECRET_"
 
 
 def secret_variable(secret: str) -> str:
-    """The variable that carries the secret of this name, such as ``HEADWATER_SECRET_WANDB_KEY`` for ``wandb-key``."""
+    """Returns the variable of a secret, such as ``HEADWATER_SECRET_WANDB_KEY`` for ``wandb-key``."""
     return _OF_SECRET + secret.upper().replace("-", "_")
 
 
 def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
-    """``environ`` without secrets that a process was given for others."""
+    """Returns ``environ`` without secrets that are meant for other processes."""
     return {name: value for name, value in environ.items() if not name.startswith((_OF_SECRET, _OF_TASK))}
 
 
 def for_keeper(values: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which a keeper finds further variables of its task, of their values by name."""
-    # Under names of their own: what a task calls PYTHONPATH is not for its keeper.
+    """Returns environment variables that pass the task's secret variables ``values`` to its keeper."""
+    # Under a prefix: a task's variable such as PYTHONPATH must not affect its keeper.
     return {_OF_TASK + name: value for name, value in values.items()}
 
 
 def of_keeper(names: list[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """What `for_keeper` was given; raises KeyError where one of ``names`` is missing."""
+    """Returns the values passed to `for_keeper`; raises KeyError if one of ``names`` is missing."""
     return {name: environ[_OF_TASK + name] for name in names}

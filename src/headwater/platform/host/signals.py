@@ -1,4 +1,4 @@
-"""Handlers of signals for the length of a block, and signals as what a selector can wait for."""
+"""Signal handlers for the duration of a block, and signals as bytes on a socket for selectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Handler = Callable[[int, FrameType | None], None]
 
 @contextmanager
 def handling(handlers: Mapping[signal.Signals, Handler]) -> Generator[None]:
-    """Has ``handlers`` take their signals, and afterwards the handlers from before. In the main thread only."""
+    """Installs ``handlers`` and restores the previous ones afterwards. In the main thread only."""
     previous = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()}
     try:
         yield
@@ -23,15 +23,15 @@ def handling(handlers: Mapping[signal.Signals, Handler]) -> Generator[None]:
 
 
 def signal_socket(*signals: signal.Signals) -> socket.socket:
-    """A socket that gives the number of each of ``signals`` as a byte, from now on. In the main thread only."""
+    """Returns a socket that receives the number of each of ``signals`` as a byte. In the main thread only."""
 
     def note(_signum: int, _frame: FrameType | None) -> None:
-        """A signal needs a handler of Python's for its number to arrive at the socket."""
+        """Does nothing: a Python handler is required for the signal's number to be written to the socket."""
 
     reading, writing = socket.socketpair()
     writing.setblocking(False)
     signal.set_wakeup_fd(writing.detach(), warn_on_full_buffer=False)
-    # Not ignored, because processes that are started would inherit that.
+    # Handled rather than ignored, because child processes would inherit ignored signals.
     for signum in signals:
         signal.signal(signum, note)
     return reading

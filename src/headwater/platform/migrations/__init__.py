@@ -1,1 +1,1 @@
-"""How the database came to be what it is now, step by step (alembic)."""
+"""Migrations of the database schema, step by step (alembic)."""

@@ -1,4 +1,4 @@
-"""Runs migrations over the connection that `headwater.platform.store` gives; alembic executes this file."""
+"""Runs migrations on the connection of `headwater.platform.store`; alembic executes this file."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from alembic import context
 
 from headwater.platform.tables import Base
 
-# Under its own name it is imported by what reads all of the package, such as the maker of the reference.
+# Tools that import the whole package, such as the reference generator, must not run migrations.
 if __name__ != "headwater.platform.migrations.env":
     context.configure(
         connection=context.config.attributes["connection"],
         target_metadata=Base.metadata,
-        # SQLite changes a table by making a new one.
+        # SQLite can change most of a table only by creating a new one.
         render_as_batch=True,
     )
     with context.begin_transaction():

@@ -1,4 +1,4 @@
-"""What engines tell of tasks, further numbers that tasks report, and groups of jobs."""
+"""Engines' reports of tasks, further metrics of tasks, and groups of jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def upgrade() -> None:
         jobs.add_column(sa.Column("sweep", sa.String(64)))
         jobs.add_column(sa.Column("settings", sa.JSON()))
     op.create_index(op.f("ix_jobs_sweep"), "jobs", ["sweep"])
-    # Until now a job's handle was that of its present attempt.
+    # Before this revision, a job's handle always belonged to its current attempt.
     op.execute("UPDATE jobs SET handle_attempt = attempt")
     with op.batch_alter_table("tasks") as tasks:
         tasks.add_column(sa.Column("metrics", sa.JSON(), nullable=False, server_default="{}"))

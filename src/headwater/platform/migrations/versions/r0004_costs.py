@@ -1,4 +1,4 @@
-"""What jobs cost, and what preemption lost."""
+"""Costs of jobs, including steps lost by preemption."""
 
 from __future__ import annotations
 

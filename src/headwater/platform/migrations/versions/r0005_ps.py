@@ -1,4 +1,4 @@
-"""How many parameter servers are wanted."""
+"""The desired number of parameter servers."""
 
 from __future__ import annotations
 

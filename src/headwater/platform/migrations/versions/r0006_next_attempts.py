@@ -1,4 +1,4 @@
-"""With which attempts tasks come back that a job has left out for a while."""
+"""Attempt numbers with which tasks that were left out for a while continue."""
 
 from __future__ import annotations
 

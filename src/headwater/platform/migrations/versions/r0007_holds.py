@@ -1,4 +1,4 @@
-"""Which jobs hold something at their backends, from before it is asked for until it is given back."""
+"""Jobs that hold resources at their backends, from before the request until the release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ depends_on = None
 def upgrade() -> None:
     """From revision 0006 to 0007."""
     with op.batch_alter_table("jobs") as jobs:
-        # Not ``sa.false()``: SQLite would make the table anew, and delete all that belongs to its rows.
+        # Not ``sa.false()``: SQLite would recreate the table, and delete all rows of other tables that refer to it.
         jobs.add_column(sa.Column("holds", sa.Boolean(), nullable=False, server_default="0"))
     jobs = sa.table("jobs", sa.column("id"), sa.column("holds", sa.Boolean()))
     tasks = sa.table("tasks", sa.column("job_id"), sa.column("place"))

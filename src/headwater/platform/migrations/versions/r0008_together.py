@@ -1,4 +1,4 @@
-"""Tasks that have reported that they cannot go on without the others."""
+"""Tasks that have reported that they need the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ depends_on = None
 def upgrade() -> None:
     """From revision 0007 to 0008."""
     with op.batch_alter_table("tasks") as tasks:
-        # Not ``sa.false()``: SQLite would make the table again, without what its rows refer to.
+        # Not ``sa.false()``: SQLite would recreate the table, and delete all rows of other tables that refer to it.
         tasks.add_column(sa.Column("together", sa.Boolean(), nullable=False, server_default="0"))
 
 
