@@ -1,7 +1,7 @@
-"""Which requests may read ahead: a run starts from variables that came with the answer to the run before it.
+"""Finds requests that may read ahead: a run starts from variables that it received with the previous run's answer.
 
-What such a run sends back says which values it has seen. Where these are not the variables' values any more, the task
-gives the present ones, and the run's own part is done again: so until then it must be one that leaves no trace.
+The run's result names the version of the values that it has used. If that version is outdated, the task sends the
+present values, and the run's own part is repeated: up to that point, it must have no side effects.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Receiv
 
 
 class Exchange(NamedTuple):
-    """What a task and its master send each other first.
+    """The first two transfers between a task and its master.
 
     Attributes:
       read: the transfer of variables' values to the master.
-      given: the transfer that the master answers with.
-      variables: what is read, in the order of the first transfer.
-      shown: of each tensor that is read before it, also for the task itself, the variable.
+      given: the transfer with which the master answers.
+      variables: the variables read, in the order of the first transfer.
+      shown: maps each tensor read before the exchange, also those for the task itself, to its variable.
     """
 
     read: Send
@@ -29,11 +29,12 @@ class Exchange(NamedTuple):
 
 
 EXCHANGE: Final = 3
-"""How many instructions an exchange is."""
+"""Number of instructions of an exchange."""
 
 
 def shown_variables(compute: Compute) -> list[str] | None:
-    """For every output of a `Compute` that only reads variables: the one that it shows; None for any other."""
+    """Returns the variable behind each output of a `Compute` that only reads variables; None for any other
+    `Compute`."""
     if compute.inputs or not all(_is_read(node) for node in compute.nodes):
         return None
     shown = {f"{node.name}:0": node.refs.get(0, node.name) for node in compute.nodes}
@@ -45,9 +46,9 @@ def _is_read(node: Node) -> bool:
 
 
 def exchange_of(plan: TaskPlan, master: str) -> Exchange | None:
-    """The exchange that a plan begins with; None where it begins with anything else.
+    """Returns the exchange at the start of a plan; None if it starts otherwise.
 
-    It is to read variables, to send them to its ``master``, and to wait for what that sends.
+    An exchange reads variables, sends them to the ``master``, and waits for the master's transfer.
     """
     match plan.instructions[:EXCHANGE]:
         case (Compute() as first, Send() as read, Receive() as given):
@@ -63,14 +64,14 @@ def exchange_of(plan: TaskPlan, master: str) -> Exchange | None:
 
 
 def read_ahead_by(local: TaskPlan, remote: TaskPlan) -> Exchange | None:
-    """The exchange whose values runs of a master's own plan may have read ahead, with one other task in it; None where
-    they may not."""
+    """Returns the exchange of a step with one other task whose values the master's own plan may read ahead; None if it
+    may not."""
     found = exchange_of(remote, local.task)
     return found if found is not None and _is_repeatable(local.instructions, found) else None
 
 
 def _is_repeatable(instructions: Sequence[Instruction], exchange: Exchange) -> bool:
-    """Whether nothing shows that instructions were carried out twice, up to where the other task is heard of again."""
+    """Whether instructions can be run twice without side effects, up to the next transfer from the other task."""
     given = False
     for item in instructions:
         match item:
@@ -82,7 +83,7 @@ def _is_repeatable(instructions: Sequence[Instruction], exchange: Exchange) -> b
                     return False
                 given = True
             case Compute(nodes=nodes):
-                # Random numbers are those of the step, however often it is carried out.
+                # Random numbers depend on the step's number, so a repetition draws the same.
                 if any(node.definition.updates for node in nodes):
                     return False
             case Host():

@@ -1,8 +1,8 @@
-"""Block plans: plans that queue runners ask for again and again, as ones of which a run stands for many.
+"""Block plans: plans of queue runners, changed to process many elements in one run.
 
-A queue runner asks for the same step again and again: take a record, take it apart, add it to a queue. One at a time
-that costs as many calls per element as there are operations. Where everything between the taking and the adding is a
-function of the one element, a block of elements can go through together, and each comes out as it would have alone.
+A queue runner runs the same step in a loop: read a record, parse it, add it to a queue. Run one by one, each element
+costs a call per operation. If everything between reading and adding is a function of the one element, a block of
+elements can be processed together, with the same results.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _SINK = "QueueEnqueueV2"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BlockPlan:
-    """A plan, sorted by how often its parts run.
+    """A plan, divided by how often its parts run.
 
     Attributes:
-      setup: what is the same for all elements; runs once for a block.
-      source: takes an element from a reader or queue.
-      body: works on the elements.
-      sink: adds an element to a queue.
-      rows: operations that give something else for each element.
+      setup: instructions that do not depend on the element; run once per block.
+      source: the operation that takes an element from a reader or queue.
+      body: instructions that process the elements.
+      sink: the operation that adds an element to a queue.
+      rows: names of operations whose results depend on the element.
     """
 
     setup: tuple[Compute | Host, ...]
@@ -49,20 +49,20 @@ class BlockPlan:
     rows: frozenset[str]
 
     def varies(self, tensor: str) -> bool:
-        """Whether ``tensor`` is something else for each element."""
+        """Whether ``tensor`` depends on the element."""
         return operation_of(tensor) in self.rows
 
 
 def operation_of(tensor: str) -> str:
-    """The name of the operation that gives ``tensor``."""
+    """Returns the name of the operation that computes ``tensor``."""
     return tensor.rpartition(":")[0]
 
 
 def in_blocks(plan: TaskPlan) -> BlockPlan | None:
-    """``plan`` for blocks of elements; None where its elements can only go through it one by one.
+    """Converts ``plan`` for blocks of elements; returns None if its elements have to be processed one by one.
 
-    That is the case where it takes elements from several places, gives results, talks to other tasks, reads or
-    changes variables, or does anything else that has to happen once for each element.
+    That is the case if it takes elements from several sources, returns results, communicates with other tasks, reads or
+    changes variables, or has other operations that have to run once for each element.
     """
     sorter = _Sorter()
     if plan.feeds or plan.fetches or not all(sorter.accepts(item) for item in plan.instructions):
@@ -79,7 +79,7 @@ class _Sorter:
         self._rows: set[str] = set()
 
     def accepts(self, item: object) -> bool:
-        """Sorts one instruction in; False where the plan cannot go in blocks."""
+        """Assigns one instruction to a part; returns False if the plan cannot be run in blocks."""
         if self._sink is not None:
             return False
         match item:

@@ -1,4 +1,4 @@
-"""Groups: operations of a graph that must be on one device, found as the graph grows."""
+"""Groups of operations that must be on one device, updated as the graph grows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from headwater.graph.operation import Operation
 
 
 class Groups:
-    """Operations joined by a variable that they share, or by the program (``tf.colocate_with``): a disjoint-set forest.
+    """A disjoint-set forest of operations, joined by a shared variable or by the program (``tf.colocate_with``).
 
-    Every operation is in exactly one group, at first one of its own.
+    Every operation is in exactly one group, at first alone.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Groups:
         self._seen = 0
 
     def extend(self, ops: Sequence[Operation]) -> None:
-        """Takes in what is new of ``ops``, all operations of the graph in the order in which they were made."""
+        """Adds the new operations in ``ops``, which are all operations of the graph in the order of their creation."""
         new = ops[self._seen :]
         self._seen = len(ops)
         for op in new:
@@ -40,7 +40,7 @@ class Groups:
                 self._join(waiting, op)
 
     def members(self, op: Operation) -> Sequence[Operation]:
-        """The group of ``op``, itself among them; variables and what was made early come first."""
+        """Returns the group of ``op``, including itself, in the order of creation."""
         return sorted(self._members[self._find(op)], key=lambda each: each.number)
 
     def _find(self, op: Operation) -> Operation:

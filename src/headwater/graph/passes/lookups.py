@@ -1,9 +1,9 @@
-"""Lookups in several divided tables of one step go together.
+"""Joins lookups in several partitioned tables of one step.
 
-Each ``RouteIds`` by itself is a call of Python, and the requests of each table, the rows that are found, and the rows'
-gradients are tensors of their own in frames and executables. Here the ones that stand together in a task's plan become
-one ``RouteTables``; what one part of each table is asked for, finds or is told then travels as one tensor, which
-executables take apart. How many rows of it are of which table is a tensor as well, known when they are compiled.
+Each ``RouteIds`` is a Python call, and the requested ids of each table, the rows found, and the rows' gradients are
+separate tensors in frames and executables. This pass replaces consecutive lookups in a task's plan by one
+``RouteTables``. The ids, rows or gradients for one part of all tables are then sent as one tensor, which executables
+unpack. The number of rows of each table is also a tensor, whose value is known when the executables are compiled.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _Row = tuple[Any, Any]
 
 
 def join_lookups(plans: Mapping[str, TaskPlan], pruned: Pruned) -> Mapping[str, TaskPlan]:
-    """The plans with what can go together joined.
+    """Returns the plans with lookups joined where possible.
 
     Args:
       plans: by full task name.
-      pruned: the operations that they are of, for the shapes of rows.
+      pruned: the operations of the plans, for the shapes of rows.
     """
     rows: dict[str, _Row] = {
         op.name: (op.outputs[0].dtype, op.outputs[0].dims[1:])
@@ -40,7 +40,7 @@ def join_lookups(plans: Mapping[str, TaskPlan], pruned: Pruned) -> Mapping[str, 
 
 
 def _standing_together(plan: TaskPlan) -> list[list[Node]]:
-    """Lookups that follow each other, in tables with the same number of parts."""
+    """Returns groups of consecutive lookups in tables with the same number of parts."""
 
     def kind(item: Instruction) -> Any:
         return item.node.attrs["parts"] if isinstance(item, Host) and item.node.type == "RouteIds" else None
@@ -84,7 +84,7 @@ class _Joining:
         self._route()
 
     def _found(self, requests: Sequence[str]) -> dict[int, str]:
-        """By number of the lookup, the rows that one part of its table gives."""
+        """Returns the tensors of rows found in one part of each table, by the lookup's number."""
         return {
             requests.index(node.inputs[1]): f"{node.name}:0"
             for _, node in self._computed("GatherRouted")
@@ -92,7 +92,7 @@ class _Joining:
         }
 
     def _told(self, requests: Sequence[str]) -> dict[int, str]:
-        """By number of the lookup, the gradients of the rows that one part of its table gives."""
+        """Returns the gradients for the rows of one part of each table, by the lookup's number."""
         found: dict[int, str] = {}
         for _, node in self._computed("SplitRouted"):
             for position, tensor in enumerate(node.inputs[2:]):
@@ -107,7 +107,7 @@ class _Joining:
                     yield from ((item, node) for node in item.nodes if node.type == op_type)
 
     def _alike(self, tensors: Mapping[int, str], found: Mapping[int, str]) -> list[dict[int, str]]:
-        """``tensors`` by what their rows are like, where several are and can be packed."""
+        """Groups ``tensors`` by type and shape of their rows; returns the groups of several that can be packed."""
         groups: dict[_Row, dict[int, str]] = {}
         for number, tensor in tensors.items():
             row = self._rows.get(found.get(number, "").rpartition(":")[0])
@@ -116,7 +116,7 @@ class _Joining:
         return [group for group in groups.values() if len(group) > 1 and self._travel_together(list(group.values()))]
 
     def _travel_together(self, tensors: Sequence[str]) -> bool:
-        """Whether all of ``tensors`` are sent from one executable, or the host, to others, and used there only."""
+        """Whether all ``tensors`` are sent from one executable, or the host, to others, and are used only there."""
         wanted = set(tensors)
         sources = 0
         sent = False
@@ -142,11 +142,11 @@ class _Joining:
         return sent and sources <= 1
 
     def _pack(self, tensors: Sequence[str], numbers: Sequence[int], part: int, made: bool = False) -> None:
-        """Has ``tensors`` travel as one.
+        """Packs ``tensors`` into one tensor for transfers.
 
         Args:
-          numbers: the lookups that they are of.
-          made: the host makes them as one.
+          numbers: the numbers of their lookups.
+          made: whether the host computes them as one tensor.
         """
         sizes = f"{self._name}:{self._parts + part}"
         packer = Node(f"{tensors[0].replace(':', '_')}/packed", "PackRows", tuple(tensors), {}, {})
@@ -180,7 +180,7 @@ class _Joining:
             self._plans[task] = replace(plan, instructions=tuple(map(change, plan.instructions)))
 
     def _route(self) -> None:
-        """Puts one ``RouteTables`` in place of the lookups."""
+        """Replaces the lookups by one ``RouteTables``."""
         nodes = self._nodes
         attrs = {
             "parts": self._parts,
@@ -205,7 +205,7 @@ def _with_names(node: Node, names: Mapping[str, str]) -> Node:
 
 
 def _renamed(plan: TaskPlan, names: Mapping[str, str]) -> TaskPlan:
-    """The plan with other names for some tensors."""
+    """Returns the plan with some tensors renamed."""
 
     def all_of(tensors: Sequence[str]) -> tuple[str, ...]:
         return tuple(names.get(tensor, tensor) for tensor in tensors)

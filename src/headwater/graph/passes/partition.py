@@ -1,16 +1,16 @@
-"""Partition: which operations run together, and in which round of a step.
+"""Partition: groups the operations that run together, by lane and level.
 
-A *lane* is where operations run one after the other: a device of a task (compiled operations) or the host of a task
-(Python). A *level* counts how often a value had to cross between lanes before an operation can run. All operations of
-one lane and level form a *segment*; segments of compiled operations become one executable each. Because every crossing
-raises the level, running segments by level cannot deadlock.
+A *lane* runs operations one after the other: a device of a task (compiled operations) or the host of a task (Python).
+An operation's *level* is the number of crossings between lanes that its inputs depend on. All operations of one lane
+and level form a *segment*; segments of compiled operations become one executable each. Because every crossing raises
+the level, running segments in the order of levels cannot deadlock.
 
-An edge into an input whose value must be known when compiling also raises the level, unless the value follows from
-constants and static shapes.
+An edge to an input whose value must be known when compiling also raises the level, unless the value can be computed
+from constants and static shapes.
 
 Operations are moved to the highest level that their users allow, so that they join the executable that uses them.
-Constants are copied to wherever they are used and groups (``NoOp``) are dissolved into the dependencies they stand
-for: neither ever crosses a network.
+Constants are copied to each place of use, and groups (``NoOp``) are replaced by their dependencies: neither is ever
+sent between tasks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHAPE_OPS = frozenset({"Shape", "Size", "Rank", "ShapeN"})
 
 
 class Lane(NamedTuple):
-    """Where operations run one after the other.
+    """A sequence of operations: a device, or the host, of a task.
 
     Attributes:
       task: full task name, e.g. ``/job:ps/replica:0/task:0``.
@@ -46,9 +46,9 @@ class Partition:
 
     Attributes:
       placement: devices.
-      lanes: for each operation that runs; constants and groups have none.
-      levels: likewise.
-      before: what each operation really waits for, groups dissolved.
+      lanes: lane of each operation that runs; constants and groups have none.
+      levels: level of each of these operations.
+      before: dependencies of each operation, with groups replaced by theirs.
     """
 
     placement: Placement
@@ -58,7 +58,7 @@ class Partition:
 
 
 def task_of(placement: Placement, op: Operation) -> str:
-    """Full name of the task that ``op`` is placed on."""
+    """Returns the full name of the task on which ``op`` is placed."""
     device = placement.devices[op]
     return f"/job:{device.job}/replica:{device.replica or 0}/task:{device.task}"
 
@@ -91,7 +91,7 @@ def partition(placement: Placement) -> Partition:
 
 
 def _dissolved(deps: Sequence[Operation], before: Mapping[Operation, Sequence[Operation]]) -> list[Operation]:
-    """``deps`` with every group, and every constant, replaced by what it waits for itself."""
+    """Returns ``deps`` with every group and constant replaced by its own dependencies."""
     result: dict[Operation, None] = {}
     for op in deps:
         if op.type in _DISSOLVED:
@@ -102,7 +102,7 @@ def _dissolved(deps: Sequence[Operation], before: Mapping[Operation, Sequence[Op
 
 
 def _statically_known(placement: Placement, fed: set[Tensor]) -> set[Operation]:
-    """Operations whose values follow from constants and shapes, so that the compiler has them."""
+    """Returns the operations whose values can be computed from constants and shapes when compiling."""
     known: set[Operation] = set()
     for op in placement.pruned.ops:
         if op.type in SHAPE_OPS or op.type == "Const":
@@ -115,7 +115,7 @@ def _statically_known(placement: Placement, fed: set[Tensor]) -> set[Operation]:
 
 
 def _static_edges(op: Operation, known: set[Operation], fed: set[Tensor]) -> set[Operation]:
-    """Producers of inputs whose value ``op`` needs when compiled and that only a run can give."""
+    """Returns the producers of inputs whose values ``op`` needs when compiling, and that are only known in a run."""
     if runs_on_host(op):
         return set()
     positions = op.definition.static_positions(op.attrs, len(op.inputs))
@@ -136,15 +136,15 @@ def _move_up(
     fed: set[Tensor],
     fetched: set[Operation],
 ) -> None:
-    """Moves operations to the highest level that those who use them allow.
+    """Moves operations to the highest level that their users allow.
 
-    These are the pure ones, and what only reads and changes variables of its own lane and is of no use outside: one
-    executable then does it all in place, and what other tasks wait for is sent without waiting for it. Reads that are
-    fetched stay where they are, so that they need not be copied before an update in place.
+    Moved are pure operations, and operations that only read and change variables of their own lane and are not used
+    outside of it: one executable then updates in place, and transfers to other tasks do not wait for it. Fetched reads
+    are not moved, so that they need not be copied before an update in place.
     """
     latest: dict[Operation, int] = {}
     last: dict[Lane, int] = {}
-    inside: set[Operation] = set()  # needs nothing of another lane
+    inside: set[Operation] = set()  # depends on no other lane
     used_outside = set(fetched)
     for op in running:
         last[lanes[op]] = max(last.get(lanes[op], 0), levels[op])
@@ -165,7 +165,7 @@ def _move_up(
 
 
 def verify_partition(part: Partition) -> None:
-    """Every dependency runs at a level that is not later, and earlier where it crosses lanes."""
+    """Checks that every dependency has a level that is not higher, and a lower one if it is on another lane."""
     for op, lane in part.lanes.items():
         for source in part.before[op]:
             if source in part.lanes:

@@ -1,4 +1,4 @@
-"""What each device does in a step, as graphs: ``partition_graphs`` of a ``RunMetadata``."""
+"""The operations of each device in a step, as graphs: ``partition_graphs`` of a ``RunMetadata``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _HOST = "CPU:0"
 
 
 def partition_graphs(plans: Iterable[TaskPlan]) -> list[Any]:
-    """A ``GraphDef`` for each device that has a part in a step.
+    """Returns a ``GraphDef`` for each device that takes part in a step.
 
     Operations have their names, types, inputs, attributes and devices; variables, which plans only refer to, their
-    names. A value that comes with the request is an ``_Arg``, one that goes back a ``_Retval``, as in TensorFlow;
-    tensors that another task sends or gets are ``_Recv`` and ``_Send``.
+    names. As in TensorFlow, fed values are ``_Arg``, fetched values ``_Retval``, and tensors received from or sent to
+    other tasks ``_Recv`` and ``_Send``.
 
     Args:
-      plans: what each task does.
+      plans: the tasks' plans.
     """
     graphs: list[object] = []
     for plan in plans:
@@ -71,5 +71,5 @@ def _node(devices: dict[str, Any], task: str, device: str, name: str, kind: str,
 
 
 def _joined(tensor: str) -> str:
-    """The name of a tensor as part of another one: ``x_0`` for ``x:0``."""
+    """Returns a tensor's name in a form for use in other names: ``x_0`` for ``x:0``."""
     return tensor.replace(":", "_")

@@ -1,10 +1,10 @@
-"""Place: which device every operation runs on.
+"""Place: chooses a device for every operation.
 
-Operations that share variables, or that were colocated by the program, form groups; a group goes to one device. The
-device asked for may be given in part. Of the devices that fit, a GPU comes before a CPU if everything in the group can
-run there, then the first job by name, the lowest task and the lowest device, as TensorFlow places.
+Operations that share variables, or that the program has colocated, form groups; a group is placed on one device. The
+requested device may be partial. Of the devices that match, a GPU is preferred to a CPU if the whole group can run
+there, then the first job by name, the lowest task and the lowest device, as in TensorFlow.
 
-Groups are those of the whole graph, not of what a request needs of it, so that a variable has the same device in all
+Groups are formed over the whole graph rather than over one request, so that a variable has the same device in all
 plans.
 """
 
@@ -28,7 +28,7 @@ class Placement:
 
     Attributes:
       pruned: the operations.
-      devices: for each, the device in full.
+      devices: full device of each operation.
     """
 
     pruned: Pruned
@@ -36,7 +36,7 @@ class Placement:
 
 
 def runs_on_host(op: Operation) -> bool:
-    """Whether ``op`` runs in Python on its task's CPU: host operations, and whatever handles strings."""
+    """Whether ``op`` runs in Python on its task's CPU: host operations, and operations on strings."""
     return op.definition.kind is Kind.HOST or _handles_text(op)
 
 
@@ -45,23 +45,23 @@ def _handles_text(op: Operation) -> bool:
 
 
 def _needs_cpu(op: Operation) -> bool:
-    """Whether ``op`` belongs to a CPU. One that only looks at a variable from Python does so wherever that is."""
+    """Whether ``op`` must be on a CPU. A host operation that only reads a variable may be on any device."""
     if op.definition.kind is Kind.HOST and op.definition.refs:
         return _handles_text(op)
     return runs_on_host(op)
 
 
 def place(pruned: Pruned, devices: Sequence[Device], *, soft_placement: bool = False) -> Placement:
-    """Chooses a device for every operation; see `Placer` for what it raises."""
+    """Chooses a device for every operation; raises as `Placer.place`."""
     return Placer(devices, soft_placement=soft_placement).place(pruned)
 
 
 class Placer:
-    """Places the operations of one graph, which may grow: each once, whatever requests need it.
+    """Places the operations of one graph, which may grow. Each operation is placed once, for all requests.
 
     Args:
-      devices: all there are.
-      soft_placement: use another device where the one asked for does not exist.
+      devices: all devices.
+      soft_placement: use another device if the requested one does not exist.
     """
 
     def __init__(self, devices: Sequence[Device], *, soft_placement: bool = False) -> None:
@@ -71,11 +71,11 @@ class Placer:
         self._chosen: dict[Operation, Device] = {}
 
     def place(self, pruned: Pruned) -> Placement:
-        """Devices of the operations that a request needs.
+        """Returns the devices of the operations that a request needs.
 
         Raises:
-          InvalidArgumentError: no device is as asked for, or a group is asked to be in two places; the message names
-            the operation and lists the devices there are.
+          InvalidArgumentError: no device matches, or a group has conflicting requests; the message names the operation
+            and lists the devices.
         """
         if not pruned.ops:
             return Placement(pruned, {})
@@ -93,7 +93,7 @@ class Placer:
         if settled is None:
             device = _choose(members, wanted, self._devices, self._soft)
         else:
-            device = self._chosen[settled]  # the graph has grown since, and what joins the group follows it
+            device = self._chosen[settled]  # operations added later follow their group
         for each in members:
             self._chosen.setdefault(each, device)
 
@@ -113,8 +113,8 @@ def _anchors_first(members: Sequence[Operation]) -> list[Operation]:
 
 
 def _wanted(members: Sequence[Operation], needed: set[Operation], soft_placement: bool) -> Device:
-    """What the group's operations ask for together. Variables decide where the others disagree with them; what the
-    request does not need may disagree."""
+    """Merges the devices that a group's operations request. Variables take precedence; operations that the request does
+    not need may disagree."""
     merged = Device()
     for op in _anchors_first(members):
         asked = parse_device(op.device)
@@ -174,7 +174,7 @@ def _fits(device: Device, wanted: Device) -> bool:
 
 
 def verify_placement(placement: Placement) -> None:
-    """Every operation has a full device, and what touches a variable is where the variable is."""
+    """Checks that every operation has a full device, and that operations on a variable are on the variable's device."""
     for op in placement.pruned.ops:
         device = placement.devices[op]
         assert None not in (device.job, device.task, device.device_type, device.device_index), op.name

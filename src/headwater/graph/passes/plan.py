@@ -1,8 +1,8 @@
-"""Plans: what one task does in a step, as a frozen list of instructions.
+"""Plans: the part of one task in a step, as a frozen list of instructions.
 
-A plan names tensors (``operation:output``) and operations; it needs no graph. It travels to its task once, as msgpack
-with the operations as ``GraphDef`` messages, and is compiled there. Workers of a job send plans that differ in the
-workers' names only: what they compute is packed by itself, so that a task reads it once.
+A plan names tensors (``operation:output``) and operations, and does not need the graph. It is sent to its task once, as
+msgpack with the operations as ``GraphDef`` messages, and is compiled there. Plans of several workers often differ only
+in the workers' names: each `Compute` is encoded separately, so that a task decodes equal ones once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Node:
       name: the operation's name in its graph.
       type: its operation type.
       inputs: names of its input tensors.
-      refs: for inputs that are references, position -> name of the variable's operation.
+      refs: for inputs that are references, maps the position to the name of the variable's operation.
       attrs: its attributes.
     """
 
@@ -51,13 +51,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class VariableInfo:
-    """A variable that a plan uses, which lives in a container of the task.
+    """A variable that a plan uses, in a container of the task.
 
     Attributes:
       name: name of the variable's operation.
       cell: its name in the container.
       container: the container's name; empty for the default one.
-      device: the device it lives on, e.g. ``CPU:0``.
+      device: the variable's device, e.g. ``CPU:0``.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Receive:
 
     Attributes:
       transfer: number of the transfer within the step.
-      source: full name of the task that sends.
+      source: full name of the sending task.
       tensors: names of the tensors, in order.
     """
 
@@ -96,11 +96,11 @@ class Compute:
 
     Attributes:
       device: e.g. ``CPU:0``.
-      nodes: in order; constants among them.
-      inputs: tensors that come from elsewhere.
-      static: those of ``inputs`` whose values must be known when compiling.
-      outputs: tensors that something else uses. A reference among them stands for the variable's value at that point.
-      digest: BLAKE2b of all this as it travels; empty for one that has not travelled, and for a changed copy of one.
+      nodes: the operations in order, including constants.
+      inputs: tensors computed outside.
+      static: the inputs whose values must be known when compiling.
+      outputs: tensors used outside. A reference stands for the variable's value at that point.
+      digest: BLAKE2b of the encoded form; empty if it was not decoded, and for changed copies.
     """
 
     device: str
@@ -113,7 +113,7 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Run one operation in Python. ``inputs`` that are references arrive as cells where the operation asks for it."""
+    """Run one operation in Python. Inputs that are references are passed as cells to operations that take cells."""
 
     node: Node
 
@@ -123,18 +123,18 @@ Instruction = Receive | Send | Compute | Host
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """What one task does in a step.
+    """The part of one task in a step.
 
     Attributes:
       task: full task name.
       instructions: in order.
-      variables: what the plan uses of the task's state, by operation name.
-      constants: values of constants that are used outside of executables, by tensor name.
-      feeds: tensors whose values come with the request to run, in order.
-      fetches: tensors whose values go back with the answer, in order.
-      block: maximum number of runs that one run may stand for, where that changes nothing, see
+      variables: the task's variables that the plan uses, by operation name.
+      constants: values of constants used outside of executables, by tensor name.
+      feeds: tensors whose values are sent with the request to run, in order.
+      fetches: tensors whose values are returned with the answer, in order.
+      block: maximum number of runs that one run may combine without a change of results, see
         `headwater.graph.passes.block_plan` and `headwater.graph.passes.repetition`.
-      isolated: whether its session has state of its own on the task, which ends with it.
+      isolated: whether its session has separate state on the task, which is discarded at its end.
       jit_level: the session's ``global_jit_level``: -1 for kernels only, 0 for the default, above for executables.
     """
 
@@ -149,7 +149,7 @@ class TaskPlan:
     jit_level: int = 0
 
     def describe(self) -> str:
-        """The plan for people, one line per instruction."""
+        """Returns the plan as readable text, one line per instruction."""
         lines = [f"{self.task}: feeds ({', '.join(self.feeds)}) fetches ({', '.join(self.fetches)})"]
         for item in self.instructions:
             match item:
@@ -168,7 +168,7 @@ class TaskPlan:
 
 
 def encode_plan(plan: TaskPlan) -> bytes:
-    """``plan`` as bytes for its task."""
+    """Encodes ``plan`` for its task."""
     instructions: list[list[Any]] = []
     for item in plan.instructions:
         match item:
@@ -197,12 +197,12 @@ def encode_plan(plan: TaskPlan) -> bytes:
 
 
 def encode_compute(item: Compute) -> bytes:
-    """``item`` as bytes, which are the same for equal ones."""
+    """Encodes ``item``; the bytes are equal for equal instructions."""
     return msgpack.packb([item.device, *_packed(item.nodes), item.inputs, item.static, item.outputs])
 
 
 def _packed(nodes: Iterable[Node]) -> tuple[bytes, list[list[list[Any]]]]:
-    """Operations as a ``GraphDef``, and the positions and names of the references of each."""
+    """Encodes operations as a ``GraphDef``, and the positions and names of their references."""
     graph = graph_pb2.GraphDef()
     refs: list[list[list[Any]]] = []
     for node in nodes:
@@ -214,10 +214,10 @@ def _packed(nodes: Iterable[Node]) -> tuple[bytes, list[list[list[Any]]]]:
 
 
 def decode_plan(data: bytes) -> TaskPlan:
-    """The plan that `encode_plan` wrote.
+    """Decodes the result of `encode_plan`.
 
     Raises:
-      InvalidArgumentError: anything in it is not as it should be, such as an operation type this version lacks.
+      InvalidArgumentError: the plan is malformed, or has, for example, an operation type unknown to this version.
     """
     try:
         raw: Any = msgpack.unpackb(data, strict_map_key=True)
@@ -265,7 +265,7 @@ _decoded: WeakValueDictionary[bytes, Compute] = WeakValueDictionary()
 
 
 def _decode_compute(data: bytes) -> Compute:
-    """What `encode_compute` wrote: the same object for equal bytes as long as somebody has it."""
+    """Decodes the result of `encode_compute`; returns the same object for equal bytes while it is in use."""
     digest = hashlib.blake2b(data).digest()
     found = _decoded.get(digest)
     if found is None:
@@ -280,7 +280,7 @@ def _decode_compute(data: bytes) -> Compute:
 
 def _unpacked(graph: bytes, refs: Sequence[Any]) -> Iterator[Node]:
     for proto, its in zip(graph_pb2.GraphDef.FromString(graph).node, refs, strict=True):
-        lookup(proto.op)  # KeyError for a type that is not there
+        lookup(proto.op)  # KeyError for an unknown type
         attrs = {str(key): read_attr(value) for key, value in proto.attr.items()}
         yield Node(proto.name, proto.op, tuple(proto.input), {_number(p): _text(n) for p, n in its}, attrs)
 
@@ -302,10 +302,10 @@ def _number(value: Any) -> int:
 
 
 def check_plan(plan: TaskPlan) -> None:
-    """Makes sure that every instruction finds what it uses.
+    """Checks that the inputs of every instruction are available.
 
     Raises:
-      ValueError: one does not; the message names it and what is missing.
+      ValueError: an input is missing; the message names the instruction and the input.
     """
     known = _Known({*plan.feeds, *plan.constants})
     for item in plan.instructions:
@@ -327,7 +327,7 @@ def check_plan(plan: TaskPlan) -> None:
 
 
 def _check_compute(item: Compute) -> None:
-    """Makes sure that every operation finds what it uses, but for the variables."""
+    """Checks that the inputs of every operation are available, except variables."""
     where = f"compute on {item.device}"
     inside = _Known(set(item.inputs))
     inside.need(item.static, f"what is static in {where}")
@@ -345,7 +345,7 @@ def _need_variables(nodes: Iterable[Node], variables: Mapping[str, VariableInfo]
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is there at a point of a plan: tensors, and all outputs of some operations."""
+    """The tensors available at a point of a plan; for some operations, all outputs."""
 
     tensors: set[str]
     ops: set[str] = field(default_factory=set[str])

@@ -1,4 +1,4 @@
-"""Prune: which operations a request needs, in an order that respects all dependencies."""
+"""Prune: finds the operations that a request needs, in an order that respects all dependencies."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from headwater.graph.operation import Operation, Tensor
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a step is asked for.
+    """The request of a step.
 
     Attributes:
-      fetches: tensors whose values are wanted.
-      feeds: tensors whose values come with the request, whatever computes them otherwise.
-      targets: operations to run besides.
-      block: maximum number of runs that one run may stand for, where that makes no difference.
+      fetches: tensors whose values are returned.
+      feeds: tensors whose values are given with the request, instead of being computed.
+      targets: further operations to run.
+      block: maximum number of runs that one run may combine, if results do not change.
     """
 
     fetches: tuple[Tensor, ...]
@@ -34,10 +34,10 @@ class Pruned:
 
     Attributes:
       request: the request.
-      ops: inputs and control inputs first. Operations that nothing orders stand in the order in which they were made,
-        but those that change variables, and those that may wait, come as late as they can: a read that is not ordered
-        after an update sees the value from before it, and what waits keeps nothing else from running.
-      after: for an operation another one that it runs after, though it does not need it.
+      ops: sorted topologically. Unordered operations are in the order of creation, but operations that change variables
+        or may wait are as late as possible: a read that is not ordered after an update reads the value before it, and a
+        waiting operation does not delay others.
+      after: maps an operation to another one that has to run before it, without being an input.
     """
 
     request: Request
@@ -46,10 +46,10 @@ class Pruned:
 
 
 def prune(request: Request) -> Pruned:
-    """Finds what ``request`` needs.
+    """Finds the operations that ``request`` needs.
 
     Raises:
-      InvalidArgumentError: a placeholder is needed that is not fed.
+      InvalidArgumentError: a needed placeholder is not fed.
     """
     fed = set(request.feeds)
     needed: dict[Operation, list[Operation]] = {}
@@ -70,10 +70,10 @@ def prune(request: Request) -> Pruned:
 
 
 def _turns(needed: dict[Operation, list[Operation]]) -> dict[Operation, Operation]:
-    """Puts the parts of a critical section that one step runs one after the other, in an order that is possible.
+    """Orders the executions of each critical section in one step, without contradicting other dependencies.
 
-    A part begins with the lock, and ends with the operation that gives it back. Without this the step would wait for
-    itself.
+    An execution starts with the lock operation and ends with the unlock operation. Without an order, the step would
+    deadlock with itself.
     """
     sections: dict[str, list[tuple[Operation, Operation]]] = {}
     locks: dict[str, Operation] = {}
@@ -88,7 +88,7 @@ def _turns(needed: dict[Operation, list[Operation]]) -> dict[Operation, Operatio
 def _possible(
     parts: list[tuple[Operation, Operation]], needed: dict[Operation, list[Operation]]
 ) -> list[tuple[Operation, Operation]]:
-    """``parts`` in the order in which they were made, but for those that need what a later one gives."""
+    """Returns ``parts`` in the order of creation, except where a part depends on a later one."""
     order: list[tuple[Operation, Operation]] = []
     waiting = list(parts)
     while waiting:
@@ -100,7 +100,7 @@ def _possible(
 
 
 def _before(op: Operation, needed: dict[Operation, list[Operation]]) -> set[Operation]:
-    """All that runs before ``op``."""
+    """Returns all direct and indirect dependencies of ``op``."""
     found: set[Operation] = set()
     stack = [op]
     while stack:
@@ -112,9 +112,9 @@ def _before(op: Operation, needed: dict[Operation, list[Operation]]) -> set[Oper
 
 
 def dependencies(op: Operation, fed: set[Tensor]) -> list[Operation]:
-    """Operations that must run before ``op``, given which tensors are fed."""
+    """Returns the operations that must run before ``op``, given the fed tensors."""
     if op.outputs and all(tensor in fed for tensor in op.outputs):
-        return []  # only kept for its place in the order: nothing of it is computed
+        return []  # fed completely, so it is not computed
     inputs = [tensor.op for tensor in op.inputs if tensor not in fed]
     return list(dict.fromkeys([*inputs, *op.control_inputs]))
 
@@ -156,7 +156,8 @@ def _not_fed(op: Operation) -> InvalidArgumentError:
 
 
 def verify_pruned(pruned: Pruned) -> None:
-    """Every operation stands after all that it depends on, once, and everything asked for is there."""
+    """Checks that every operation is listed once, after its dependencies, and that all fetches and targets are
+    included."""
     fed = set(pruned.request.feeds)
     seen: set[Operation] = set()
     for op in pruned.ops:

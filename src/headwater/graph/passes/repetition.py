@@ -1,7 +1,7 @@
-"""Plans that a task may run again and again without being asked each time.
+"""Plans that a task may repeat without a request for each run.
 
-A thread that updates variables with gathered gradients asks for the same step again and again: wait, update, tell the
-others. Its task goes on by itself, and is asked anew now and then.
+A thread that updates variables with gathered gradients runs the same step in a loop: wait, update, announce. Its task
+repeats the step by itself, and gets a new request only now and then.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from headwater.graph.registry import Kind
 
 
 def can_repeat(plan: TaskPlan) -> bool:
-    """Whether the task may run ``plan`` again and again by itself: it waits for others first, and tells them last."""
+    """Whether the task may repeat ``plan`` by itself: it starts with a wait for other tasks, and ends with an
+    announcement."""
     if plan.feeds or plan.fetches or not plan.instructions:
         return False
     nodes: list[Node] = []
@@ -23,7 +24,7 @@ def can_repeat(plan: TaskPlan) -> bool:
                 nodes.append(item.node)
             case _:
                 return False
-    # Random numbers follow from the step's number.
+    # Random numbers depend on the step's number, so runs must not share it.
     return nodes[0].definition.blocking and nodes[-1].definition.announces and not any(map(_is_random, nodes))
 
 

@@ -1,4 +1,4 @@
-"""Schedule: from segments to the instructions of every task."""
+"""Schedule: converts segments to the instructions of every task."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from headwater.graph.passes.prune import Request
 from headwater.graph.registry import CHECKED, CLASSES, Kind
 
 _KEPT: Final = frozenset({"dtype", "container", "shared_name", "shape", CHECKED, CLASSES})
-"""Attributes that the runtime looks at although no lowering takes them."""
+"""Attributes that the runtime reads although no lowering takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class _Segment:
 
 @dataclass(slots=True)
 class _Draft:
-    """A task's plan while it is put together."""
+    """A task's plan under construction."""
 
     feeds: dict[Tensor, None] = field(default_factory=dict[Tensor, None])
     fetches: dict[Tensor, None] = field(default_factory=dict[Tensor, None])
@@ -47,15 +47,15 @@ class _Draft:
     rounds: dict[int, list[list[Instruction]]] = field(default_factory=dict[int, "list[list[Instruction]]"])
 
     def at(self, level: int) -> list[list[Instruction]]:
-        """Receives, computations and sends of a level."""
+        """Returns the receives, computations and sends of a level."""
         return self.rounds.setdefault(level, [[], [], []])
 
 
 def schedule(part: Partition) -> Mapping[str, TaskPlan]:
-    """Puts together the plans, by full task name.
+    """Builds the plans, by full task name.
 
-    Within a level a task receives, computes, and sends. All that one task sends to another at a level is one transfer;
-    what is small waits for a later one that is awaited at the same point.
+    Within a level a task receives, computes, and sends. All tensors that one task sends to another at a level are one
+    transfer; small transfers are merged into a later transfer that the receiver waits for at the same point.
     """
     return _Scheduler(part).run()
 
@@ -113,7 +113,7 @@ class _Scheduler:
             draft.constants[tensor.name] = tensor.op.attrs["value"]
 
     def _same_place(self, tensor: Tensor, op: Operation, index: int) -> bool:
-        """Whether ``op`` finds its input without it being handed over: it shares the variable, or the segment."""
+        """Whether the input of ``op`` needs no export: it is a shared variable, or in the same segment."""
         part = self._part
         source = tensor.op
         if self._is_shared(tensor, op, index):
@@ -121,7 +121,7 @@ class _Scheduler:
         return part.lanes[source] == part.lanes[op] and part.levels[source] == part.levels[op]
 
     def _is_shared(self, tensor: Tensor, op: Operation, index: int) -> bool:
-        """Whether ``op`` looks at a variable itself, as it is when ``op`` runs."""
+        """Whether ``op`` reads a variable directly, with its value when ``op`` runs."""
         if tensor not in self._variable_of or tensor in self._fed:
             return False
         static = op.definition.static_positions(op.attrs, len(op.inputs))
@@ -129,7 +129,7 @@ class _Scheduler:
         return here or index in op.definition.ref_positions(op.attrs)
 
     def _exports(self) -> dict[Tensor, None]:
-        """Tensors that leave their segment."""
+        """Returns the tensors that are used outside of their segment."""
         exported: dict[Tensor, None] = dict.fromkeys(t for t in self._request.fetches if t not in self._fed)
         for op in self._part.lanes:
             for index, tensor in enumerate(op.inputs):
@@ -172,7 +172,7 @@ class _Scheduler:
                     self._use_constant(draft, tensor)
                 out.append(Host(self._node(op, draft)))
             return
-        # Variables of text are read on their own: nothing that is compiled takes them.
+        # Variables of strings are read separately: compiled operations cannot use them.
         texts = [op for op in ops if runs_on_host(op)]
         for some in (texts, [op for op in ops if op not in texts]) if texts else (ops,):
             out += self._computes(segment.lane.device, some, exported, draft)
@@ -180,7 +180,7 @@ class _Scheduler:
     def _computes(
         self, device: str, ops: Sequence[Operation], exported: Mapping[Tensor, None], draft: _Draft
     ) -> list[Compute]:
-        """The executable of ``ops``, or none where only variables are looked at by others."""
+        """Returns the executable of ``ops``; none if they are only variables that other operations read directly."""
         nodes: dict[Operation, Node] = {}
         inputs: dict[Tensor, None] = {}
         static: dict[Tensor, None] = {}
@@ -235,9 +235,9 @@ _SMALL_BYTES = 4096
 
 
 def _join_small(groups: dict[tuple[str, str, int], tuple[dict[Tensor, None], int]]) -> None:
-    """Has small transfers, which come early, travel with a later one that is awaited at the same point.
+    """Merges small early transfers into a later one that the receiver waits for at the same point.
 
-    The receiver of both does nothing between them, so nothing waits for longer.
+    The receiver uses both only at that point, so no wait gets longer.
     """
     latest = {(here, there, needed): level for (here, there, level), (_, needed) in sorted(groups.items(), key=_level)}
     for (here, there, level), (tensors, needed) in list(groups.items()):
@@ -253,7 +253,8 @@ def _level(item: tuple[tuple[str, str, int], object]) -> int:
 
 
 def _must_be_known(ops: Sequence[Operation]) -> set[Tensor]:
-    """Tensors whose values the compiler of a segment needs: those at static positions, and what they follow from."""
+    """Returns the tensors whose values are needed to compile a segment: static inputs, and tensors that these depend
+    on."""
     known: set[Tensor] = set()
     for op in reversed(ops):
         static = op.definition.static_positions(op.attrs, len(op.inputs))
@@ -263,7 +264,8 @@ def _must_be_known(ops: Sequence[Operation]) -> set[Tensor]:
 
 
 def verify_plans(plans: Mapping[str, TaskPlan]) -> None:
-    """Every plan finds what it uses, and every transfer is sent once and received once, by whom the other end names."""
+    """Checks that all inputs are available, and that every transfer is sent once and received once, with matching
+    ends."""
     sent: dict[int, tuple[str, str, tuple[str, ...]]] = {}
     received: dict[int, tuple[str, str, tuple[str, ...]]] = {}
     for task, plan in plans.items():

@@ -1,4 +1,4 @@
-"""Which plans are steps of training, as far as one task can tell."""
+"""Recognises plans that are training steps, as far as one task can tell."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _GIVES = frozenset(
         "StepBarrierWait",
     }
 )
-"""Operations with which a replica gives a gradient, or ends a step."""
+"""Operations with which a worker contributes a gradient, or ends a step."""
 _TAKES = frozenset(
     {"ConsistencyTake", "GatherTake", "ResourceAccumulatorTakeGradient", "SparseAccumulatorTakeGradient"}
 )
-"""Operations of the task that makes updates of the gradients of others."""
+"""Operations with which a task takes gathered gradients for an update."""
 
 
 def trains(plan: TaskPlan) -> bool:
-    """Whether a run of the plan is a step of its worker: it changes variables, or gives gradients.
+    """Whether a run of the plan is a training step of its worker: it changes variables, or contributes gradients.
 
-    The updates that a thread beside the program makes of gathered gradients are no steps of that worker: they go on
-    while its program hangs.
+    Updates that a background thread makes of gathered gradients are not steps of its worker: they continue while its
+    program hangs.
     """
     nodes = [node for item in plan.instructions for node in _nodes(item)]
     types = {node.type for node in nodes}

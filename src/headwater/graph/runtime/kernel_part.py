@@ -40,7 +40,7 @@ class KernelPart:
       fetched: outputs that are returned to the program, and so must not be shared.
 
     Raises:
-      WithoutKernel: an operation has none.
+      WithoutKernel: an operation has no kernel.
 
     Attributes:
       may_fail: whether a change may fail after others are done.
