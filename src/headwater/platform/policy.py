@@ -1,23 +1,24 @@
-"""What becomes of a job: a pure function of its state, what happened, and the time.
+"""The policy of a job: a pure function of its state, an event, and the time.
 
 ::
 
     QUEUED ------ places found ------------------> RUNNING
        |--------- pending for too long ----------> FAILED
     RUNNING ----- workers and chief are done ----> RUNNING until an evaluator ends, too, or its deadline is over
-       |--------- all of these are done ---------> ENDING, then SUCCEEDED; what still runs is asked to end
-       |--------- a task failed, task scope -----> RUNNING; the task starts again after a pause
+       |--------- all of these are done ---------> ENDING, then SUCCEEDED; remaining tasks are asked to end
+       |--------- a task failed, task scope -----> RUNNING; the task is restarted after a pause
        |--------- a task failed, job scope ------> ENDING, then RESTARTING, then RUNNING
        |--------- failed once too often ---------> ENDING, then FAILED, with the first error
        |--------- preempted ---------------------> ENDING, then QUEUED
        `--------- asked to stop -----------------> ENDING, then STOPPED
-    ENDING ------ no task is left ---------------> what was to follow
+    ENDING ------ no task is left ---------------> the phase in `JobState.then`
 
-`decide` starts, ends and reads nothing. The state that it returns says all that is to be done: tasks that are
-`STARTING` have to run, tasks that are `ENDING` have to be asked to end, a job that is over has no places. So a manager
-that does it can be killed at any moment and begin again from the state alone.
+`decide` performs no I/O. The state that it returns determines all actions: tasks that are `STARTING` must be started,
+tasks that are `ENDING` must be asked to end, a job that is over must have no places. So a manager that reconciles the
+state can be killed at any moment and resume from the stored state alone.
 
-Pauses grow: restart n of what has not been healthy for ``reset_after`` waits ``backoff * 2**n``, or ``max_backoff``.
+Pauses grow: restart n of a task or job that has not been healthy for ``reset_after`` waits ``backoff * 2**n``, at most
+``max_backoff``.
 """
 
 from __future__ import annotations
@@ -59,18 +60,18 @@ from headwater.platform.states import (
     Tick,
 )
 
-# How a task ends whose program is not there, or cannot be run: another start would end in the same way.
+# The exit code of a task whose program is missing or cannot be run: restarting it would not help.
 _CANNOT_RUN = 127
-# How a task ends that somebody else asked to end.
+# Return codes of a task that was asked to end by somebody else.
 _TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)
 
 
 class NotPossible(ValueError):
-    """What was asked for cannot be done with the job as it is; the message says why."""
+    """The request is not possible in the job's current state; the message has the reason."""
 
 
 def begin(spec: JobSpec, now: float, *, workers: int | None = None) -> JobState:
-    """A job that was submitted at ``now``."""
+    """Returns the state of a job submitted at ``now``."""
     wanted = spec.workers.count.least if workers is None else workers
     return JobState(
         spec=spec,
@@ -83,10 +84,10 @@ def begin(spec: JobSpec, now: float, *, workers: int | None = None) -> JobState:
 
 
 def worker_choices(state: JobState) -> tuple[int, ...]:
-    """With how many workers a queued job may start, the best first.
+    """Returns the numbers of workers with which a queued job may start, the best first.
 
-    A range takes as many as there is room for, if its workers ask for something that is counted; otherwise, or when
-    somebody has chosen a number, it is that one number.
+    A range means as many workers as can be placed, if they request counted resources; otherwise, or after a user has
+    chosen a number, there is one choice.
     """
     asked = state.spec.workers
     if state.fixed or not (asked.cpus or asked.memory or asked.gpus):
@@ -95,12 +96,12 @@ def worker_choices(state: JobState) -> tuple[int, ...]:
 
 
 def with_workers(state: JobState, workers: int) -> JobState:
-    """A queued job that starts with a number of workers."""
+    """Returns the state of a queued job with a number of workers."""
     return _with_wanted(replace(state, workers=workers))
 
 
 def needs_place(state: JobState, now: float) -> tuple[TaskName, ...]:
-    """The tasks for which resources are to be found now."""
+    """Returns the tasks that must be placed now."""
     if now < state.not_before or state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
         return ()
     return tuple(
@@ -111,15 +112,15 @@ def needs_place(state: JobState, now: float) -> tuple[TaskName, ...]:
 
 
 def decide(state: JobState, event: Event, now: float) -> Decision:
-    """What ``event`` at ``now`` leads to.
+    """Returns the decision for ``event`` at ``now``.
 
     Args:
-      state: what was known.
-      event: what happened.
+      state: the state before the event.
+      event: the event.
       now: in seconds since 1970.
 
     Raises:
-      NotPossible: the event is a wish that cannot be met.
+      NotPossible: the event is a request that the state does not allow.
     """
     decision = _HANDLERS[type(event)](state, event, now)
     settled = _settle(decision.state, now)
@@ -127,7 +128,7 @@ def decide(state: JobState, event: Event, now: float) -> Decision:
 
 
 def pause(rules: RestartSpec, restarts: int) -> float:
-    """Seconds until the next start, after a number of restarts that count."""
+    """Returns the seconds until the next start, after a number of counted restarts."""
     return min(rules.max_backoff, rules.backoff * 2.0 ** min(restarts, 60))
 
 
@@ -195,7 +196,7 @@ def _ended(state: JobState, event: Ended, now: float) -> Decision:
     if isinstance(event.how, Lost):
         return _lost(state, task, event.how.reason, now)
     how = event.how
-    # What was asked to end before it was known to run may have run all the same: it has had this attempt.
+    # A task that was asked to end before its start was confirmed may have run: count this attempt as started.
     began = now if task.started_at is None else task.started_at
     task = replace(task, code=how.code, started_at=began, ended_at=now, reason=how.reason, steps_per_s=None)
     if state.phase is not JobPhase.RUNNING:
@@ -204,7 +205,7 @@ def _ended(state: JobState, event: Ended, now: float) -> Decision:
         return _ended_after_work(state, task)
     if task.verdict:
         return _failed(state, replace(task, verdict=""), fault_of(task, how, task.verdict, now), now)
-    if task.phase is TaskPhase.ENDING:  # scaled away, and perhaps wanted again before it ended
+    if task.phase is TaskPhase.ENDING:  # it was scaled down, and may be wanted again before it has ended
         away = replace(task, phase=TaskPhase.STOPPED, placed=False)
         return Decision(state.with_task(_again(away, now, "") if task.name in _wanted(state) else away))
     if how.preempted or (how.code in _TERMINATED and not how.stopped):
@@ -224,19 +225,19 @@ def _ended_after_work(state: JobState, task: TaskState) -> Decision:
 
 
 def _scope(state: JobState) -> str:
-    """What a failure starts again: the ``task``, or the ``job``, also where ``ps`` that a task needs have ended."""
+    """Returns the scope of a restart: ``task``, or ``job`` also if ``ps`` that the task needs have ended."""
     return "job" if servers_ended(state) else state.spec.restart_scope
 
 
 def _how_it_ended(task: TaskState, how: Exited) -> TaskPhase:
-    """What becomes of a task that ends while its job does."""
+    """Returns the final phase of a task that ends while its job does."""
     if how.code == 0:
         return TaskPhase.SUCCEEDED
     return TaskPhase.STOPPED if how.stopped or task.phase is TaskPhase.ENDING else TaskPhase.FAILED
 
 
 def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decision:
-    """A failure that counts: restarts what the job's rules say, or ends the job."""
+    """Handles a failure that counts: restarts the task or the job, as the job's rules say, or ends the job."""
     rules = state.spec.restart
     task = replace(task, phase=TaskPhase.FAILED, reason=fault.reason, ended_at=now)
     scope = _scope(state)
@@ -244,7 +245,7 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decis
     if healthy_since is not None and now - healthy_since >= rules.reset_after:
         task = replace(task, restarts=0, first=None)
         state = replace(state, restarts=0, first=None)
-    # The first failure of a row of them tells the cause; those that follow are often only its consequences.
+    # The first of a series of failures has the cause; later ones are often only its consequences.
     first = state.first if state.first is not None else fault
     task = replace(task, first=task.first or fault)
     state = replace(state.with_task(task), first=first)
@@ -266,7 +267,7 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decis
 
 
 def _lost(state: JobState, task: TaskState, reason: str, now: float) -> Decision:
-    """A task whose place is gone: it, or the whole job if others must know its address, needs another place."""
+    """Handles the loss of a task's place: it needs another one, or the whole job does if others use its address."""
     if state.phase is JobPhase.RUNNING and not task.verdict and nothing_left(state, task, now, killed=True):
         return _ended_after_work(state, replace(task, reason=reason, ended_at=now, placed=False, steps_per_s=None))
     if (
@@ -301,7 +302,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Dec
     if not state.spec.requeue:
         decision = _end(state, JobPhase.FAILED, note.text, now, told=True)
     elif _scope(state) == "task" and (not how.preempted or _may_go(state, task)):
-        # Its machine is taken away: the others go on until there is room for it elsewhere.
+        # Its host is taken away: the others continue until the task can be placed elsewhere.
         placed = not how.preempted
         again = _again(replace(task, placed=placed), now, f"{note.text}; it starts again")
         return Decision(state.with_task(again), (note,))
@@ -312,7 +313,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Dec
 
 
 def _may_go(state: JobState, task: TaskState) -> bool:
-    """Whether a job goes on without a task whose machine is taken away, until there is another one."""
+    """Returns whether a job continues without a task whose host is taken away, until it is placed elsewhere."""
     return state.spec.elastic and task.name.job in ("worker", "evaluator")
 
 
@@ -381,7 +382,7 @@ def _ask_scale(state: JobState, event: AskScale, now: float) -> Decision:
 
 
 def _scaled(state: JobState, now: float) -> JobState:
-    """A running job with other workers or ``ps``: new ones wait for a place, those too many are asked to end."""
+    """Scales a running job to other workers or ``ps``: new ones wait to be placed, surplus ones are asked to end."""
     wanted = _wanted(state)
     for name, task in state.tasks.items():
         if name in wanted:
@@ -393,7 +394,7 @@ def _scaled(state: JobState, now: float) -> JobState:
     for name, task in wanted.items():
         if name not in state.tasks:
             state = state.with_task(task)
-        elif task.phase is TaskPhase.STOPPED:  # it was scaled away, and comes back
+        elif task.phase is TaskPhase.STOPPED:  # it was scaled down before, and is wanted again
             state = state.with_task(_again(task, now, ""))
     return state
 
@@ -405,7 +406,7 @@ def _tick(state: JobState, event: Tick, now: float) -> Decision:
             waited = f"still pending after {deadlines.pending:g} s"
             return _end(state, JobPhase.FAILED, f"{waited}: {state.reason}" if state.reason else waited, now)
         case JobPhase.RESTARTING if now >= state.not_before:
-            state = _with_wanted(state)  # not with what was scaled away
+            state = _with_wanted(state)  # without tasks that have been scaled down
             tasks = {name: _again(task, now, "") for name, task in state.tasks.items()}
             state = replace(state, phase=JobPhase.RUNNING, reason="", attempt_at=now, attempt=state.attempt + 1)
             return Decision(replace(state, tasks=tasks))
@@ -430,7 +431,7 @@ def _tick_running(state: JobState, now: float) -> Decision:
 
 
 def stall(state: JobState, task: TaskState, now: float) -> str | None:
-    """Why a task counts as one that hangs; None where it does not."""
+    """Returns why a task counts as stalled; None if it does not."""
     limit = state.spec.deadlines.progress
     if limit is None or task.name.job not in WORKING or task.phase is not TaskPhase.RUNNING:
         return None
@@ -441,7 +442,7 @@ def stall(state: JobState, task: TaskState, now: float) -> str | None:
 
 
 def _settle(state: JobState, now: float) -> Decision:
-    """What follows from the state itself: tasks whose time has come start; what was to follow on the end does."""
+    """Applies the consequences of the state itself: starts tasks that are due, and enters the phase after the end."""
     notes: tuple[Note, ...] = ()
     if state.phase is JobPhase.RUNNING:
         done = done_at(state, now)
@@ -461,7 +462,7 @@ def _settle(state: JobState, now: float) -> Decision:
 
 
 def _end(state: JobState, then: JobPhase, reason: str, now: float, *, told: bool = False) -> Decision:
-    """Asks all tasks to end; ``then`` follows when they have. A note before this one may have told the reason."""
+    """Asks all tasks to end; ``then`` is the next phase. ``told``: an earlier note has the reason."""
     tasks: dict[TaskName, TaskState] = {}
     for name, task in state.tasks.items():
         if task.phase.alive:
@@ -482,7 +483,7 @@ def _over(state: JobState, now: float) -> Decision:
         case JobPhase.RESTARTING if all(task.placed for task in _wanted(state).values()):
             return Decision(replace(state, phase=JobPhase.RESTARTING, then=None))
         case JobPhase.QUEUED | JobPhase.RESTARTING:
-            # Jobs that kept some places and waited for others could wait for each other.
+            # All places are given back: jobs that kept some while waiting for others could deadlock each other.
             return Decision(_requeued(state, state.reason, now), (Note("queued", state.reason),))
         case JobPhase.SUCCEEDED | JobPhase.FAILED | JobPhase.STOPPED:
             notes = {JobPhase.SUCCEEDED: "succeeded", JobPhase.FAILED: "failed", JobPhase.STOPPED: "stopped"}
@@ -495,7 +496,7 @@ def _over(state: JobState, now: float) -> Decision:
 
 
 def _outcome(state: JobState) -> str:
-    """The reason of a job's end for its history, which has told of the failure of a task before."""
+    """Returns the reason of a job's end for its history, without the task failure that an earlier note has."""
     told = str(state.first) if state.phase is JobPhase.FAILED and state.first is not None else ""
     if not told or not state.reason.startswith(told):
         return state.reason
@@ -510,7 +511,7 @@ def _requeued(state: JobState, reason: str, now: float) -> JobState:
 
 
 def _again(task: TaskState, start_at: float, reason: str) -> TaskState:
-    """``task``, to be started once more; one that never was about to start keeps its number."""
+    """Returns ``task`` prepared for another start; the attempt number stays if it was never about to start."""
     tried = task.started_at is not None or task.phase.alive or task.phase is TaskPhase.FAILED
     attempt = task.attempt + 1 if tried else task.attempt
     return replace(
@@ -527,14 +528,14 @@ def _again(task: TaskState, start_at: float, reason: str) -> TaskState:
 
 
 def _with_wanted(state: JobState) -> JobState:
-    """``state`` with the tasks that are wanted now; of others it keeps what the next attempt of each is."""
+    """Returns ``state`` with the tasks that are wanted now; stores the next attempt number of dropped tasks."""
     wanted = _wanted(state)
     left = {task.label: _again(task, 0.0, "").attempt for name, task in state.tasks.items() if name not in wanted}
     return replace(state, tasks=wanted, next_attempts={**state.next_attempts, **left})
 
 
 def _wanted(state: JobState) -> dict[TaskName, TaskState]:
-    """The tasks that are wanted now: known ones as they are, and others that have yet to begin, or to begin again."""
+    """Returns the tasks that are wanted now: existing ones unchanged, others in their initial state."""
     return {
         name: state.tasks.get(name) or replace(fresh, attempt=state.next_attempts.get(fresh.label, 0))
         for name, fresh in _tasks(state.spec, state.workers, state.ps).items()
@@ -548,7 +549,7 @@ def _tasks(spec: JobSpec, workers: int, ps: int | None = None) -> dict[TaskName,
 
 
 def fault_of(task: TaskState, how: Exited, reason: str, now: float) -> Fault:
-    """The failure that the end of a task is."""
+    """Returns the failure described by the end of a task."""
     return Fault(
         task=task.label,
         at=how.at or now,

@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them in a job file: ``90s``, ``1h30m``, ``4GiB``."""
+"""Durations and sizes in the notation of job files: ``90s``, ``1h30m``, ``4GiB``."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _BYTES = {
 }
 SIZE_PATTERN = r"^\d+(?:\.\d+)? ?(?:k|M|G|T|Ki|Mi|Gi|Ti)?B?$"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(k|M|G|T|Ki|Mi|Gi|Ti)?B?")
-# What a clock of 64 bits, and a database's integer, can hold with room to add.
+# Limits that leave room for sums in 64-bit clocks and database integers.
 _MAX_SECONDS = 10 * 366 * 86400.0
 _MAX_BYTES = 2**60
 
 
 def parse_duration(value: object) -> float:
-    """Seconds of ``value``: a number of seconds, or text such as ``"90s"`` or ``"1h30m"``.
+    """Returns ``value`` in seconds: a number of seconds, or text such as ``"90s"`` or ``"1h30m"``.
 
     Raises:
       ValueError: it is neither, negative, or beyond ten years.
@@ -48,7 +48,7 @@ def parse_duration(value: object) -> float:
 
 
 def parse_size(value: object) -> int:
-    """Bytes of ``value``: a number of bytes, or text such as ``"512MiB"``, ``"4Gi"`` or ``"4GB"``.
+    """Returns ``value`` in bytes: a number of bytes, or text such as ``"512MiB"``, ``"4Gi"`` or ``"4GB"``.
 
     Raises:
       ValueError: it is neither, negative, or beyond 2**60.
@@ -74,7 +74,7 @@ Duration = Annotated[
         }
     ),
 ]
-"""Seconds."""
+"""A duration in seconds."""
 
 Size = Annotated[
     int,
@@ -86,4 +86,4 @@ Size = Annotated[
         }
     ),
 ]
-"""Bytes."""
+"""A size in bytes."""

@@ -1,4 +1,4 @@
-"""What the platform remembers of jobs, as plain values."""
+"""Records of jobs, tokens and secrets, as plain values."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from headwater.platform.backends.base import Place, Usage
 from headwater.platform.states import JobState, Note
 
 TokenRole = Literal["view", "run", "admin"]
-"""What a token allows: to look, to run jobs, to give tokens. Each allows what those before it do."""
+"""The permissions of a token: to look, to run jobs, to issue tokens. Each role includes the previous ones."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobRecord:
-    """A job, and where its tasks are.
+    """A job and the places of its tasks.
 
     Attributes:
-      id: unique among all jobs that this server ever had.
+      id: unique among all jobs of this server, including deleted ones.
       owner: the name of the token that submitted it.
       submitted_at: when, in seconds since 1970.
-      backend: which one runs it.
-      archive: the digest of its archive; None where it has none.
-      state: what is known of it.
-      places: where its tasks run, or are to run.
+      backend: the backend that runs it.
+      archive: the digest of its archive; None without one.
+      state: its state.
+      places: the places of its tasks.
       handles: the backend's handle of each task that was started.
-      usages: what each running task uses.
-      talks: what each running task says of itself beside its progress.
-      handle: the engine's handle of the whole job, where one runs it as a whole.
-      handle_attempt: the job's attempt that ``handle`` is of.
-      holds: whether its backend may hold something for it that is to be given back when it is over: places, or what
-        an engine was handed and has given no handle of yet. It is stored before the backend is asked for any.
-      sweep: what it is one of many jobs of; None for one of its own.
-      settings: which values it has of those that differ within its sweep.
+      usages: the resource usage of each running task.
+      talks: the traffic, staleness and waits that each running task reports in addition to its progress.
+      handle: the engine's handle of the whole job, if an engine runs it.
+      handle_attempt: the job's attempt that ``handle`` belongs to.
+      holds: whether its backend may hold resources that must be released when the job is over: places, or a submission
+        for which the engine has not returned a handle yet. It is stored before the backend is asked for any.
+      sweep: the sweep that it belongs to; None without one.
+      settings: the values of this job that differ within its sweep.
     """
 
     id: str
@@ -55,19 +55,19 @@ class JobRecord:
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def with_state(self, state: JobState) -> JobRecord:
-        """This record with ``state`` in place of what it was."""
+        """Returns this record with another ``state``."""
         return replace(self, state=state)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobEvent:
-    """Something that happened to a job, and why.
+    """An event in a job's history, with its reason.
 
     Attributes:
-      id: grows with time, over all jobs.
-      job_id: which job.
+      id: increases with time, over all jobs.
+      job_id: the job.
       at: when, in seconds since 1970.
-      note: what.
+      note: the event.
     """
 
     id: int
@@ -78,17 +78,17 @@ class JobEvent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attempt:
-    """One life of one task.
+    """An attempt, which is one start of one task.
 
     Attributes:
-      task: which, e.g. ``worker-0``.
+      task: the task, e.g. ``worker-0``.
       attempt: how often it had been started before.
-      host: where it ran.
+      host: the host on which it ran.
       started_at: when, in seconds since 1970.
       ended_at: when; None while it runs.
-      code: its exit code; None where there is none.
+      code: its exit code; None if it has none.
       reason: how it ended, in words.
-      last_lines: what it printed last.
+      last_lines: the last lines of its output.
     """
 
     task: str
@@ -103,16 +103,16 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """How fast a task was, and what it used, at one moment.
+    """Speed and resource usage of a task at one moment.
 
     Attributes:
-      task: which, e.g. ``worker-0``.
+      task: the task, e.g. ``worker-0``.
       at: when, in seconds since 1970.
       step: the global step.
       steps_per_s: the task's own speed.
       loss: the latest loss.
-      metrics: further numbers that it reported, by name.
-      usage: what it used.
+      metrics: further metrics that it reported, by name.
+      usage: its resource usage.
     """
 
     task: str
@@ -126,10 +126,10 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Secret:
-    """A value that jobs may name. The value itself is not here.
+    """A secret of the server, without its value.
 
     Attributes:
-      name: what jobs call it.
+      name: its name in job files.
       owner: the name of the token that stored it.
       stored_at: when, in seconds since 1970.
     """
@@ -141,16 +141,16 @@ class Secret:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Token:
-    """A right to use the server. What opens it is not here: only its hash is kept.
+    """A right to use the server. Its secret is not included: only a hash of it is stored.
 
     Attributes:
-      id: names it.
-      name: whose it is, or what for.
-      kind: a ``token`` of its own, or a ``session`` of the web page that was opened with one.
-      role: what it allows.
+      id: its id.
+      name: its owner or purpose.
+      kind: a ``token``, or a ``session`` of the web page that was opened with one.
+      role: its permissions.
       parent: the token that opened the session.
       created_at: when, in seconds since 1970.
-      expires_at: when it ends; None for never.
+      expires_at: when it expires; None for never.
       last_used_at: about when it was last used.
     """
 

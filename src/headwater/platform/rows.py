@@ -1,4 +1,4 @@
-"""From records to rows and back."""
+"""Conversion between records and rows of the database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headwater.platform.tables import AttemptRow, EventRow, JobRow, SampleRow, T
 if TYPE_CHECKING:
     from headwater.data.io.json_types import JsonObject
 
-# What a row holds under the same name as the state does.
+# Fields that have the same name in the state and in the row.
 _JOB_FIELDS = tuple(
     field.name for field in fields(JobState) if field.name not in ("spec", "phase", "then", "first", "tasks")
 )
@@ -27,7 +27,7 @@ _USAGE_FIELDS = tuple(field.name for field in fields(Usage))
 
 
 def job_values(record: JobRecord) -> dict[str, object]:
-    """The columns of a job's row."""
+    """Returns the columns of a job's row."""
     state = record.state
     return {
         "id": record.id,
@@ -50,7 +50,7 @@ def job_values(record: JobRecord) -> dict[str, object]:
 
 
 def task_values(record: JobRecord, task: TaskState) -> dict[str, object]:
-    """The columns of a task's row."""
+    """Returns the columns of a task's row."""
     place, usage = record.places.get(task.name), record.usages.get(task.name)
     return {
         "job_id": record.id,
@@ -67,7 +67,7 @@ def task_values(record: JobRecord, task: TaskState) -> dict[str, object]:
 
 
 def job_record(row: JobRow, tasks: Iterable[TaskRow]) -> JobRecord:
-    """The job of a row, with its tasks in the order in which they are started."""
+    """Returns the job of a row, with its tasks in start order."""
     rows = sorted(tasks, key=lambda task: (_rank(task.role), task.number))
     named = [(TaskName(task.role, task.number), task) for task in rows]
     state = JobState(
@@ -106,25 +106,25 @@ def job_record(row: JobRow, tasks: Iterable[TaskRow]) -> JobRecord:
 
 
 def event_record(row: EventRow) -> JobEvent:
-    """The event of a row."""
+    """Returns the event of a row."""
     note = Note(row.kind, row.text, row.task)  # pyright: ignore[reportArgumentType]  written by us from a Note
     return JobEvent(id=row.id, job_id=row.job_id, at=row.at, note=note)
 
 
 def attempt_values(job_id: str, attempt: Attempt) -> dict[str, object]:
-    """The columns of an attempt's row."""
+    """Returns the columns of an attempt's row."""
     return {"job_id": job_id, **asdict(attempt), "last_lines": list(attempt.last_lines)}
 
 
 def attempt_record(row: AttemptRow) -> Attempt:
-    """The attempt of a row."""
+    """Returns the attempt of a row."""
     values: JsonObject = {field.name: getattr(row, field.name) for field in fields(Attempt)}
     values["last_lines"] = tuple(row.last_lines)
     return Attempt(**values)
 
 
 def sample_values(job_id: str, sample: Sample) -> dict[str, object]:
-    """The columns of a sample's row."""
+    """Returns the columns of a sample's row."""
     usage = asdict(sample.usage) if sample.usage is not None else {}
     return {
         "job_id": job_id,
@@ -139,7 +139,7 @@ def sample_values(job_id: str, sample: Sample) -> dict[str, object]:
 
 
 def sample_record(row: SampleRow) -> Sample:
-    """The sample of a row."""
+    """Returns the sample of a row."""
     usage = None
     if row.cpu_s is not None and row.memory_bytes is not None:
         usage = Usage(**{name: getattr(row, name) for name in _USAGE_FIELDS})
@@ -155,7 +155,7 @@ def sample_record(row: SampleRow) -> Sample:
 
 
 def token_record(row: TokenRow) -> Token:
-    """The token of a row."""
+    """Returns the token of a row."""
     return Token(**{field.name: getattr(row, field.name) for field in fields(Token)})
 
 

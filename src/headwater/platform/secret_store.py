@@ -1,8 +1,8 @@
-"""Secrets: values that jobs name and that are never shown again, kept encrypted in the server's database.
+"""Secrets: values that jobs refer to by name and that are never shown again, stored encrypted in the server's database.
 
-The encryption is Fernet's (AES-128 in CBC mode with an HMAC, https://github.com/fernet/spec), by the package
+The encryption is Fernet's (AES-128 in CBC mode with an HMAC, https://github.com/fernet/spec), from the package
 ``cryptography``. Its key is not in the database: it is in the variable ``HEADWATER_SECRETS_KEY``, or in a file beside
-the database that only the server's user can read. So a copy of the database alone tells no secret.
+the database that only the server's user can read. So a copy of the database alone reveals no secret.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from headwater.platform.store import Store
 KEY_VARIABLE = "HEADWATER_SECRETS_KEY"
 KEY_FILE = "secrets.key"
 MAX_BYTES = 64 * 1024
-"""The longest value, in bytes of UTF-8."""
+"""The maximum length of a value, in bytes of UTF-8."""
 
 
 class SecretError(Exception):
-    """A secret cannot be had, or kept; the message says which, why and what to do."""
+    """A secret is not available, or cannot be stored; the message says which, why and what to do."""
 
 
 class Secrets(ABC):
-    """Where jobs' secrets come from."""
+    """The source of jobs' secrets."""
 
     @abstractmethod
     def value(self, name: str) -> str:
-        """The value of a secret; raises `SecretError`."""
+        """Returns the value of a secret; raises `SecretError`."""
 
     def check(self, wanted: Mapping[str, str]) -> None:
-        """Makes sure that all of ``wanted``, names and the fields that name them, can be had; raises `SecretError`."""
+        """Checks that all of ``wanted``, names and the fields that use them, are available; raises `SecretError`."""
         for name, field in wanted.items():
             try:
                 self.value(name)
@@ -44,7 +44,7 @@ class Secrets(ABC):
                 raise SecretError(f"{field}: {error}") from error
 
     def values(self, names: Iterable[str]) -> dict[str, str]:
-        """The values of secrets by their names; raises `SecretError`."""
+        """Returns the values of secrets by their names; raises `SecretError`."""
         return {name: self.value(name) for name in names}
 
 
@@ -69,12 +69,12 @@ class StoredSecrets(Secrets):
     """The secrets of a server.
 
     Args:
-      store: where they are kept.
-      keys: one key of Fernet's, or several, of which the first encrypts and all decrypt.
-      clock: gives seconds since 1970.
+      store: the database of secrets.
+      keys: one Fernet key, or several, of which the first encrypts and all decrypt.
+      clock: returns seconds since 1970.
 
-    Raises:
-      SecretError: a key is none.
+      Raises:
+        SecretError: a key is invalid.
     """
 
     def __init__(self, store: Store, keys: Iterable[str], clock: Callable[[], float]) -> None:
@@ -101,10 +101,10 @@ class StoredSecrets(Secrets):
             ) from error
 
     def put(self, name: str, value: str, owner: str) -> Secret:
-        """Stores a secret, in place of one of this name.
+        """Stores a secret, replacing one of the same name.
 
         Raises:
-          SecretError: the value is empty, too long, or has a zero byte, which no environment can hold.
+          SecretError: the value is empty, too long, or contains a zero byte, which an environment cannot hold.
         """
         data = value.encode()
         if not value or len(data) > MAX_BYTES or "\0" in value:
@@ -114,26 +114,26 @@ class StoredSecrets(Secrets):
         return secret
 
     def all(self) -> list[Secret]:
-        """All secrets by name, without their values."""
+        """Lists all secrets by name, without their values."""
         return self._store.secrets()
 
     def delete(self, name: str) -> bool:
-        """Forgets a secret; whether there was one."""
+        """Deletes a secret; returns whether it existed."""
         return self._store.delete_secret(name)
 
 
 def secrets_keys(folder: Path, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """The keys of a server whose data is in ``folder``; makes the key file where there is none.
+    """Returns the keys of a server whose data is in ``folder``; creates the key file if it is missing.
 
     Raises:
-      SecretError: the file cannot be read, or is another user's.
+      SecretError: the file cannot be read, or belongs to another user.
     """
     told = environ.get(KEY_VARIABLE)
     if told:
         return told.split(",")
     path = folder / KEY_FILE
     try:
-        # Written whole under another name first: half a key would lose what it encrypts.
+        # Written under a temporary name first: a truncated key would lose the secrets encrypted with it.
         if not path.exists():
             written = path.with_suffix(".tmp")
             written.unlink(missing_ok=True)

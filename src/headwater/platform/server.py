@@ -33,33 +33,33 @@ if TYPE_CHECKING:
     from headwater.data.io.json_types import JsonObject
 
 TOKEN_FILE = "admin.token"
-# Streams end by themselves when the server does; who holds a connection open for longer is cut off.
+# Streams end by themselves at a shutdown; connections that stay open longer than this are closed, in seconds.
 _SHUTDOWN_S = 5
 
 
 class ServerError(Exception):
-    """The server cannot start; the message says why and what to do."""
+    """The server cannot start; the message has the reason and the remedy."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerSettings:
-    """How a server runs.
+    """Settings of a server.
 
     Attributes:
-      data_dir: where it keeps its database, logs, archives and records of tasks.
-      database: another database, as SQLAlchemy writes its URL.
+      data_dir: the folder of its database, logs, archives and records of tasks.
+      database: another database, as a URL of SQLAlchemy.
       host: the address to listen at.
       port: the port; 0 for any that is free.
       certificate: a PEM file with the server's certificate chain, for TLS.
       key: a PEM file with its private key.
-      auth: whether clients have to show a token.
-      trusted_proxies: addresses of proxies whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` are believed.
-      max_running: maximum number of jobs that run at once; 0 for no bound.
-      max_archive_bytes: larger archives are refused.
-      poll_s: seconds between two looks at all tasks.
-      keep_days: days for which a job that is over is remembered, with its logs; 0 for ever.
-      keep_jobs: maximum number of ended jobs that are remembered; 0 for all.
-      log_format: how the server's own log is written.
+      auth: whether clients need a token.
+      trusted_proxies: addresses of proxies whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` are trusted.
+      max_running: maximum number of jobs that run at once; 0 for no limit.
+      max_archive_bytes: maximum size of an archive.
+      poll_s: seconds between two polls of all tasks.
+      keep_days: days for which a finished job is kept, with its logs; 0 for ever.
+      keep_jobs: maximum number of finished jobs that are kept; 0 for all.
+      log_format: the format of the server's own log.
     """
 
     data_dir: Path
@@ -95,16 +95,16 @@ class ServerSettings:
 
     @property
     def scheme(self) -> Literal["http", "https"]:
-        """What the server speaks."""
+        """The protocol of the server."""
         return "https" if self.certificate is not None else "http"
 
 
 def open_store(settings: ServerSettings) -> Store:
-    """The server's database, ready for use, in a folder that its user alone can read.
+    """Opens the server's database, in a folder that only its user can read.
 
     Raises:
       StoreError: the database cannot be used.
-      ServerError: the folder is another user's.
+      ServerError: the folder belongs to another user.
     """
     try:
         private_folder(settings.data_dir.absolute())
@@ -127,20 +127,20 @@ def serve_forever(
     announce: Callable[[str], None],
     routers: Sequence[APIRouter] = (),
 ) -> None:
-    """Serves until the process is asked to end. Jobs that run then go on, and the next server finds them.
+    """Serves until the process is asked to end. Running jobs then continue, and the next server finds them.
 
     Args:
-      settings: how.
-      backends: where jobs can run; the first is the default.
+      settings: the settings.
+      backends: the backends for jobs; the first is the default.
       announce: shows a line to the person who started the server.
       routers: further routes, such as the web page's.
 
     Raises:
       StoreError: the database cannot be used.
-      ServerError: the address cannot be had, or the certificate or the key of the secrets cannot be read.
+      ServerError: the address is not available, or the certificate or the key of the secrets cannot be read.
     """
     set_up_logging(settings.log_format)
-    # Jobs' files, what they print and the database may all hold secrets.
+    # Files of jobs, their output and the database may all contain secrets.
     os.umask(0o077)
     store = open_store(settings)
     clock = server_clock(settings.data_dir)
@@ -149,7 +149,7 @@ def serve_forever(
     except SecretError as error:
         store.close()
         raise ServerError(str(error)) from error
-    os.environ.pop(KEY_VARIABLE, None)  # what the server starts need not have it
+    os.environ.pop(KEY_VARIABLE, None)  # child processes do not need it
     notifier = Notifier()
     manager = Manager(
         store,
@@ -188,7 +188,7 @@ def serve_forever(
             try:
                 with handling({signal.SIGINT: _nothing, signal.SIGTERM: _nothing}):
                     _Server(config, platform).run(sockets=[listening])
-            except OSError as error:  # of the certificate or its key: the socket is there already
+            except OSError as error:  # from the certificate or its key: the socket is already open
                 raise ServerError(f"{settings.certificate}, {settings.key}: {error}") from error
     finally:
         manager.close()
@@ -197,25 +197,25 @@ def serve_forever(
 
 
 def proxy_settings(trusted: Sequence[str]) -> JsonObject:
-    """What uvicorn is told of proxies: only those that are named may say for whom they ask, not even this machine's."""
+    """Returns uvicorn's proxy settings: only listed proxies are trusted, not even local ones by default."""
     return {"proxy_headers": bool(trusted), "forwarded_allow_ips": list(trusted)}
 
 
 class _Server(uvicorn.Server):
-    """Ends streams when the server is to end, so that it need not wait for their clients."""
+    """Ends streams at a shutdown, so that it need not wait for their clients."""
 
     def __init__(self, config: uvicorn.Config, platform: Platform) -> None:
         super().__init__(config)
         self._platform = platform
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Called by uvicorn once a signal has asked for the end."""
+        """Called by uvicorn after a signal has requested the shutdown."""
         self._platform.feed.close()
         await super().shutdown(sockets)
 
 
 def _nothing(_signum: int, _frame: FrameType | None) -> None:
-    """uvicorn sends itself anew the signals that ended it: by then they must not end this process on the spot."""
+    """Ignores signals that uvicorn sends to itself again after its shutdown: they must not kill this process."""
 
 
 def _listen(settings: ServerSettings) -> socket.socket:
@@ -231,7 +231,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 def _announce_token(auth: Auth, settings: ServerSettings, announce: Callable[[str], None]) -> None:
-    """Gives a first token to a person who can read the server's files, as its user can."""
+    """Announces where the admin token is; creates it on first use, readable only by the server's user."""
     if not settings.auth:
         announce("WARNING: --no-auth: everybody on this machine can run programs as the user of this server")
         return

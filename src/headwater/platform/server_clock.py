@@ -1,7 +1,7 @@
-"""The clock of the platform's server: it goes on where that of the server before was, whatever the clock is set to.
+"""The clock of the platform's server: it continues the previous server's clock, even if the system clock was set.
 
-Deadlines, pauses and the ends of tokens are stored as times. So the file ``clock`` says at what time of day the machine
-started. It counts until the machine starts again.
+Deadlines, pauses and expiry times are stored as times. So the file ``clock`` stores the time of day at which the
+machine started; it is valid until the machine's next start.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def _since_boot() -> float:
 def server_clock(
     data_dir: Path, *, wall: Callable[[], float] = time.time, since_boot: Callable[[], float] = _since_boot
 ) -> SteadyClock:
-    """The clock of a server with this folder.
+    """Returns the clock of a server.
 
     Args:
-      data_dir: the server's.
-      wall: gives seconds since 1970.
-      since_boot: gives seconds since the machine's start.
+      data_dir: the server's folder.
+      wall: returns seconds since 1970.
+      since_boot: returns seconds since the machine's start.
     """
     path = data_dir / "clock"
     boot = boot_id()

@@ -1,4 +1,4 @@
-"""All that a request needs, in one place: the manager, the store, who may do what, bounds."""
+"""The parts of a server that requests need: the manager, the store, access control, limits."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ HOSTS_S = 5.0
 
 
 class Platform:
-    """A server's parts.
+    """The parts of a server.
 
     Args:
-      manager: runs jobs, with secrets of this server.
-      auth: says who may.
-      max_archive_bytes: larger archives are refused.
-      per_s: requests of one client in a second, in the long run.
+      manager: runs jobs, with the secrets of this server.
+      auth: checks tokens and sessions.
+      max_archive_bytes: maximum size of an archive.
+      per_s: requests of one client per second, in the long run.
       burst: requests of one client at once.
-      hosts: the names by which browsers may call the server, where it asks for no token.
+      hosts: the names by which browsers may call the server, if it requires no token.
 
     Attributes:
-      rate: how often a client may ask.
-      failures: how often a client may show a wrong token.
+      rate: limits the requests of a client.
+      failures: limits the wrong tokens of a client.
     """
 
     def __init__(
@@ -59,18 +59,18 @@ class Platform:
 
     @property
     def store(self) -> Store:
-        """What is remembered."""
+        """The database."""
         return self.manager.store
 
     @property
     def secrets(self) -> StoredSecrets:
-        """What jobs may name, and the platform never shows."""
+        """The secrets that jobs may name, and that the platform never shows."""
         assert isinstance(self.manager.secrets, StoredSecrets)
         return self.manager.secrets
 
     @property
     def settings(self) -> ManagerSettings:
-        """How jobs are run."""
+        """The settings for running jobs."""
         return self.manager.settings
 
     def submit(
@@ -86,7 +86,7 @@ class Platform:
         """Queues a job.
 
         Raises:
-          Refused: it names an archive that was not handed in, or a folder relative to nothing.
+          Refused: it names an archive that was not uploaded, or a relative folder without an archive.
           NotPossible: as `Manager.submit`.
         """
         if archive is not None and not self.archives.has(archive):
@@ -111,7 +111,7 @@ class Platform:
         before: float | None = None,
         limit: int | None = None,
     ) -> list[JobRecord]:
-        """Jobs as they are now, the latest first; the arguments are those of `Store.jobs`."""
+        """Returns jobs in their current state, the latest first; the arguments are those of `Store.jobs`."""
         stored = self.store.jobs(live=live, phase=phase, name=name, owner=owner, before=before, limit=limit)
         return [self.manager.newest(record) for record in stored]
 

@@ -1,4 +1,4 @@
-"""Small pictures of curves, in SVG, for where no library that draws is at hand."""
+"""Small SVG images of curves, for places without a plotting library."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Curve:
     """One curve.
 
     Attributes:
-      name: what it shows.
-      points: seconds and values, in the order of time.
-      steps: whether a value holds until the next one, as a number of workers does.
+      name: the name of its values.
+      points: seconds and values, in order of time.
+      steps: whether a value holds until the next one, as for a number of workers.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Curve:
 
 
 def sketch(curves: Sequence[Curve]) -> str:
-    """The curves side by side, each with its last value, its range, and how long it took; nothing without points."""
+    """Draws the curves side by side, each with its last value, its range, and its duration; empty without points."""
     drawn = [curve for curve in curves if _finite(curve)]
     if not drawn:
         return ""
