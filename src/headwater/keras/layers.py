@@ -39,34 +39,34 @@ _NAMED = {
 
 @keras.saving.register_keras_serializable(package="headwater")
 class DynamicEmbedding(keras.layers.Layer):
-    """Rows of numbers for ids of any kind: integers of 64 bits, or strings. There is no vocabulary.
+    """An embedding for ids of any kind, 64-bit integers or strings, without a vocabulary.
 
-    A row is made when its id is first used in training, from ``seed`` and the id only; the model's optimizer changes
-    it. In the scope of a `headwater.keras.ParameterServerStrategy` the rows are on the ``ps``, divided among them by
-    id, and only rows that a batch uses travel. A saved model holds all rows, with their optimizer's state. A model that
-    was loaded outside of such a scope predicts and evaluates, and is not trained further.
+    A row is created when its id is first used in training. Its initial values depend on ``seed`` and the id only; the
+    model's optimizer updates it. In the scope of a `headwater.keras.ParameterServerStrategy` the rows are stored on the
+    ``ps`` tasks, partitioned by id, and only the rows of a batch are sent. A saved model contains all rows, with their
+    optimizer state. A model that was loaded outside of such a scope predicts and evaluates, and cannot be trained.
 
-    The model may slice, reshape and concatenate its inputs before they get here. Ids that it computes are of 32 bits.
-    An id that has no row predicts with the row that it would begin with.
+    The model may slice, reshape and concatenate its inputs before this layer. Ids that the model computes have 32 bits.
+    For an id without a row, predictions use the initial values of its row.
 
     Args:
       dim: numbers in a row.
       initializer: `headwater.tables.Initializer`, or ``"uniform"`` (between -0.05 and 0.05), ``"normal"``, ``"zeros"``.
-      seed: of the initializer, and of admission by chance.
+      seed: seed of the initializer, and of random admission.
       strings: whether ids are strings.
-      admission: which ids get a row, `headwater.tables.Admission`; by default all do.
-      eviction: which rows go when there are too many: `headwater.tables.LeastRecent`, `LeastFrequent` or `Age`.
-      max_rows: how many rows there are at most, on each ``ps``.
-      max_bytes: how many bytes they take at most, on each ``ps``.
-      memory_rows: maximum number of rows in memory on each ``ps``; further ones go to a file.
-      folder: where that file is, on a ``ps``'s machine.
-      saves: a folder that all tasks share. The rows are saved there after every epoch, and a ``ps`` that was started
-        anew takes its own from there.
-      combiner: ``"sum"``, ``"mean"`` or ``"sqrtn"`` (the sum by the root of how many they are): the rows of ids along
-        the last axis are pooled, on the ``ps`` where that is less to send. None: they are not.
-      padding: the id that stands for none, where rows are pooled.
-      wire: how numbers travel between a worker and the ``ps``: ``"float32"``; ``"bfloat16"``, in half the bytes; or
-        ``"int8"``, rows in a byte a number (their gradients as bfloat16).
+      admission: the ids that get a row, `headwater.tables.Admission`; by default all.
+      eviction: the rows to remove when there are too many: `headwater.tables.LeastRecent`, `LeastFrequent` or `Age`.
+      max_rows: maximum number of rows on each ``ps``.
+      max_bytes: maximum size of the rows on each ``ps``, in bytes.
+      memory_rows: maximum number of rows in memory on each ``ps``; further rows are stored in a file.
+      folder: the folder of that file, on the machine of a ``ps``.
+      saves: a folder that all tasks share. The rows are saved there after every epoch, and a restarted ``ps`` loads its
+        rows from there.
+      combiner: ``"sum"``, ``"mean"`` or ``"sqrtn"`` (the sum divided by the root of the number of rows): pools the rows
+        of ids along the last axis, on the ``ps`` where this sends fewer bytes. None: no pooling.
+      padding: the id that means "no id", for pooled rows.
+      wire: format of numbers between a worker and the ``ps``: ``"float32"``; ``"bfloat16"``, with half the bytes; or
+        ``"int8"``, with one byte for each number of a row (gradients as bfloat16).
 
     Inputs: ids of any shape. Output: ``[*ids.shape, dim]``, or with ``combiner`` ``[*ids.shape[:-1], dim]``.
     """
@@ -184,16 +184,16 @@ class DynamicEmbedding(keras.layers.Layer):
     # Where the rows are -----------------------------------------------------------------------------------------------
 
     def connect(self, client: TableClient, name: str, optimizer: AnyOptimizer) -> None:
-        """From now on, the rows are those of the table ``name`` that ``client`` reaches."""
+        """Opens the table ``name`` of ``client``, and uses its rows from now on."""
         client.open(name, self.table_config(optimizer), self.saves, wire=self.wire)
         self.client, self.table_name, self._slots = client, name, optimizer.slots
 
     def statistics(self) -> dict[str, TableStatistics]:
-        """What each ``ps`` says of its rows, by its name; empty where the rows are in this process."""
+        """Statistics of the rows on each ``ps``, by task name; empty where the rows are in this process."""
         return {} if self.client is None else self.client.statistics(self.table_name)
 
     def table_config(self, optimizer: AnyOptimizer) -> TableConfig:
-        """What the table is, with an optimizer."""
+        """The configuration of the table with an optimizer."""
         return replace(self.config, optimizer=optimizer)
 
     def bring(self) -> None:
@@ -205,7 +205,7 @@ class DynamicEmbedding(keras.layers.Layer):
         self._store_own(store)
         values, slots = store["values"], self._slots
         if values.shape[1] != self.config.dim * (1 + len(slots)):
-            # They were trained by another optimizer, whose state is of no use to this one.
+            # The rows were trained by another optimizer; this one cannot use its state and starts with initial slots.
             state = np.repeat(np.array(slots, np.float32), self.config.dim)
             rows = values[:, : self.config.dim]
             values = np.concatenate([rows, np.broadcast_to(state, (len(rows), len(state)))], axis=1)
@@ -229,11 +229,11 @@ class DynamicEmbedding(keras.layers.Layer):
         return Divided(words=keys.words, checks=keys.checks, inverse=inverse, bounds=np.array([0, len(keys)]))
 
     def divide_bags(self, ids: Array, shapes: Sequence[tuple[int, ...]]) -> Divided:
-        """As `divide`, with the bags in which rows are pooled.
+        """As `divide`, and adds the bags in which rows are pooled.
 
         Args:
-          ids: of all calls, [n].
-          shapes: of the ids of each call.
+          ids: the ids of all calls, [n].
+          shapes: the shape of the ids in each call.
         """
         assert self.combiner is not None
         for shape in shapes:

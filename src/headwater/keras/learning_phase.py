@@ -1,7 +1,7 @@
-"""``keras.backend.set_learning_phase``: what layers that are called directly take ``training`` to be.
+"""``keras.backend.set_learning_phase``: the default of ``training`` for layers that are called directly.
 
-Keras 3 has the argument ``training`` only: ``fit`` says that it trains, ``evaluate`` and ``predict`` that they do not.
-A phase set here stands for the argument wherever a layer or model is called on values without it.
+Keras 3 has the argument ``training`` only: ``fit`` passes True, ``evaluate`` and ``predict`` pass False. The phase set
+here applies wherever a layer or model is called on values without this argument.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def learning_phase() -> int:
 
 
 def set_learning_phase(value: int) -> None:
-    """Sets what ``training`` is for layers and models that are called without it.
+    """Sets the default of ``training`` for calls of layers and models without this argument.
 
     Args:
       value: 1 for training, 0 for inference.

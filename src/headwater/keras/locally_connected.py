@@ -108,7 +108,7 @@ class _LocallyConnected(_keras.layers.Layer):
         return (input_shape[0], *places, self.filters)
 
     def get_config(self) -> dict[str, object]:
-        """What makes the same layer."""
+        """Returns the arguments that recreate this layer."""
         of = _keras.saving.serialize_keras_object
         return {
             **super().get_config(),

@@ -1,8 +1,9 @@
-"""`Hashing`, `StringLookup` and `IntegerLookup` on the host: Keras's own ask for TensorFlow.
+"""`Hashing`, `StringLookup` and `IntegerLookup` on the host: Keras's own layers need TensorFlow.
 
-They are called on NumPy arrays, lists and JAX arrays, and give NumPy arrays: before a model. Within a model or another
-compiled function, integers are handed to the host and back; strings cannot be there. Numbers are those of Keras with
-TensorFlow: FarmHash's ``Fingerprint64`` for hashes, SipHash with a salt, vocabularies by frequency.
+Before a model, they are called on NumPy arrays, lists and JAX arrays, and return NumPy arrays. Within a model or
+another compiled function, integers are passed to the host and back; strings are not possible there. Results equal the
+results of Keras with TensorFlow: FarmHash's ``Fingerprint64`` for hashes, SipHash with a salt, vocabularies by
+frequency.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _WEIGHTS = "idf_weights.npy"
 
 
 class _HostLayer(_layer):
-    """A layer whose outputs NumPy computes.
+    """A layer that computes its outputs with NumPy.
 
     Attributes:
       output_mode: ``int``, or how the numbers of a sample are encoded.
@@ -145,12 +146,12 @@ def _not_sparse(sparse: bool) -> None:
 
 @_register(package="headwater")
 class Hashing(_HostLayer):
-    """`keras.layers.Hashing`: values into ``num_bins`` bins by a hash of their texts.
+    """`keras.layers.Hashing`: maps values to ``num_bins`` bins by a hash of their texts.
 
     Args:
-      num_bins: how many bins there are, with that of ``mask_value``.
-      mask_value: goes to bin 0, and nothing else does.
-      salt: of SipHash, one or two whole numbers; without it FarmHash is used.
+      num_bins: number of bins, including the bin of ``mask_value``.
+      mask_value: the only value in bin 0.
+      salt: one or two whole numbers for SipHash; without a salt FarmHash is used.
       output_mode: ``int``, ``one_hot``, ``multi_hot`` or ``count``.
       sparse: False.
       kwargs: see `keras.layers.Layer`.
@@ -194,15 +195,15 @@ class Hashing(_HostLayer):
 
 
 class _Known:
-    """What a lookup knows, out of sight of Keras, which would track lists and dicts.
+    """The state of a lookup, hidden from Keras, which would track lists and dicts.
 
     Attributes:
       tokens: the vocabulary.
       places: the number of each token.
-      weights: of each number, for ``tf_idf``.
-      counted: how often each token was seen.
-      samples: in how many samples.
-      seen: how many samples there were.
+      weights: the weight of each number, for ``tf_idf``.
+      counted: number of occurrences of each token.
+      samples: number of samples that contain each token.
+      seen: number of samples.
     """
 
     def __init__(self) -> None:
@@ -215,7 +216,7 @@ class _Known:
 
 
 class _Lookup(_HostLayer):
-    """A vocabulary: tokens by number. Numbers begin with the mask's (in mode ``int``) and those of unknown tokens."""
+    """A vocabulary: tokens by number. The first numbers are the mask's (in mode ``int``) and the unknown tokens'."""
 
     def __init__(
         self,
@@ -257,7 +258,7 @@ class _Lookup(_HostLayer):
         raise NotImplementedError
 
     def _unknown(self, values: object) -> HostArray:
-        """Which of several numbers of unknown tokens each value has."""
+        """Selects one of the numbers of unknown tokens for each value, by hash."""
         return _hashed(values, self.num_oov_indices, self.salt)
 
     @property
@@ -307,7 +308,7 @@ class _Lookup(_HostLayer):
         return [*(self._special() if include_special_tokens else ()), *self._known.tokens]
 
     def vocabulary_size(self) -> int:
-        """How many numbers there are, those of the mask and of unknown tokens among them."""
+        """The number of numbers, including the mask's and the unknown tokens'."""
         return len(self._known.tokens) + self._first_token
 
     def adapt(self, data: Tree, steps: int | None = None) -> None:
@@ -329,7 +330,7 @@ class _Lookup(_HostLayer):
         self.finalize_state()
 
     def reset_state(self) -> None:
-        """Forgets what was adapted to."""
+        """Clears the counts of `adapt`."""
         self._known.counted.clear()
         self._known.samples.clear()
         self._known.seen = 0
@@ -345,7 +346,7 @@ class _Lookup(_HostLayer):
         self._known.seen += len(rows)
 
     def finalize_state(self) -> None:
-        """Makes the vocabulary of what was counted: by frequency, and the later of equally frequent tokens first."""
+        """Makes the vocabulary from the counts: by frequency, and equally frequent tokens in descending order."""
         special = {self.mask_token, self.oov_token}
         known = [token for token in self._known.counted if token not in special]
         known = sorted(known, key=lambda token: (self._known.counted[token], token), reverse=True)

@@ -44,13 +44,13 @@ def expect_models(strategy: _Adopts, active: Callable[[], _Adopts | None]) -> No
 
 
 def watch_models(active: Callable[[], _Adopts | None]) -> None:
-    """From now on, the strategy that ``active`` gives adopts each model that is made or compiled.
+    """Patches Keras so that the active strategy adopts each model that is made or compiled.
 
-    Every model of Keras's passes through these two methods: constructors of all kinds of models call the first, and a
-    model that is loaded calls the second. Outside of scopes they do what they did.
+    Every Keras model uses the two patched methods: constructors of all kinds of models call the trainer's ``__init__``,
+    and a loaded model calls ``compile``. Outside of scopes they are unchanged.
 
     Args:
-      active: gives the strategy whose scope the calling thread is in, or None.
+      active: returns the strategy of the calling thread's scope, or None.
     """
     global _watched
     if _watched:
@@ -99,5 +99,5 @@ def _in_scope(method: Callable[..., object]) -> Callable[..., object]:
 
 
 def strategy_of(model: object) -> Any:
-    """The strategy in whose scope ``model`` was made; None for a model of no scope."""
+    """The strategy that has adopted ``model``; None for a model outside of scopes."""
     return getattr(model, _STRATEGY, None)

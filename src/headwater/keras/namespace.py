@@ -1,7 +1,7 @@
-"""``keras`` as programs under Headwater find it: Keras 3, with what differs there put over it.
+"""The module ``keras`` of programs under Headwater: Keras 3 with some replacements and additions.
 
-What differs: callbacks and readers for files of any name, sample data from ``HEADWATER_DATA_DIR``, datasets of
-``tf.data`` that ``fit`` takes, and names of ``tf.keras`` of TensorFlow 1.15 that Keras 3 has no longer
+Headwater replaces or adds callbacks and readers for files of any name, sample data from ``HEADWATER_DATA_DIR``,
+datasets of ``tf.data`` as data of ``fit``, and names of TensorFlow 1.15's ``tf.keras`` that Keras 3 has removed
 (`headwater.keras.old_names`). Everything else is Keras's own, module by module.
 """
 

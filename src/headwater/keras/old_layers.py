@@ -34,7 +34,7 @@ class ThresholdedReLU(_keras.layers.Layer):
         return inputs * ops.cast(inputs > self.theta, inputs.dtype)
 
     def get_config(self) -> dict[str, object]:
-        """What makes the same layer."""
+        """Returns the arguments that recreate this layer."""
         return {**super().get_config(), "theta": self.theta}
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
@@ -49,7 +49,7 @@ class CuDNNLSTM(_keras.layers.LSTM):
         super().__init__(units, **kwargs)
 
     def get_config(self) -> dict[str, object]:
-        """What makes the same layer."""
+        """Returns the arguments that recreate this layer."""
         return _without_activations(super().get_config())
 
 
@@ -60,7 +60,7 @@ class CuDNNGRU(_keras.layers.GRU):
         super().__init__(units, reset_after=True, **kwargs)
 
     def get_config(self) -> dict[str, object]:
-        """What makes the same layer."""
+        """Returns the arguments that recreate this layer."""
         return _without_activations(super().get_config())
 
 
@@ -70,7 +70,7 @@ def _without_activations(config: dict[str, Any]) -> dict[str, object]:
 
 
 class AbstractRNNCell(_keras.layers.Layer):
-    """What cells of recurrent networks derive from: ``call(inputs, states)`` gives the output and the new states."""
+    """The base class of cells of recurrent networks: ``call(inputs, states)`` returns the output and the new states."""
 
     @property
     def state_size(self) -> Tree:
@@ -97,7 +97,7 @@ class AbstractRNNCell(_keras.layers.Layer):
 
 
 class PeepholeLSTMCell(_keras.layers.LSTMCell):
-    """An LSTM cell whose gates see its memory (Gers and others, 2002)."""
+    """An LSTM cell with peephole connections from its memory to its gates (Gers and others, 2002)."""
 
     def build(self, input_shape: object) -> None:
         """Makes the weights."""

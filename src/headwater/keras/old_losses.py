@@ -29,7 +29,7 @@ class MeanRelativeError(_keras.metrics.Mean):
     """The mean of ``|y_true - y_pred| / normalizer``; 0 where the normaliser is 0.
 
     Args:
-      normalizer: of the shape of predictions, or one that broadcasts to it.
+      normalizer: divisors, of a shape that broadcasts to the shape of predictions.
     """
 
     def __init__(self, normalizer: Value, name: str | None = None, dtype: str | None = None) -> None:
@@ -43,7 +43,7 @@ class MeanRelativeError(_keras.metrics.Mean):
         super().update_state(errors, sample_weight=sample_weight)
 
     def get_config(self) -> dict[str, object]:
-        """What makes the same metric."""
+        """Returns the arguments that recreate this metric."""
         return {**super().get_config(), "normalizer": np.asarray(self.normalizer).tolist()}
 
 

@@ -1,4 +1,4 @@
-"""What ``tf.keras`` of TensorFlow 1.15 has around models and Keras 3 has no longer."""
+"""Names around models in TensorFlow 1.15's ``tf.keras`` that Keras 3 has removed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BaseLogger(keras.callbacks.Callback):
     """Puts the means of metrics over an epoch into its logs.
 
     Args:
-      stateful_metrics: names of those that are means already: their last values stand.
+      stateful_metrics: names of metrics that are means already; their last values are used.
     """
 
     def __init__(self, stateful_metrics: Iterable[str] | None = None) -> None:
@@ -44,7 +44,7 @@ class BaseLogger(keras.callbacks.Callback):
         self.totals: dict[str, float] = {}
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:
-        """Starts anew."""
+        """Resets the means."""
         del epoch, logs
         self.seen = 0
         self.totals = {}
@@ -75,11 +75,11 @@ class HDF5Matrix:
     """A dataset of an HDF5 file in place of an array, or some of its rows.
 
     Args:
-      datapath: of the file.
-      dataset: its name in the file.
-      start: its first row that counts.
-      end: the row behind the last one.
-      normalizer: a function that changes what is read.
+      datapath: path of the file.
+      dataset: the dataset's name in the file.
+      start: the first row to use.
+      end: the row after the last one to use.
+      normalizer: a function that is applied to the values read.
     """
 
     def __init__(

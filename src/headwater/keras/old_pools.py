@@ -13,20 +13,20 @@ def terminate_keras_multiprocessing_pools(grace_period: float = 0.1, use_sigkill
     """Ends the pools of processes and threads that load data for Keras.
 
     Args:
-      grace_period: how many seconds to wait for each pool to end.
-      use_sigkill: end what is left of it with SIGKILL, and wait once more.
+      grace_period: time to wait for each pool to end, in seconds.
+      use_sigkill: kill its remaining processes with SIGKILL, and wait once more.
 
     Returns:
-      A sentence for each process that was killed, or that is still there.
+      A sentence for each process that was killed, or that is still running.
     """
     found: list[str] = []
     for pool in list(data_pools):
         processes: list[Any] = [each for each in pool._pool if hasattr(each, "kill")]  # pools of threads have none
-        # In a thread, as it waits for processes however long they take.
+        # In a thread, because `terminate` waits for its processes without a timeout.
         ending = threading.Thread(target=pool.terminate, daemon=True)
         ending.start()
         ending.join(grace_period)
-        # `is_alive` takes a process for alive whose exit code another thread, or the program itself, has taken.
+        # `is_alive` returns True for a process if another thread or the program has already collected its exit code.
         alive = [process for process in processes if not wait([process.sentinel], timeout=0)]
         if use_sigkill:
             for process in alive:

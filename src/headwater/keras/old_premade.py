@@ -51,7 +51,7 @@ class LinearModel(_keras.Model):
         self.bias: Tree = None
 
     def build(self, input_shape: Tree) -> None:
-        """Makes a layer for each of the inputs, whose shapes are given."""
+        """Makes a layer for each input."""
         several = bool(input_shape) and isinstance(input_shape[0], list | tuple)
         shapes: Sequence[Tree] = input_shape if several else [input_shape]
         for shape in shapes:
@@ -87,7 +87,7 @@ class LinearModel(_keras.Model):
         return self.activation(total)
 
     def get_config(self) -> dict[str, object]:
-        """What makes the same model."""
+        """Returns the arguments that recreate this model."""
         return {
             "name": self.name,
             "units": self.units,
@@ -101,7 +101,7 @@ class LinearModel(_keras.Model):
 
 
 class WideDeepModel(_keras.Model):
-    """The mean of what two models give, trained together by one optimizer.
+    """The mean of the outputs of two models, which one optimizer trains together.
 
     Args:
       linear_model: gets the first of two inputs, or the only one.
@@ -116,7 +116,7 @@ class WideDeepModel(_keras.Model):
         self.activation = _keras.activations.get(activation)
 
     def compile(self, optimizer: Tree = "rmsprop", *args: object, **kwargs: object) -> None:
-        """As of every model.
+        """Compiles the model as `keras.Model.compile` does.
 
         Raises:
           ValueError: ``optimizer`` is a list: Keras 3 trains a model with one.
@@ -132,7 +132,7 @@ class WideDeepModel(_keras.Model):
         return self.activation(0.5 * (self.linear_model(wide) + self.dnn_model(deep, training=training)))
 
     def get_config(self) -> dict[str, object]:
-        """What makes the same model."""
+        """Returns the arguments that recreate this model."""
         return {
             "name": self.name,
             "linear_model": _keras.saving.serialize_keras_object(self.linear_model),
@@ -162,15 +162,15 @@ _END = object()
 
 
 class GeneratorEnqueuer:
-    """Has threads take what a generator yields and keep it in a queue, in the generator's order.
+    """Prefetches a generator's elements with threads into a queue, in the generator's order.
 
     Args:
       sequence: the generator.
-      use_multiprocessing: must be False: a generator lives in one process.
-      random_seed: what TensorFlow seeds processes with; threads share the program's.
+      use_multiprocessing: must be False: a generator cannot be shared between processes.
+      random_seed: ignored: TensorFlow seeds its processes with it, and threads use the program's random state.
 
     Raises:
-      ValueError: ``use_multiprocessing``.
+      ValueError: ``use_multiprocessing`` is true.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class GeneratorEnqueuer:
         """Yields the elements, until the generator ends.
 
         Raises:
-          Exception: what the generator raised.
+          Exception: the generator's error.
         """
         while self.queue is not None and not self.stop_signal.is_set():
             element = self.queue.get()

@@ -56,7 +56,7 @@ class LinearCosineDecay(keras.optimizers.schedules.LearningRateSchedule):
         return self.initial_learning_rate * ((self.alpha + self._linear(share)) * cosine + self.beta)
 
     def get_config(self) -> dict[str, object]:
-        """What makes the same schedule."""
+        """Returns the arguments that recreate this schedule."""
         names = ("initial_learning_rate", "decay_steps", "num_periods", "alpha", "beta", "name")
         return {name: getattr(self, name) for name in names}
 
@@ -66,10 +66,10 @@ class NoisyLinearCosineDecay(LinearCosineDecay):
 
     Args:
       initial_learning_rate: the rate at the start.
-      decay_steps: how many steps it falls for.
-      initial_variance: of the noise at the start.
-      variance_decay: how fast it falls: with ``(1 + step) ** variance_decay``.
-      num_periods: of the cosine within them.
+      decay_steps: number of steps of the decay.
+      initial_variance: variance of the noise at the start.
+      variance_decay: exponent of the decay of the variance, which is divided by ``(1 + step) ** variance_decay``.
+      num_periods: number of periods of the cosine within ``decay_steps``.
       alpha: added to the linear part.
       beta: added to the product.
       name: of the schedule.
@@ -97,6 +97,6 @@ class NoisyLinearCosineDecay(LinearCosineDecay):
         return cast("Value", 1.0 - share) + noise * deviation
 
     def get_config(self) -> dict[str, object]:
-        """What makes the same schedule."""
+        """Returns the arguments that recreate this schedule."""
         more = {name: getattr(self, name) for name in ("initial_variance", "variance_decay")}
         return {**super().get_config(), **more}

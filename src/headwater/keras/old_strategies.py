@@ -64,10 +64,10 @@ class CentralStorageStrategy(mirrored.MirroredStrategy):
 
 
 class CollectiveAllReduceStrategy(mirrored.MultiWorkerMirroredStrategy):
-    """Replicas in several processes, those of the jobs ``chief`` and ``worker`` in ``TF_CONFIG``.
+    """Replicas in several processes, the tasks of the jobs ``chief`` and ``worker`` in ``TF_CONFIG``.
 
     Args:
-      num_gpus_per_worker: how many GPUs each process has: all of them.
+      num_gpus_per_worker: number of GPUs of each process; it must equal the number of visible GPUs.
       communication: a `CommunicationImplementation`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What SIGTERM does to a `fit` that saves where it is: it ends after the present step, and can be started again."""
+"""Graceful shutdown on SIGTERM of a `fit` that saves its position: it ends after the current step, and can resume."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Stoppable(Protocol):
 
 
 class Preempted(SystemExit):
-    """This process was asked to end (SIGTERM), or another one was, and what is needed to go on has been saved.
+    """This process, or another process of the job, was asked to end (SIGTERM), and the state to resume from is saved.
 
-    It ends the process with exit code 75, unless the program catches it.
+    Ends the process with exit code 75, unless the program catches it.
 
     Attributes:
-      epoch: epochs that are over.
-      step: steps of the present one that are over; 0 where it is begun anew.
+      epoch: number of finished epochs.
+      step: number of finished steps of the current epoch; 0 if the epoch will be restarted.
     """
 
     def __init__(self, epoch: int, step: int = 0) -> None:
@@ -48,11 +48,11 @@ class Preempted(SystemExit):
     @staticmethod
     @contextmanager
     def noticed_by(fit: Stoppable, *, wanted: bool) -> Generator[None]:
-        """Within it, SIGTERM tells ``fit`` that it is to save and end after the present step.
+        """A context in which SIGTERM asks ``fit`` to save and end after the current step.
 
         Args:
-          fit: is told.
-          wanted: whether there is anything that saves; without it SIGTERM does what it did.
+          fit: the running `fit`; its ``stop_wanted`` is set.
+          wanted: whether any callback saves; if not, the handling of SIGTERM is not changed.
         """
         may = threading.current_thread() is threading.main_thread()
         if not wanted or not may or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

@@ -1,4 +1,4 @@
-"""What of a Keras program all its tasks must have alike, in words: see `headwater.cluster.task.agreement`."""
+"""Descriptions of the parts of a Keras program that must agree on all tasks: see `headwater.cluster.task.agreement`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def updates_made(optimizer: keras.Optimizer) -> int:
 def model_variables(model: Any) -> Mapping[str, object]:
     """Shape and type of each of a model's variables, in their order.
 
-    The numbers that Keras appends to names are left out: they count what else a program has built before.
+    Numbers that Keras appends to names are omitted: they depend on other objects that the program has built before.
     """
     return {
         f"{place}: {_NUMBER.sub('', variable.path)}": f"{variable.dtype}{list(variable.shape)}"

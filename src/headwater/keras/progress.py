@@ -1,4 +1,4 @@
-"""What `fit` tells the launcher or the platform that started this process: its steps, its speed and its loss."""
+"""Reports the progress of `fit`, its steps, speed and loss, to the launcher or platform that started this process."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class ReportsProgress(_base):
     """Reports each step of `fit`.
 
     Args:
-      reporter: where to.
-      shared: whether this process's steps are those of all, as in mirrored training; the optimizer's own count of its
-        updates then is the global step.
+      reporter: receives the reports.
+      shared: whether all processes share the same steps, as in mirrored training; the optimizer's count of updates is
+        the global step then.
     """
 
     async_safe = True
@@ -29,7 +29,7 @@ class ReportsProgress(_base):
         self._reporter = reporter
         self._shared = shared
         self._step: int | None = None
-        # Keras calls from several threads, and batches may overtake each other on their way here.
+        # Keras calls this from several threads, and batches may arrive out of order.
         self._lock = threading.Lock()
         self._latest = -1
 

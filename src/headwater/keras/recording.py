@@ -1,4 +1,4 @@
-"""Takes the gradients out of a model's own ``train_step``: what it hands to the optimizer."""
+"""Captures the gradients that a model's own ``train_step`` passes to the optimizer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def recorded(optimizer: keras.Optimizer) -> Generator[list[list[Any]]]:
-    """Within it, ``optimizer.stateless_apply`` changes nothing; what it yields has the gradients of each call."""
+    """A context in which ``optimizer.stateless_apply`` changes nothing; yields a list of the gradients of each call."""
     calls: list[list[object]] = []
 
     def record(
@@ -21,7 +21,7 @@ def recorded(optimizer: keras.Optimizer) -> Generator[list[list[Any]]]:
         calls.append(list(grads))
         return trainable_variables, optimizer_variables
 
-    # Not by Keras's own __setattr__, which would track it.
+    # Bypasses Keras's own __setattr__, which would track the function.
     object.__setattr__(optimizer, "stateless_apply", record)
     try:
         yield calls

@@ -1,7 +1,7 @@
-"""Models and weights in files that are written whole or not at all, whatever they are called.
+"""Models and weights in files of any name, written atomically.
 
-The formats are Keras's. Keras tells by a path's ending what is in it; here any path will do: a file that is to hold a
-whole model holds a ``.keras`` archive, one with weights HDF5, and reading looks at the first bytes.
+The formats are Keras's. Keras chooses the format by the ending of a path; here any path is accepted: a whole model is
+written as a ``.keras`` archive, weights as HDF5, and the format is recognized by the first bytes when a file is read.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def save_model(model: object, path: Any) -> None:
 
     Args:
       model: a Keras model.
-      path: of the file, with or without an ending.
+      path: path of the file, with or without an ending.
 
     Raises:
-      OpError: it cannot be written; what was there before is whole.
+      OpError: the file cannot be written; an existing file is unchanged.
     """
     path = files.as_path(path)
     if path.endswith(_OTHERS):
@@ -57,16 +57,16 @@ def save_weights(model: object, path: Any) -> None:
 
 
 def load_model(path: Any, custom_objects: Any = None, compile: bool = True, safe_mode: bool = True) -> Any:
-    """The model in a file, whatever it is called.
+    """Loads a model from a file of any name.
 
     Args:
-      path: of the file.
-      custom_objects: classes and functions by the names that the file has for them.
-      compile: whether to compile the model as it was.
-      safe_mode: whether to refuse code in the file, such as that of a `Lambda` layer.
+      path: path of the file.
+      custom_objects: classes and functions by their names in the file.
+      compile: whether to compile the model with its saved configuration.
+      safe_mode: whether to refuse code in the file, such as a `Lambda` layer's function.
 
     Raises:
-      ValueError: it holds no model, or code, with ``safe_mode``.
+      ValueError: the file contains no model, or it contains code and ``safe_mode`` is set.
       DataLossError: the archive is damaged.
     """
     name = os.fspath(path)
@@ -82,10 +82,10 @@ def load_model(path: Any, custom_objects: Any = None, compile: bool = True, safe
 
 
 def load_weights(model: object, path: Any, **settings: Any) -> None:
-    """Gives ``model`` the weights in a file, whatever it is called.
+    """Loads the weights in a file of any name into ``model``.
 
     Raises:
-      ValueError: it holds no weights, or those of another model.
+      ValueError: the file contains no weights, or weights of another model.
     """
     name = os.fspath(path)
     known = (".keras", ".weights.h5", ".weights.json", *_OTHERS)

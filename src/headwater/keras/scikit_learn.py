@@ -35,11 +35,11 @@ class _Wrapper:
     """A model that ``build_fn`` makes for each `fit`.
 
     Args:
-      build_fn: gives a compiled model; the method ``__call__`` of a class that inherits from this when None.
+      build_fn: returns a compiled model; None for the method ``__call__`` of a subclass.
       sk_params: arguments of ``build_fn``, and of ``fit``, ``predict`` and ``evaluate`` of the model.
 
     Raises:
-      ValueError: one that none of them takes.
+      ValueError: none of these functions has an argument of this name.
     """
 
     def __init__(self, build_fn: Callable[..., Tree] | None = None, **sk_params: object) -> None:
@@ -52,7 +52,7 @@ class _Wrapper:
         return self.__call__ if self.build_fn is None else self.build_fn  # type: ignore[attr-defined] # pyright: ignore
 
     def check_params(self, params: Mapping[str, object]) -> None:
-        """Raises ValueError where no function takes one of ``params``."""
+        """Raises ValueError if no function has an argument for one of ``params``."""
         model = _keras.Sequential
         known = set[str]().union(*map(_names, (model.fit, model.predict, model.evaluate, self._builder())))
         for name in params:
@@ -68,7 +68,7 @@ class _Wrapper:
         """Changes arguments.
 
         Raises:
-          ValueError: one that no function takes.
+          ValueError: no function has an argument of this name.
         """
         self.check_params(params)
         self.sk_params.update(params)
@@ -77,7 +77,7 @@ class _Wrapper:
     def filter_sk_params(
         self, fn: Callable[..., object], override: Mapping[str, object] | None = None
     ) -> dict[str, Tree]:
-        """Those of the arguments that ``fn`` takes, and ``override``."""
+        """Returns the arguments that ``fn`` accepts, updated with ``override``."""
         return {**_taken(fn, self.sk_params), **(override or {})}
 
     def fit(self, x: HostArray, y: HostArray, **kwargs: object) -> Tree:

@@ -1,7 +1,7 @@
-"""Strategies: where a model's variables live, and how many replicas share the work of a step.
+"""Strategies: the placement of a model's variables, and the number of replicas that share the work of a step.
 
-A program makes one strategy, makes its model within ``with strategy.scope():``, and calls ``fit`` as always. What a
-strategy does to the models is `Strategy.adopt`; a strategy for one device does nothing.
+A program makes a strategy, makes its model within ``with strategy.scope():``, and calls ``fit`` as usual. A strategy
+changes models in `Strategy.adopt`; the strategy for one device changes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Active(threading.local):
-    """What this thread is in."""
+    """The scopes and replicas that this thread has entered."""
 
     def __init__(self) -> None:
         self.strategies: list[Strategy] = []
@@ -34,12 +34,12 @@ _active = _Active()
 
 
 class InputContext:
-    """Which part of the input a pipeline is to produce.
+    """The part of the input that a pipeline must produce.
 
     Attributes:
-      num_input_pipelines: how many pipelines there are, one for each process.
-      input_pipeline_id: which of them this is.
-      num_replicas_in_sync: replicas that share one step.
+      num_input_pipelines: number of pipelines, one for each process.
+      input_pipeline_id: the index of this pipeline.
+      num_replicas_in_sync: number of replicas that share one step.
     """
 
     def __init__(self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 1) -> None:
@@ -48,10 +48,10 @@ class InputContext:
         self.num_replicas_in_sync = num_replicas_in_sync
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """How many examples of a step each replica gets.
+        """Returns the number of examples of each replica in a step.
 
         Raises:
-          ValueError: the replicas cannot get equally many.
+          ValueError: the batch cannot be divided equally.
         """
         if global_batch_size % self.num_replicas_in_sync:
             raise ValueError(
@@ -62,7 +62,7 @@ class InputContext:
 
 
 class ReplicaContext:
-    """What a function that `Strategy.run` calls can ask for: which replica it is, and the values of the others.
+    """The context of a function that `Strategy.run` calls: its replica, and exchanges with other replicas.
 
     Attributes:
       strategy: the strategy that runs the function.
@@ -79,7 +79,7 @@ class ReplicaContext:
         return self.strategy.num_replicas_in_sync
 
     def all_reduce(self, reduce_op: ReduceOp | str, value: object, options: object = None) -> Tree:
-        """The sum or mean of ``value`` over all replicas, which all must call this in the same order."""
+        """Returns the sum or mean of ``value`` over all replicas; all of them must call this in the same order."""
         del options
         return self.strategy.all_reduce(ReduceOp.of(reduce_op), value)
 
@@ -102,7 +102,7 @@ class ReplicaContext:
 
 
 class StrategyExtended:
-    """What programs ask a strategy for besides its own methods."""
+    """Further properties of a strategy that programs use: ``strategy.extended``."""
 
     def __init__(self, strategy: Strategy) -> None:
         self._strategy = strategy
@@ -129,9 +129,9 @@ class StrategyExtended:
 
 
 class Strategy:
-    """The default strategy: one replica, on whatever device computations go to by themselves.
+    """The default strategy: one replica, on JAX's default device.
 
-    Other strategies override `num_replicas_in_sync`, `adopt` and what of the rest differs.
+    Other strategies override `num_replicas_in_sync`, `adopt` and further methods as needed.
     """
 
     @property
@@ -141,12 +141,12 @@ class Strategy:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes what is to be written once: checkpoints, summaries, progress."""
+        """Whether this process writes the files of the job: checkpoints, summaries, progress."""
         return True
 
     @property
     def cluster_resolver(self) -> ClusterResolver | None:
-        """Where the cluster comes from; None for strategies of one process."""
+        """The source of the cluster; None for strategies of one process."""
         return None
 
     @property
@@ -170,7 +170,7 @@ class Strategy:
         expect_models(self, active_strategy)
 
     def placement(self) -> AbstractContextManager[object]:
-        """What is around all that runs in the scope."""
+        """Returns a context manager that is entered with the scope."""
         return nullcontext()
 
     @contextmanager
@@ -205,13 +205,13 @@ class Strategy:
         """Calls ``fn`` once for each replica of this process.
 
         Args:
-          fn: what one replica does; `get_replica_context` tells it which it is.
-          args: for ``fn``; where an argument holds values per replica, each replica gets its own.
+          fn: the work of one replica; `get_replica_context` returns its context.
+          args: arguments of ``fn``; of values per replica, each replica gets its own.
           kwargs: like ``args``, by name.
-          options: not used.
+          options: ignored.
 
         Returns:
-          What ``fn`` returned, with values per replica where this process has several.
+          The result of ``fn``, with values per replica where this process has several.
         """
         del options
         outputs: list[Tree] = []
@@ -225,7 +225,7 @@ class Strategy:
         return (0,)
 
     def replica_placement(self, index: int) -> AbstractContextManager[object]:
-        """What is around the work of this process's replica of that number."""
+        """Returns a context manager for the work of this process's replica ``index``."""
         del index
         return nullcontext()
 
@@ -282,14 +282,14 @@ class Strategy:
         return local_values(value)
 
     def experimental_distribute_dataset(self, dataset: object, options: object = None) -> object:
-        """An iterable of this process's share of each batch of ``dataset``, whose batches are global ones."""
+        """Returns an iterable of this process's share of each batch of ``dataset``, a dataset of global batches."""
         del options
         return dataset
 
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], object], options: object = None
     ) -> object:
-        """The dataset that ``dataset_fn`` makes for this process, whose batches are those of one replica."""
+        """Returns the dataset that ``dataset_fn`` makes for this process, a dataset of one replica's batches."""
         del options
         return dataset_fn(InputContext())
 
@@ -332,12 +332,12 @@ class OneDeviceStrategy(Strategy):
 
 
 def active_strategy() -> Strategy | None:
-    """The strategy whose scope this thread is in; None outside of any."""
+    """Returns the strategy of this thread's innermost scope; None outside of scopes."""
     return _active.strategies[-1] if _active.strategies else None
 
 
 def get_strategy() -> Strategy:
-    """The strategy whose scope this thread is in, or the default one."""
+    """Returns the strategy of this thread's innermost scope, or the default strategy."""
     return active_strategy() or _default
 
 
@@ -361,13 +361,13 @@ _lasting = _Lasting()
 
 
 def set_strategy(strategy: Strategy | None) -> None:
-    """Enters the scope of ``strategy`` for good, or until the next call, after leaving that of the last call.
+    """Leaves the scope that the previous call entered, and enters the scope of ``strategy`` until the next call.
 
     Args:
-      strategy: None only leaves.
+      strategy: the strategy; None only leaves the previous scope.
 
     Raises:
-      RuntimeError: this is within ``with strategy.scope()``.
+      RuntimeError: the call is within ``with strategy.scope()``.
     """
     if _lasting.scope is not None:
         scope, _lasting.scope = _lasting.scope, None

@@ -1,7 +1,8 @@
-"""What TensorBoard shows of a training run, written without TensorFlow.
+"""Writes the events of a training run for TensorBoard, without TensorFlow.
 
-In ``log_dir/train`` and ``log_dir/validation``, as Keras names them: ``epoch_loss`` and so on at the end of an epoch,
-``batch_loss`` at batches, ``evaluation_loss_vs_iterations``, the learning rate, histograms of weights, and the model.
+The folders are ``log_dir/train`` and ``log_dir/validation``, with Keras's names: ``epoch_loss`` and so on at the end of
+an epoch, ``batch_loss`` at batches, ``evaluation_loss_vs_iterations``, the learning rate, histograms of weights, and
+the model.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _DRAWN = {
     "refused": "refused",
     "hit_rate": "hit_rate",
 }
-"""What is drawn of a table, and which of its statistics that is."""
+"""The curves of a table, by name, and the statistic of each."""
 
 _base: Any = keras.callbacks.Callback
 _proto: Any = summary_pb2
@@ -43,9 +44,9 @@ _proto: Any = summary_pb2
 class TensorBoard(_base):
     """Writes event files for TensorBoard.
 
-    Of each `headwater.keras.layers.DynamicEmbedding` whose rows are on ``ps`` tasks, each epoch has ``tables/LAYER/``
-    with ``rows``, ``memory_bytes``, ``file_bytes``, ``made``, ``evicted``, ``refused`` (lookups of keys that were not
-    admitted) and ``hit_rate``; ``rows/JOB_INDEX`` and ``lookups/JOB_INDEX`` of each ``ps`` show a hot one.
+    For each `headwater.keras.layers.DynamicEmbedding` with rows on ``ps`` tasks, each epoch has ``tables/LAYER/`` with
+    ``rows``, ``memory_bytes``, ``file_bytes``, ``made``, ``evicted``, ``refused`` (lookups of keys that were not
+    admitted) and ``hit_rate``; ``rows/JOB_INDEX`` and ``lookups/JOB_INDEX`` of each ``ps`` show uneven load.
 
     Args:
       log_dir: the folder; it gets ``train`` and ``validation``.
@@ -170,7 +171,7 @@ class TensorBoard(_base):
 
 
 def _of_table(told: Mapping[str, TableStatistics]) -> dict[str, float]:
-    """What is drawn of a table, of which each ``ps`` has told."""
+    """Returns the points of a table's curves, from the statistics of each ``ps``."""
     if not told:
         return {}
     parts = told.values()
@@ -186,10 +187,10 @@ def _of_table(told: Mapping[str, TableStatistics]) -> dict[str, float]:
 
 
 def like(callback: Any) -> TensorBoard:
-    """What does without TensorFlow what ``callback``, a `keras.callbacks.TensorBoard`, is to do.
+    """Returns a `TensorBoard` with the settings of ``callback``, a `keras.callbacks.TensorBoard`.
 
     Raises:
-      ValueError: it is to do what `TensorBoard` does not support.
+      ValueError: ``callback`` has settings that `TensorBoard` does not support.
     """
     return TensorBoard(
         callback.log_dir,

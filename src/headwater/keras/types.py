@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import keras
 
 Tree: TypeAlias = Any
-"""A nested structure of tuples, lists and dicts whose leaves are arrays, tensors or datasets' elements, or one leaf by
-itself: what Keras and JAX take as data and as results. Their own functions for it declare no type either."""
+"""A nested structure of tuples, lists and dicts with arrays, tensors or elements of datasets as leaves, or a single
+leaf: the data and results of Keras and JAX. Their own functions declare no type for it either."""
 
 Value: TypeAlias = "jax.Array | keras.KerasTensor"
-"""A tensor of Keras: an array, or in a model that is being built what stands for one."""
+"""A tensor of Keras: an array, or a symbolic tensor of a model that is being built."""

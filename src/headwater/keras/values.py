@@ -22,10 +22,10 @@ class ReduceOp(Enum):
 
     @staticmethod
     def of(value: ReduceOp | str) -> ReduceOp:
-        """``value``, or what its name says, in any case of letters.
+        """Converts ``value``, a `ReduceOp` or its name in upper or lower case.
 
         Raises:
-          ValueError: it is neither a sum nor a mean.
+          ValueError: ``value`` is neither a sum nor a mean.
         """
         if isinstance(value, ReduceOp):
             return value
@@ -65,7 +65,7 @@ def _is_leaf(value: object) -> bool:
 
 
 def regroup(outputs: Sequence[object]) -> Tree:
-    """The outputs of all local replicas as one structure, whose leaves are `PerReplica` where there are several."""
+    """Merges the outputs of all local replicas into one structure, with leaves of `PerReplica` if there are several."""
     if len(outputs) == 1:
         return outputs[0]
 
@@ -85,14 +85,14 @@ def select(structure: object, replica: int) -> Tree:
 
 
 def total_of(values: Sequence[Any], axis: int | None) -> tuple[object, float]:
-    """The sum of this process's ``values``, and what to divide the sum over all processes by for a mean.
+    """Returns the sum of this process's ``values``, and their count, the process's part of the divisor of a mean.
 
     Args:
-      values: one for each replica of this process.
-      axis: the dimension to sum over, too; None to sum over the replicas only.
+      values: one value for each replica of this process.
+      axis: a dimension to sum over as well; None to sum over the replicas only.
     """
     if len(values) > 1:
-        # They may lie on different devices, between which nothing is added up by itself.
+        # The values may be on different devices, and JAX does not add arrays of different devices.
         values = [np.asarray(value) for value in values]
     if axis is None:
         return sum(values[1:], values[0]), float(len(values))

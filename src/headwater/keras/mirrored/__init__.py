@@ -1,15 +1,15 @@
-"""Mirrored training: every replica holds all variables, and each step adds up what the replicas found.
+"""Mirrored training: every replica holds all variables, and each step adds up the replicas' gradients.
 
-- `group`: all processes of the job, each with a channel to each other.
-- `collective`: sums, broadcasts and gathers over those channels.
-- `cores`: each process its share of the machine.
-- `replicas`: all replicas as one process sees them.
-- `lockstep`: the replicas of one process at the same time, for loops of a program's own.
-- `layout`: everything that a step exchanges, as one vector.
+The processes and their channels are in `headwater.keras.collectives`.
+
+- `cores`: divides a machine's cores among its processes.
+- `replicas`: all replicas, as seen by one process.
+- `lockstep`: runs the replicas of one process in turn, for custom training loops.
+- `step_vector`: all values that a step exchanges, as one vector.
 - `steps`: the step functions of a model: compute, exchange, apply.
-- `shards`: which rows of the program's data are whose.
-- `inputs`: the same for loops of a program's own.
-- `model`: what becomes of a model in the scope: its ``fit``, ``evaluate``, ``predict`` and ``save``.
-- `callbacks`: what each process does with the program's callbacks.
-- `strategy`: the strategies themselves, `settings`: what programs give them.
+- `shards`: divides the program's data among the processes.
+- `inputs`: divides data for custom training loops.
+- `model`: ``fit``, ``evaluate``, ``predict`` and ``save`` of a model in the scope.
+- `callbacks`: adapts the program's callbacks for each process.
+- `strategy`: the strategies; `settings`: their options.
 """

@@ -1,4 +1,4 @@
-"""What each process does with the callbacks of a program, and the one that keeps the processes together."""
+"""Adapts a program's callbacks for each process, and follows Keras's loop for the mirrored model."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _list = CallbackList
 
 @runtime_checkable
 class SavesProgress(Protocol):
-    """A callback from whose files a restarted `fit` goes on."""
+    """A callback that saves files from which a restarted `fit` resumes."""
 
     def save(self) -> None:
-        """Writes them."""
+        """Writes the files."""
         ...
 
 
@@ -40,7 +40,7 @@ class _Fits(Protocol):
 
 
 class Mirror(_base):
-    """Comes after all other callbacks, and tells their model's mirror where Keras's loop is."""
+    """Reports the position in Keras's loop to the model's mirror; runs after all other callbacks."""
 
     async_safe = True
     comes_last = True
@@ -69,7 +69,7 @@ class Mirror(_base):
 
 
 class _EpochEnds(_base):
-    """Comes before all other callbacks: what they save at the end of an epoch is to say that it is over."""
+    """Ends an epoch before all other callbacks run, so that the state that they save counts the epoch as finished."""
 
     def __init__(self, mirrored: _Fits) -> None:
         super().__init__()
@@ -80,11 +80,11 @@ class _EpochEnds(_base):
 
 
 def prepare_callbacks(callbacks: object, mirrored: _Fits) -> list[object]:
-    """The program's callbacks as this process is to call them.
+    """Returns the program's callbacks, adapted for this process.
 
-    Those that decide something are called in every process, which all see the same logs. Of those that write files,
-    `ModelCheckpoint` and `BackupAndRestore` write whole files in the first process, and go along in the others; what
-    is for one reader only, such as TensorBoard's files, the others leave out.
+    Callbacks that make decisions run in every process, on the same logs. `ModelCheckpoint` and `BackupAndRestore` run
+    in every process too, and write their files in the first process only. Callbacks with output for one reader, such as
+    TensorBoard's files, run in the first process only.
     """
     listed: list[object] = []
     if isinstance(callbacks, _list):

@@ -1,7 +1,7 @@
-"""Each process of a machine its own share of the cores.
+"""Assigns each process of a machine its own share of the cores.
 
-XLA makes as many threads as there are cores that it may use, and expects each of them to run: two processes with all
-cores each wait for one another's threads at every operation.
+XLA starts one thread for each core that it may use, and expects all of them to run: two processes that both use all
+cores wait for descheduled threads at every operation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def share_of(cores: Sequence[int], place: int, sharing: int) -> list[int]:
 
 
 def neighbours(members: Sequence[Member], rank: int) -> tuple[int, int]:
-    """Which of the processes on this machine this is, and how many there are, by the hosts of their addresses."""
+    """Returns this process's index among the processes on its machine, and their number, by hosts of addresses."""
     places = [_place(member.address.host) for member in members]
     here = [other for other, place in enumerate(places) if place == places[rank]]
     return here.index(rank), len(here)

@@ -19,14 +19,14 @@ _INFINITE, _UNKNOWN = -1, -2
 
 
 class DistributedDataset(ShardedDataset):
-    """This process's share of each batch; what each replica gets of it, where the process has several.
+    """This process's share of each batch, divided among its replicas where it has several.
 
-    All processes come to the end together: one whose data have ended before gets batches of no rows.
+    All processes end after the same number of batches: a process with fewer batches continues with batches of no rows.
 
     Args:
-      dataset: gives this process's share of each batch.
+      dataset: yields this process's share of each batch.
       replicas: all replicas.
-      devices: how many this process has.
+      devices: number of this process's devices.
     """
 
     def __init__(self, dataset: Any, replicas: Replicas, devices: int) -> None:
@@ -85,14 +85,14 @@ def _cardinality(dataset: Any) -> int:
 
 
 def _nothing_of(dataset: Any, last: Any) -> Any:
-    """A batch without rows.
+    """Returns a batch without rows, of the structure of the dataset's batches.
 
     Args:
-      dataset: whose batches are like it.
-      last: its last batch; None where it has had none.
+      dataset: the dataset.
+      last: its last batch; None if it had none.
 
     Raises:
-      ValueError: there was none, and the data do not say of which kind they would be.
+      ValueError: there was no batch, and the dataset has no element spec.
     """
     if last is not None:
         return map_structure(lambda leaf: leaf[:0] if np.ndim(leaf) else leaf, last)
@@ -124,12 +124,12 @@ class _Batches:
 
 
 def distributed_dataset(dataset: Any, replicas: Replicas, devices: int) -> DistributedDataset:
-    """This process's share of ``dataset``, whose batches are for all replicas.
+    """Returns this process's share of ``dataset``, a dataset of global batches.
 
     Args:
-      dataset: what ``fit`` takes.
+      dataset: any dataset that ``fit`` accepts.
       replicas: all replicas.
-      devices: how many this process has.
+      devices: number of this process's devices.
     """
     if hasattr(dataset, "distributed"):
         mine = dataset.distributed(replicas.processes, replicas.rank) if replicas.processes > 1 else dataset

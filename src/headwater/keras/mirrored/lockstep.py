@@ -1,7 +1,7 @@
-"""The replicas of one process, each in a thread of its own, so that they can wait for each other.
+"""Runs the replicas of one process in one thread each, so that they can wait for each other.
 
-One runs at a time, from one exchange to the next, in the order of their numbers. So what they change of one variable is
-changed by one after the other; devices compute at the same time all the same.
+One thread runs at a time, up to its next exchange, in the order of the replicas' numbers. So changes of a shared
+variable are serialized; computations on the devices still overlap.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Lockstep:
         self._result: object = None
 
     def run(self, body: Callable[[int], object]) -> list[Tree]:
-        """What ``body`` returns for each number; raises what the first raised that failed by itself."""
+        """Returns the results of ``body`` for each number; raises the error of the first replica that failed."""
         results: list[object] = [None] * self._count
 
         def work(index: int) -> None:

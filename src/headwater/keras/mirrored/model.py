@@ -1,7 +1,7 @@
-"""What becomes of a model in the scope of a mirrored strategy: its loops share each step with all other replicas.
+"""Models in the scope of a mirrored strategy: their loops share each step with all other replicas.
 
-The loops stay Keras's own. What they take batches from is this process's share of the data, the functions that they
-call for each step exchange what has to be exchanged, and callbacks that write files do so in one process only.
+The loops are Keras's own. They iterate over this process's share of the data, their step functions exchange values with
+the other processes, and callbacks that write files do so in one process only.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _TAKEN_OVER = (
 
 @dataclass(kw_only=True, slots=True)
 class Position:
-    """Where a `fit` is.
+    """The position of a `fit`.
 
     Attributes:
-      seed: what the data are shuffled by.
-      epoch: number of epochs that are over.
-      step: steps of the present one that are over.
+      seed: seed of the shuffle.
+      epoch: number of finished epochs.
+      step: number of finished steps of the current epoch.
     """
 
     seed: int
@@ -101,7 +101,7 @@ class MirroredModel:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes what is to be written once."""
+        """Whether this process writes the files that are written once per job."""
         return self.replicas.rank == 0
 
     # --- the loops
@@ -125,7 +125,7 @@ class MirroredModel:
         validation_batch_size: int | None = None,
         validation_freq: Any = 1,
     ) -> Tree:
-        """Keras's ``fit``, where ``batch_size`` and the batches of datasets are those of all replicas together."""
+        """Keras's ``fit``; ``batch_size`` and the batches of datasets are global batches, shared by all replicas."""
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = _slicing.train_validation_split(
                 (x, y, sample_weight), validation_split=validation_split
@@ -164,7 +164,7 @@ class MirroredModel:
                 )
         finally:
             self._fitting = False
-            # Set by what restored the model, and meant for this run only.
+            # Set when the model was restored, and valid for this run only.
             self.model._initial_epoch = None
             self._data, self._savers = None, ()
 
@@ -180,7 +180,7 @@ class MirroredModel:
         return_dict: bool = False,
         **kwargs: object,
     ) -> Tree:
-        """Keras's ``evaluate``: each process goes over its share of the data; the results are those of the whole."""
+        """Keras's ``evaluate``: each process evaluates its share of the data; all return the results for all data."""
         if not self._fitting:
             x, y, sample_weight = shards_of(self._share(0), x, y, sample_weight, batch_size, steps), None, None
             callbacks = [*prepare_callbacks(callbacks, self), Mirror(self)]
@@ -330,7 +330,7 @@ class MirroredModel:
         return self.model.predict_function
 
     def get_metrics_result_or_logs(self, logs: dict[str, Tree]) -> Tree:
-        """The logs at the end of an epoch or an evaluation: those of the whole."""
+        """The logs at the end of an epoch or an evaluation, for the data of all processes."""
         if self._evaluating and self.replicas.processes > 1:
             assert self._test_step is not None
             if self._test_step.combination.linear:
@@ -338,7 +338,7 @@ class MirroredModel:
             results = self.model.get_metrics_result()
             own = {name: value for name, value in (logs or {}).items() if name not in results}
             return {**results, **self._averaged(own)}
-        # There are none where all steps of an epoch were made before a restart.
+        # Logs are empty where all steps of an epoch were finished before a restart.
         return self._keras._get_metrics_result_or_logs(self.model, logs) if logs else self.model.get_metrics_result()
 
     def _local(self, function: Any, donate: bool) -> Any:
@@ -371,10 +371,10 @@ class MirroredModel:
             return structure.unflatten(columns)
         return columns[0] if len(columns) == 1 else tuple(columns)
 
-    # --- what all processes have alike
+    # --- state that is equal in all processes
 
     def mirror(self) -> None:
-        """Gives all processes the variables of the first, and where it is in `fit`."""
+        """Broadcasts the variables of the first process, and its position in `fit`, to all processes."""
         if self.replicas.processes == 1:
             return
         optimizer = getattr(self.model, "optimizer", None)
@@ -391,12 +391,12 @@ class MirroredModel:
                 variable.assign(value)
 
     def resume(self, *, seed: int, epoch: int, step: int, metrics: Sequence[jax.Array]) -> None:
-        """Has `fit` go on after ``step`` steps of epoch ``epoch``, with what the metrics were then."""
+        """Makes `fit` resume after ``step`` steps of epoch ``epoch``, with these values of the metrics."""
         self.position: Position = Position(seed=seed, epoch=epoch, step=step)
         self._restored_metrics = metrics
 
     def begin(self) -> None:
-        """At the beginning of `fit`, after what there was to restore was restored."""
+        """Starts `fit` at the restored position; called at its beginning, after callbacks have restored the model."""
         self.mirror()
         position = self.position
         self.model._initial_epoch = position.epoch
@@ -492,12 +492,12 @@ class MirroredModel:
 def _with_rows(iterator: Iterator[object]) -> Iterator[object]:
     """The batches that have rows, up to the end of this process's data."""
     for batch in iterator:
-        if isinstance(batch, tuple) and not batch:  # what `Shards` gives after the end
+        if isinstance(batch, tuple) and not batch:  # `NOTHING`, which `Shards` yields after the end of the data
             return
         if rows_of(batch):
             yield batch
 
 
 def mirrored_of(model: Any) -> MirroredModel | None:
-    """What has taken over ``model``; None where nothing has."""
+    """Returns the `MirroredModel` of ``model``; None outside of mirrored scopes."""
     return getattr(model, _MIRRORED, None)

@@ -23,11 +23,11 @@ _AXIS = "replica"
 class Placement:
     """Divides the work of one process between its devices.
 
-    Every device holds all variables, and computes with its rows of each batch; XLA adds up what they find. A batch that
-    they cannot share equally, such as the last one of a data set, each of them computes whole.
+    Every device holds all variables and computes with its rows of each batch; XLA adds up the results. A batch that
+    cannot be divided equally, such as the last batch of a data set, is computed whole by each device.
 
     Args:
-      devices: JAX's devices; one or none for wherever computations go by themselves.
+      devices: JAX devices; with one or none, JAX's default placement applies.
     """
 
     def __init__(self, devices: Sequence[object] = ()) -> None:
@@ -96,10 +96,10 @@ class GroupReplicas(Placement):
 
 
 class DeviceReplicas(GroupReplicas):
-    """Replicas in several processes, which add up the vectors of steps with JAX's own collectives: NCCL between GPUs,
-    Gloo between CPUs. Everything else goes over the group's channels.
+    """Replicas in several processes that add up step vectors with JAX's collectives: NCCL between GPUs, Gloo between
+    CPUs. All other exchanges use the group's channels.
 
-    When another process dies, JAX ends this one; its launcher starts it again.
+    When another process dies, JAX ends this one, and its launcher restarts it.
 
     Args:
       group: all processes.

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class CommunicationImplementation(Enum):
-    """Which way processes exchange.
+    """The transport of exchanges between processes.
 
     Attributes:
       AUTO: `NCCL` where there are GPUs, `RING` elsewhere.
@@ -23,9 +23,9 @@ class CommunicationOptions:
     """Settings of exchanges between processes.
 
     Args:
-      bytes_per_pack: not used: everything goes in one exchange.
-      timeout_seconds: not used: a process that is gone is noticed at once.
-      implementation: which way to go.
+      bytes_per_pack: ignored: all values are sent in one exchange.
+      timeout_seconds: ignored: a lost process is detected by its closed channel or missing heartbeats.
+      implementation: the transport.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class _InPacks(CrossDeviceOps):
     """See `CrossDeviceOps`.
 
     Args:
-      num_packs: into how many messages to divide what is exchanged; sums are the same, and XLA decides.
+      num_packs: number of messages of an exchange; ignored: XLA decides, and the sums do not depend on it.
 
     Raises:
       ValueError: a negative number.
@@ -84,7 +84,7 @@ class ReductionToOneDevice(CrossDeviceOps):
 
 
 class InputReplicationMode(Enum):
-    """What shares one input pipeline."""
+    """The unit that has an input pipeline."""
 
     PER_WORKER = "PER_WORKER"
     PER_REPLICA = "PER_REPLICA"

@@ -1,7 +1,7 @@
-"""Which rows of the data that a program gives to ``fit`` are this process's.
+"""Divides the data of ``fit``, ``evaluate`` and ``predict`` among the processes.
 
-The batch that the program names is that of all replicas together. By default every process goes over the same batches
-and takes its rows of each, so that together they make the very steps that one process would make.
+The program's batch size is the size of a global batch. By default every process iterates over the same global batches
+and takes its rows of each, so that the steps are the same as with one process.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _tree = jax.tree_util
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Share:
-    """Which part of the data is this process's.
+    """This process's share of the data.
 
     Attributes:
-      count: how many processes there are.
-      index: which of them this is.
-      seed: what all of them shuffle by.
+      count: number of processes.
+      index: the index of this process.
+      seed: the common seed of the shuffle.
     """
 
     count: int
@@ -43,7 +43,7 @@ class Share:
     seed: int
 
     def rows(self, total: int) -> slice:
-        """This process's of ``total`` rows; the first processes have one more where they cannot be shared equally."""
+        """This process's range of ``total`` rows; the first processes get one more if the division has a remainder."""
         each, more = divmod(total, self.count)
         start = self.index * each + min(self.index, more)
         return slice(start, start + each + (self.index < more))
@@ -60,12 +60,13 @@ class Share:
 
 
 class Shards(_base):
-    """What Keras's loops take batches from: this process's share of each global one.
+    """Feeds Keras's loops with this process's share of each global batch.
 
-    After the data have ended it gives `NOTHING` for ever where other processes may have more.
+    After the end of the data it yields `NOTHING` indefinitely if other processes may have more batches: all processes
+    must take part in every exchange until the last one has finished.
 
     Args:
-      share: which part.
+      share: this process's share.
     """
 
     def __init__(self, share: Share) -> None:
@@ -75,16 +76,16 @@ class Shards(_base):
         self._alike = True
 
     def settle(self, counts: Sequence[int | None]) -> None:
-        """Hears how many batches each process has."""
+        """Sets the numbers of batches of all processes."""
         self._alike = len(set(counts)) == 1
 
     def restart(self, share: Share, *, epochs: int, steps_per_epoch: int | None) -> None:
-        """Goes on where a run of `fit` was after ``epochs`` epochs.
+        """Moves to the position after ``epochs`` epochs of `fit`.
 
         Args:
-          share: which part, and by what to shuffle.
-          epochs: how many are over.
-          steps_per_epoch: of one epoch; None when each goes over all of the data.
+          share: this process's share, with the seed of the shuffle.
+          epochs: number of finished epochs.
+          steps_per_epoch: steps of an epoch; None if each epoch covers all data.
         """
         self.share: Share = share
         self._turn, self._skip_batches = epochs, 0
@@ -92,7 +93,7 @@ class Shards(_base):
             return
         total = self.num_batches
         turn, at = 0, 0
-        # As Keras's loop does it: what an epoch leaves of the data is for the next, and no epoch has of two rounds.
+        # As in Keras's loop, an epoch continues where the previous one stopped, and ends at the end of the data.
         for _ in range(epochs):
             at += steps_per_epoch if total is None else min(steps_per_epoch, total - at)
             if at == total:
@@ -178,13 +179,13 @@ class ArrayShards(Shards):
 
 
 class DatasetShards(Shards):
-    """This process's share of a `headwater.data` dataset, by the policy that its options name.
+    """This process's share of a `headwater.data` dataset, by the sharding policy of its options.
 
     Args:
-      dataset: its elements are global batches.
-      share: which part.
+      dataset: a dataset of global batches.
+      share: this process's share.
       class_weight: see Keras's ``fit``.
-      policy: instead of that of its options.
+      policy: overrides the policy of the dataset's options.
     """
 
     def __init__(self, dataset: Any, share: Share, class_weight: object = None, policy: Any = None) -> None:
@@ -203,7 +204,7 @@ class DatasetShards(Shards):
         super().restart(share, epochs=epochs, steps_per_epoch=steps_per_epoch)
         self._make()
         for _ in range(self._turn):
-            # A dataset counts how often it was gone over, and has another order each time.
+            # A dataset counts its iterations and shuffles each in another order, so skipped iterations must be counted.
             next(self.batches(), None)
 
     def batches(self) -> Iterator[Any]:
@@ -291,16 +292,16 @@ def shards_of(
     *,
     policy: object = None,
 ) -> Shards:
-    """This process's share of what a program gave to ``fit``, ``evaluate`` or ``predict``.
+    """Returns this process's share of the data of ``fit``, ``evaluate`` or ``predict``.
 
     Args:
-      share: which part.
+      share: this process's share.
       x, y, sample_weight, batch_size, shuffle, class_weight: as in Keras's ``fit``.
-      steps: ``steps_per_epoch`` there.
-      policy: how to divide a dataset, instead of what its options say.
+      steps: ``steps_per_epoch`` of ``fit``.
+      policy: overrides the sharding policy of a dataset's options.
 
     Raises:
-      ValueError, TypeError: Keras refuses them.
+      ValueError, TypeError: Keras does not accept the arguments.
     """
     if isinstance(x, Shards):
         return x
@@ -330,10 +331,10 @@ def shards_of(
 
 
 def _in_common_order(data: Any) -> _InCommonOrder | None:
-    """What shuffles ``data`` alike in all processes, where it is a finite `keras.utils.PyDataset`.
+    """Wraps ``data``, if it is a finite `keras.utils.PyDataset`, to shuffle it equally in all processes; else None.
 
     Raises:
-      ValueError: it is loaded by threads or processes, which have the order of an epoch before that begins.
+      ValueError: it is loaded by threads or processes, which fix the order of an epoch before the epoch begins.
     """
     if not isinstance(data, keras.utils.PyDataset):
         return None

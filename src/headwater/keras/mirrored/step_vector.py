@@ -25,7 +25,7 @@ from headwater.keras.combining.merges import Merge
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
 
-#: What the exchange of such a vector is called.
+#: The name of the exchange of a step vector.
 TRAINING_STEP = "training step"
 
 _ROWS = {Merge.MAX: -np.inf, Merge.MIN: np.inf}
@@ -33,11 +33,11 @@ _ROWS = {Merge.MAX: -np.inf, Merge.MIN: np.inf}
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A value of each process.
+    """A value that each process contributes to the vector.
 
     Attributes:
-      merge: what becomes of them.
-      shape: of each.
+      merge: how the values are merged.
+      shape: shape of each value.
     """
 
     merge: Merge
@@ -51,13 +51,13 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepVector:
-    """Where what is in the vector.
+    """The layout of the vector.
 
     Attributes:
-      items: in their order.
-      rank: of this process.
-      processes: how many there are.
-      dtype: of the vector.
+      items: the values, in their order.
+      rank: rank of this process.
+      processes: number of processes.
+      dtype: type of the vector.
     """
 
     items: Sequence[Item]
@@ -71,7 +71,7 @@ class StepVector:
         return sum(self._size(item) for item in self.items) + 3
 
     def pack(self, rows: int, wish: Any, values: Sequence[Any]) -> Any:
-        """The vector of a process that has ``rows`` examples; ``wish`` is w above, ``values`` those of the items."""
+        """Returns the vector of a process with ``rows`` examples; ``wish`` is w above, ``values`` are the items'."""
         parts: list[Any] = []
         weight = np.asarray(rows, self.dtype)
         for item, value in zip(self.items, values, strict=True):

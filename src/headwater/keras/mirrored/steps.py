@@ -1,9 +1,9 @@
-"""The step functions of a model whose replicas are in several processes.
+"""The step functions of a model with replicas in several processes.
 
 A training step is two compiled functions with the exchange between them. `compute` runs the model's own `train_step`
-up to its optimizer and gives the vector of `headwater.keras.mirrored.step_vector`; `apply` runs the optimizer with the
-sum over all processes. So a step has one exchange, whatever the number of variables and metrics, and every process
-takes the same decisions with the same bits.
+up to its optimizer and returns the vector of `headwater.keras.mirrored.step_vector`; `apply` runs the optimizer with
+the sum over all processes. So a step has one exchange, independent of the number of variables and metrics, and every
+process makes the same decisions from the same bits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _stateless = StatelessScope
 _utils = data_adapter_utils
 
-#: What an iterator gives when this process has no more data, while others may have.
+#: An iterator's element when this process has no more data, while other processes may have.
 NOTHING: tuple[object, ...] = ()
 
 _SEED = "seed_generator_state"
@@ -47,7 +47,7 @@ class Replicas(Protocol):
 
     @property
     def rank(self) -> int:
-        """Which of the processes this is."""
+        """The rank of this process."""
         ...
 
     @property
@@ -60,11 +60,11 @@ class Replicas(Protocol):
         ...
 
     def gather(self, values: Sequence[object], what: str) -> list[Sequence[Tree]]:
-        """What each process gave, by rank."""
+        """Returns the values of each process, by rank."""
         ...
 
     def broadcast(self, values: Sequence[object], what: str) -> Sequence[Any]:
-        """What the process of rank 0 gave."""
+        """Returns the values of rank 0."""
         ...
 
     def place(self, values: object, batch: bool) -> Tree:
@@ -73,7 +73,7 @@ class Replicas(Protocol):
 
 
 class Owner(Protocol):
-    """Whose steps these are."""
+    """The owner of the steps: the mirrored model."""
 
     replicas: Replicas
     #: Whether this process is asked to end.
@@ -90,11 +90,11 @@ def rows_of(batch: object) -> int:
 
 
 class SharedStep:
-    """What a training step and a step of an evaluation have in common: how the shares of a batch combine.
+    """The common part of training and evaluation steps: the rules that combine the shares of a batch.
 
     Args:
-      model: compiled.
-      owner: tells of the replicas, and hears whether to stop.
+      model: a compiled model.
+      owner: provides the replicas; a step sets its ``stopping``.
     """
 
     def __init__(self, model: Any, owner: Owner) -> None:
@@ -109,7 +109,7 @@ class SharedStep:
 
     @property
     def combination(self) -> Combination:
-        """How shares combine, known once `prepare` was called."""
+        """The rules that combine shares; available after `prepare`."""
         assert self._combination is not None
         return self._combination
 
@@ -157,7 +157,7 @@ class SharedStep:
         return before != self._combination
 
     def factors(self, state: Tree, batch: object) -> HostArray | None:
-        """What to multiply this process's loss terms by, see `headwater.keras.combining.loss_terms`; None for nothing.
+        """Factors of this process's loss terms, see `headwater.keras.combining.loss_terms`; None if none are needed.
 
         Raises:
           StopIteration: no process has a batch.
@@ -177,7 +177,7 @@ class SharedStep:
         return factors_of(combination.divisors, own[:-1], np.asarray(whole[:-1]), (rows or 1) / whole[-1])
 
     def divisors(self, state: Tree, batch: Tree) -> Any:
-        """By loss term whose divisor is not proportional to rows, the divisor in this process."""
+        """This process's divisor of each loss term with a divisor that is not proportional to rows."""
         with recorded_losses(sums=self.combination.sums) as terms:
             self._logs(state, _utils.unpack_x_y_sample_weight(batch))
         return jnp.stack([jnp.asarray(value, np.float32) for value in terms.denominators])
@@ -312,8 +312,8 @@ class TrainStep(SharedStep):
 
 
 class TestStep(SharedStep):
-    """One step of an evaluation of ``model`` in this process, with an exchange: for models whose losses or metrics
-    cannot be added up after the last batch."""
+    """An evaluation step with an exchange, for models with losses or metrics that cannot be added up after the last
+    batch."""
 
     __test__ = False
 
@@ -354,7 +354,7 @@ class TestStep(SharedStep):
     def compute(
         self, trainable: Any, others: Any, metrics: Sequence[jax.Array], batch: Tree, factors: Any = None
     ) -> Tree:
-        """What this process adds to the metrics and the logs, and the variables that are not trained."""
+        """This process's contributions to metrics and logs, and the variables that are not trained."""
         starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
         with recorded_losses(factors, self.combination.sums):
             logs, (_, others, counted) = self._model.test_step((trainable, others, starts), batch)
@@ -362,7 +362,7 @@ class TestStep(SharedStep):
         return [*found, *(logs[name] for name in self.combination.logs)], others
 
     def merge(self, metrics: Sequence[jax.Array], values: Sequence[Any]) -> Tree:
-        """The logs and the metrics of the whole, from what all processes have added."""
+        """The logs and metrics for the global batch, from the merged contributions of all processes."""
         count = len(metrics)
         metrics = [rule.merged(*pair) for rule, *pair in zip(self._rules, metrics, values[:count], strict=True)]
         return {**self._results(metrics), **dict(zip(self.combination.logs, values[count:], strict=True))}, metrics

@@ -1,4 +1,4 @@
-"""Strategies whose replicas hold the same variables: on several devices of a process, and in several processes."""
+"""Mirrored strategies: replicas with equal variables, on several devices of a process or in several processes."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 class _Mirrors(Strategy):
-    """What strategies of mirrored variables have in common.
+    """The common part of mirrored strategies.
 
     Args:
       replicas: all replicas.
-      devices: names of this process's devices that hold some.
+      devices: names of this process's devices with replicas.
     """
 
     def __init__(self, replicas: Any, devices: Sequence[str]) -> None:
@@ -142,17 +142,17 @@ class MirroredStrategy(_Mirrors):
 
 
 class MultiWorkerMirroredStrategy(_Mirrors):
-    """Replicas in several processes: those of the jobs ``chief`` and ``worker`` of a cluster, on all their GPUs.
+    """Replicas in several processes, the tasks of the jobs ``chief`` and ``worker`` of a cluster, on all their GPUs.
 
-    Making it waits for the other processes. The first of them (``chief``, or ``worker`` 0) writes what is to be written
-    once. Without a cluster it is one process with all its devices.
+    The constructor waits for the other processes. The first process (``chief``, or ``worker`` 0) writes the files that
+    are written once per job. Without a cluster, the strategy has one process with all its devices.
 
     Args:
       communication_options: see `CommunicationOptions`.
-      cluster_resolver: where the cluster comes from, instead of ``TF_CONFIG``.
+      cluster_resolver: the source of the cluster, instead of ``TF_CONFIG``.
 
     Raises:
-      ClusterConfigError: ``TF_CONFIG`` cannot be right.
+      ClusterConfigError: ``TF_CONFIG`` is invalid.
       UnavailableError, DeadlineExceededError: other processes cannot be reached.
     """
 
@@ -164,7 +164,7 @@ class MultiWorkerMirroredStrategy(_Mirrors):
             super().__init__(LocalReplicas([local_device(name) for name in names]), names)
             return
         take_share(members, rank)
-        # If one is lost, the launcher starts all of them again.
+        # If one process is lost, the launcher restarts all processes: no step is possible with fewer replicas.
         report(Progress(task=str(members[rank].task), together=True))
         me = members[rank].task
         shown: list[DeviceInfo] = []
@@ -190,7 +190,7 @@ class MultiWorkerMirroredStrategy(_Mirrors):
 
 
 class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy):
-    """`MultiWorkerMirroredStrategy`, whose arguments were in another order once.
+    """`MultiWorkerMirroredStrategy` with its earlier order of arguments.
 
     Args:
       communication: a `CommunicationImplementation`.

@@ -1,1 +1,1 @@
-"""Keras models whose variables live on parameter servers (`headwater.ps`)."""
+"""Keras models with variables on parameter servers (`headwater.ps`)."""

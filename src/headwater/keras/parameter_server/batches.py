@@ -1,11 +1,11 @@
-"""Batches by number: step 17 of an epoch is the same examples on every worker.
+"""Batches by number: step 17 of an epoch has the same examples on every worker.
 
-Examples of arrays, and batches of a `keras.utils.PyDataset`, of a dataset, and of whatever else has a length and gives
-a batch for its number, are accounted for, see `headwater.ps.accounting`. Where workers share each batch, so are its
-parts.
+Accounting (`headwater.ps.accounting`) covers examples of arrays, and batches of a `keras.utils.PyDataset`, of a
+dataset, and of any other object with a length that returns batches by number; also the parts of a batch that workers
+share.
 
-Everything else is iterated: every worker goes over all of it and takes what it needs, so that any of them can do any
-step.
+All other data are iterated: every worker iterates over all batches and uses those of its own steps, so that any worker
+can do any step.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Share(NamedTuple):
     """Rows of a batch.
 
     Attributes:
-      data: the rows, as arrays; where there are none, one that counts for nothing.
-      rows: how many there are.
-      whole: how many the batch has.
-      batch: gives the whole batch.
-      first: whether they are the first rows of the batch.
+      data: the rows, as arrays; an empty share has one row of weight zero.
+      rows: number of rows of the share.
+      whole: number of rows of the batch.
+      batch: returns the whole batch.
+      first: whether these are the first rows of the batch.
     """
 
     data: Any
@@ -54,16 +54,16 @@ class Batches(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why they are not accounted for, in words; empty where they are."""
+        """The reason why the batches are not accounted for, for messages; empty if they are."""
         ...
 
     @property
     def steps(self) -> int | None:
-        """How many an epoch has; None where that is unknown before its end."""
+        """Number of batches of an epoch; None where it is unknown before its end."""
         ...
 
     def first(self) -> Tree:
-        """Some batch, for its shapes."""
+        """Returns an example batch, for its shapes."""
         ...
 
     @property
@@ -72,15 +72,15 @@ class Batches(Protocol):
         ...
 
     def settings(self) -> dict[str, object]:
-        """What all workers must have alike."""
+        """The settings that must be equal on all workers."""
         ...
 
     def contents(self) -> str:
-        """A digest of some of the data, where all of them are at hand; else empty."""
+        """A digest of a sample of the data, if all data are in memory; else empty."""
         ...
 
     def begin(self, seed: int, first_epoch: int = 0) -> None:
-        """Begins a training: all workers agree on ``seed``; the data begin with ``first_epoch``."""
+        """Begins a training with the workers' common ``seed``; the data start with ``first_epoch``."""
         ...
 
     def steps_of(self, epoch: int) -> int | None:
@@ -92,16 +92,16 @@ class Batches(Protocol):
         ...
 
     def plan(self, epoch: int, *, divided: bool) -> Plan | None:
-        """How an epoch is handed out where examples are accounted for; None where they are not.
+        """The plan that distributes an epoch's examples if they are accounted for; else None.
 
         Args:
-          epoch: which.
+          epoch: the epoch's number.
           divided: whether workers share each batch.
         """
         ...
 
     def take(self, work: Work, seed: int) -> Share:
-        """The examples of a range of such an epoch; ``seed`` is that of its order."""
+        """The examples of a range of a planned epoch; ``seed`` defines their order."""
         ...
 
 
@@ -109,9 +109,9 @@ class Span(NamedTuple):
     """The batches of an epoch.
 
     Attributes:
-      turn: how often all data were gone over before.
-      start: the number of the first batch among all of that turn.
-      steps: how many there are; None where that is unknown.
+      turn: the number of complete passes over the data before it.
+      start: the number of the first batch within that pass.
+      steps: number of batches; None if unknown.
     """
 
     turn: int
@@ -120,12 +120,14 @@ class Span(NamedTuple):
 
 
 def span_of(epoch: int, count: int, steps: int | None) -> Span:
-    """The batches of an epoch as `keras.Model.fit` has them: with ``steps``, an epoch goes on where the one before has
-    ended, and once all batches had their turn the next epoch begins with the first.
+    """The batches of an epoch, as in `keras.Model.fit`.
+
+    With ``steps``, an epoch continues where the previous one ended; after the last batch of the data, the next epoch
+    begins with the first batch.
 
     Args:
       epoch: from 0.
-      count: of batches in the data; negative where that is unknown, or they have no end.
+      count: number of batches in the data; negative if unknown or infinite.
       steps: ``steps_per_epoch``.
     """
     if steps is None:
@@ -137,14 +139,14 @@ def span_of(epoch: int, count: int, steps: int | None) -> Span:
 
 
 class _Spans:
-    """Batches whose number is known, or that have no end."""
+    """Batches of a known or infinite number."""
 
     _steps: int | None
     _first_epoch = 0
 
     @property
     def count(self) -> int:
-        """How many batches the data have; negative where that is unknown, or they have no end."""
+        """Number of batches in the data; negative if unknown or infinite."""
         raise NotImplementedError
 
     @property
@@ -243,7 +245,7 @@ class ArrayBatches(_Spans):
         places = slice(first + work.start, first + work.stop)
         if not self._shuffle:
             return self._take(places)
-        # Without steps a turn is an epoch, by whose number examples were shuffled before a restart, too.
+        # Without steps a pass is an epoch, and its number also defines the shuffle after a restart.
         number = work.epoch if self._steps is None else turn
         if self._order[0] != (seed, number):
             self._order = (seed, number), shuffled(seed, number, self._rows)
@@ -302,7 +304,7 @@ class PyDatasetBatches(_WholeBatches):
       data: the dataset.
       steps: batches in an epoch; None for all there are.
       class_weight: see `keras.Model.fit`.
-      shuffle: whether batches have another order each time that all are gone over, where their number is known.
+      shuffle: whether each pass over the data has another order of batches; only if their number is known.
     """
 
     def __init__(self, data: Any, steps: int | None, class_weight: object = None, *, shuffle: bool = False) -> None:
@@ -353,7 +355,7 @@ class PyDatasetBatches(_WholeBatches):
 
 
 class _Items:
-    """What gives a batch for its number, in the words of `NumberedElements`."""
+    """Adapts a sequence of batches to the interface of `NumberedElements`."""
 
     def __init__(self, data: Tree) -> None:
         self._data = data
@@ -365,13 +367,13 @@ class _Items:
 
 
 class NumberedBatches(_WholeBatches):
-    """Batches of a dataset, or of another sequence of them.
+    """Batches of a dataset, or of a sequence of batches.
 
-    With ``steps``, an epoch goes on where the one before has ended; once all batches had their turn, the next epoch
-    begins with the first, as in `keras.Model.fit`.
+    With ``steps``, an epoch continues where the previous one ended; after the last batch, the next epoch begins with
+    the first batch, as in `keras.Model.fit`.
 
     Args:
-      data: a dataset whose batches can be found again; or anything with ``len`` that gives a batch for its number.
+      data: a dataset with reproducible batches; or any object with ``len`` that returns batches by number.
       steps: batches in an epoch; None for all there are.
       class_weight: see `keras.Model.fit`.
     """
@@ -412,14 +414,14 @@ class NumberedBatches(_WholeBatches):
 
 
 class IteratedBatches:
-    """Batches of whatever can be iterated; with ``steps``, epochs go on where the one before has ended.
+    """Batches of any iterable; with ``steps``, epochs continue where the previous one ended.
 
     Args:
-      data: a dataset, a generator, or anything else to go over. Shuffles of a dataset that have no seed get one that
-        all workers share; other data must come in one order by themselves.
+      data: a dataset, a generator, or any other iterable. Shuffles of a dataset without a seed get a seed that all
+        workers share; other data must have the same order on all workers.
       steps: batches in an epoch; None for all there are.
       class_weight: see `keras.Model.fit`.
-      reason: why they are not accounted for.
+      reason: the reason why they are not accounted for.
     """
 
     def __init__(self, data: Tree, steps: int | None, class_weight: object = None, reason: str = "") -> None:

@@ -25,8 +25,8 @@ class DynamicTables:
     """The dynamic embeddings of a model.
 
     Args:
-      model: of Keras.
-      place: says who we are.
+      model: a Keras model.
+      place: this process's place in the cluster, and the strategy's options.
       clips: whether gradients are clipped on the ``ps``.
     """
 
@@ -136,14 +136,14 @@ class DynamicTables:
         )
 
     def _rate_at(self, version: int) -> float | None:
-        """The learning rate that an update brings: a schedule's, or, from the chief, that of the program."""
+        """The learning rate to send with an update: the schedule's, or, on the chief, the program's current rate."""
         rate = inner_optimizer(self._model.optimizer)._learning_rate
         if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
             return float(np.asarray(rate(version)))
         return float(rate.value) if self._place.is_chief and isinstance(rate, keras.Variable) else None
 
     def traffic(self) -> Traffic:
-        """What has travelled so far."""
+        """The traffic so far: bytes, round trips and rows."""
         return self._client.traffic() if self._client is not None else Traffic()
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""What becomes of a model in the scope of a parameter-server strategy: its variables are on the ``ps``, `fit` is ours.
+"""Models in the scope of a parameter-server strategy: variables on the ``ps``, and Headwater's own `fit`.
 
-On a ``ps``, ``fit`` serves and does not return. On a worker it asks for steps until there are none left, computes
-gradients with one compiled function, and brings them. The loop makes the same calls of callbacks as Keras's.
+On a ``ps``, ``fit`` serves and does not return. On a worker it requests steps until none are left, computes gradients
+with one compiled function, and pushes them. The loop calls callbacks in the same order as Keras's loop.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _log = logging.getLogger("headwater")
 
 _MODEL = "_headwater_parameter_servers"
 
-#: Callbacks that write files, or act on what only the chief knows.
+#: Callbacks that write files, or act on values that only the chief has.
 _CHIEFS = (
     TensorBoard,
     *(
@@ -73,19 +73,19 @@ _CHIEFS = (
 )
 
 
-#: Those of them that an evaluator has, too.
+#: Callbacks of the chief that run on an evaluator as well.
 _EVALUATORS = (TensorBoard, keras.callbacks.TensorBoard, keras.callbacks.CSVLogger)
 
 
 class ServedModel(ModelValues):
-    """A model whose variables live on parameter servers.
+    """A model with variables on parameter servers.
 
     Args:
-      model: of Keras.
-      place: says who we are.
+      model: a Keras model.
+      place: this process's place in the cluster, and the strategy's options.
 
     Attributes:
-      stop_wanted: whether this process is asked to end.
+      stop_wanted: whether this process has been asked to end.
     """
 
     def __init__(self, model: Any, place: Place) -> None:
@@ -175,13 +175,13 @@ class ServedModel(ModelValues):
         validation_batch_size: int | None = None,
         validation_freq: Any = 1,
     ) -> Any:
-        """`keras.Model.fit` on parameter servers. An epoch has as many updates as on one machine, shared by all.
+        """`keras.Model.fit` on parameter servers. An epoch has as many updates as on one machine.
 
-        The batch that the program names is that of one update. Where each gradient is an update, a worker computes all
-        of it; where an update takes the gradients of several workers, each computes its share.
+        ``batch_size`` is the size of one update's batch. Where each gradient is an update, one worker computes the
+        whole batch; where an update combines gradients of several workers, each computes its share.
 
-        Validation, and callbacks that write files or act on its results, are the chief's. A task of job ``evaluator``
-        validates after every epoch, too, and does nothing else.
+        Validation, and callbacks that write files or act on its results, run on the chief. A task of job ``evaluator``
+        also validates after every epoch, and does nothing else.
         """
         model = self.model
         model._assert_compile_called("fit")
@@ -240,7 +240,7 @@ class ServedModel(ModelValues):
             return model.history
         container.on_train_begin()
         if late:
-            # What a callback has restored is older than what the others have made meanwhile.
+            # The job is running already: values that a callback has restored here are older than those of the ps.
             if self._dynamic is not None:
                 self._dynamic.forget()
             self.sync(state=chief)
@@ -301,7 +301,7 @@ class ServedModel(ModelValues):
         )
 
     def _follow(self, validation: Callable[[], dict[str, Any]], container: Any, epochs: Iterable[int]) -> None:
-        """What an evaluator does: validates after every epoch that the workers have made."""
+        """Runs an evaluator: validates after every finished epoch of the workers."""
         assert self._client is not None
         container.on_train_begin()
         logs: dict[str, dict[str, Tree]] = {}
@@ -344,7 +344,7 @@ class ServedModel(ModelValues):
                 work, seed = client.handed
                 works, share = [work], batches.take(work, seed)
             elif (batch := batches.get(epoch, ticket)) is not None:
-                # The first ps knows who takes part: workers may have joined or left.
+                # The share follows the membership at the first ps: workers may have joined or left since.
                 share = share_of(batch, *(client.share or whole))
             else:
                 ticket = client.next_step((*wish[:3], ticket))
@@ -368,7 +368,7 @@ class ServedModel(ModelValues):
         return ticket == TRAINING_OVER
 
     def _save_and_stop(self, epoch: int) -> None:
-        """This process is to end: saves what is needed to go on with ``epoch``, and ends it."""
+        """Saves the state needed to resume with ``epoch``, and raises `Preempted` to end this process."""
         for backup in self._backups:
             backup._save_model()
         if self.place.task is not None:
@@ -419,7 +419,7 @@ class ServedModel(ModelValues):
         pushed = dict(zip(tables, zip(found.keys[:count], of_rows[:count], strict=True), strict=True))
         dynamic, version = self._dynamic if step.finite else None, client.version
         late = isinstance(self.place.choice, KOfN)
-        if dynamic is not None and not late:  # so that all are there once workers who wait for each other go on
+        if dynamic is not None and not late:  # push rows first: the other push releases workers waiting for the round
             dynamic.push(found.keys[count:], of_rows[count:], part=part, version=version)
         others = [None] * (len(variables) - len(gradients))
         ticket, applied = client.push(
@@ -475,7 +475,7 @@ class ServedModel(ModelValues):
         )
 
     def _sync_before_saving(self, callback: Any) -> None:
-        """Files hold what the ``ps`` have at that moment, whenever in an epoch they are written."""
+        """Makes a callback read the current values of the ``ps`` before each save, also within an epoch."""
         save = getattr(callback, "_save_model", None)
         if save is None or hasattr(save, _MODEL):
             return
@@ -506,7 +506,7 @@ def _handed(client: ParameterClient, wish: Wish, ticket: int) -> int:
 
 
 def _padded(batch: Tree, of_inputs: Callable[[Any], Any] | None = None) -> Any:
-    """``batch`` as ``(x, y, sample_weight)`` of arrays, with what ``of_inputs`` makes of x."""
+    """Returns ``batch`` as arrays ``(x, y, sample_weight)``, with ``of_inputs`` applied to x."""
     data = share_of(batch, 0, 1).data
     x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
     return x if of_inputs is None else of_inputs(x), y, sample_weight
@@ -523,5 +523,5 @@ def serve_model(model: Any, place: Place) -> None:
 
 
 def served_model(model: Any) -> ServedModel | None:
-    """What has taken over ``model``; None where nothing has."""
+    """Returns the `ServedModel` of ``model``; None outside of parameter-server scopes."""
     return getattr(model, _MODEL, None)

@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerPart:
-    """What the ``ps`` do of an optimizer, beside its rule: workers do the rest, before they push.
+    """The parts of an optimizer that run on the ``ps`` besides its update rule; workers do the rest before they push.
 
     Attributes:
-      clips: whether gradients are clipped by norms there: with ``"each"``, by those that a ``ps`` knows; with
-        ``"jointly"``, ``global_clipnorm`` by the norm over every ``ps``, whose square is the last knob of an update.
-      momentum: whether momentum is kept there.
+      clips: whether the ``ps`` clip gradients by norms: with ``"each"``, by the norms of a ``ps``'s own gradients; with
+        ``"jointly"``, ``global_clipnorm`` applies to the norm over all ``ps``, and the norm's square is the last
+        hyperparameter of an update.
+      momentum: whether the ``ps`` keep momentum.
     """
 
     clips: Literal["no", "each", "jointly"]
@@ -74,10 +75,11 @@ def stand_in(variable: Any, shape: Sequence[int]) -> Any:
 
 
 def state_names(optimizer: keras.Optimizer) -> list[str]:
-    """Names for the variables of an optimizer, the same for all that are built for the same variables or parts of them.
+    """Returns names for an optimizer's variables that are equal for all optimizers of the same variables or parts.
 
-    What Keras names alike (such as Adafactor's means over rows and columns) is named by the variable that it is for;
-    what it names by a counter (such as Nadam's product of momenta), by its place among those.
+    Where Keras gives several variables the same name (such as Adafactor's means over rows and columns), the name
+    includes the trained variable; where Keras's name has a counter (such as Nadam's product of momenta), the name has
+    the position among these variables.
     """
     paths = [str(variable.path) for variable in optimizer.variables]
     owned = _slots_by_variable(optimizer)
@@ -95,7 +97,7 @@ def state_names(optimizer: keras.Optimizer) -> list[str]:
 
 
 def _slots_by_variable(optimizer: keras.Optimizer) -> dict[int, str]:
-    """What an optimizer has in lists with an entry for each trainable variable: by identity, list and variable."""
+    """Names of the slots in lists with an entry for each trainable variable, from list and variable, by ``id``."""
     trained: list[Any] = optimizer._trainable_variables  # pyright: ignore[reportPrivateUsage]
     lists = [
         (name.strip("_"), kept)
@@ -115,12 +117,12 @@ class KerasUpdater:
     """See `headwater.ps.updater.Updater`.
 
     Args:
-      layout: what every ``ps`` has.
-      index: the number of this one.
+      layout: placement of variables on the ``ps``.
+      index: the number of this ``ps``.
       variables: the model's variables, in the layout's order.
-      optimizer: the model's.
-      part: what is done here of the optimizer.
-      exact: paths of the tables that are updated exactly, see `headwater.keras.parameter_server.table_updates`.
+      optimizer: the model's optimizer.
+      part: the parts of the optimizer that run here.
+      exact: paths of the tables with exact updates, see `headwater.keras.parameter_server.table_updates`.
     """
 
     def __init__(
@@ -267,8 +269,10 @@ class KerasUpdater:
 
 
 def _clipped(gradients: Sequence[Array], clipnorm: float, norm: float) -> Sequence[Array]:
-    """Gradients whose norm, with those of other ``ps``, is ``norm``: times min(1, clipnorm / norm). Where it is not
-    finite they become NaN, as in Keras."""
+    """Scales gradients by min(1, clipnorm / norm); ``norm`` is their norm together with those of other ``ps``.
+
+    If it is not finite they become NaN, as in Keras.
+    """
     if norm <= clipnorm:
         return gradients
     factor = clipnorm / norm if math.isfinite(norm) else math.nan
@@ -278,13 +282,13 @@ def _clipped(gradients: Sequence[Array], clipnorm: float, norm: float) -> Sequen
 def join_state(
     optimizer: keras.Optimizer, layout: Layout, variables: Sequence[Any], states: Sequence[Mapping[str, Array]]
 ) -> None:
-    """Gives the model's optimizer what every ``ps`` has of its state.
+    """Assembles the state of the model's optimizer from the states of all ``ps``.
 
     Args:
-      optimizer: the model's, built.
-      layout: what every ``ps`` has.
-      variables: the model's, in the layout's order.
-      states: by ``ps`` the state by name.
+      optimizer: the model's optimizer, built.
+      layout: placement of variables on the ``ps``.
+      variables: the model's variables, in the layout's order.
+      states: the state of each ``ps``, by name.
 
     Raises:
       InvalidArgumentError: a part of the state is missing.
@@ -294,7 +298,7 @@ def join_state(
             continue
         parts = [(task, state[name]) for task, state in enumerate(states) if name in state]
         if not parts:
-            continue  # of variables that no ps has
+            continue  # a slot of variables that are on no ps
         shape = tuple(slot.shape)
         value = parts[0][1]
         if value.shape != shape:
@@ -314,7 +318,7 @@ def split_state(
     slots = dict(zip(state_names(optimizer), optimizer.variables, strict=True))
     found: list[Array] = []
     for name, part in like.items():
-        # Each table counts for itself what all have together here.
+        # A table keeps its own copy of values that the model's optimizer has once for all variables.
         name = name.rpartition(": ")[2]
         value = np.asarray(slots[name].value) if name in slots else part
         if value.shape != part.shape:

@@ -1,14 +1,14 @@
 """Momentum that each worker keeps of its own gradients, for asynchronous training.
 
-One momentum on the ``ps`` moves the values by what all workers did since a worker read them, and a gradient that comes
-late acts like still more momentum. DANA-Slim (Hakimi, Barkai, Gabel and Schuster, *Taming Momentum in a Distributed
-Asynchronous Environment*, 2019) gives each worker a momentum v of its own gradients g, and has it push u::
+With one momentum on the ``ps``, the values move by the updates of all workers between a worker's read and its push, and
+a stale gradient acts like additional momentum. DANA-Slim (Hakimi, Barkai, Gabel and Schuster, *Taming Momentum in a
+Distributed Asynchronous Environment*, 2019) gives each worker a momentum v of its own gradients g, and has it push u::
 
     v <- m v + g
     u  = m v + g
 
-The ``ps`` descends by u alone. What workers read then is where the momenta of all of them are about to lead, as in
-Nesterov's method.
+The ``ps`` applies plain gradient descent to u. The values that workers read then anticipate the momenta of all workers,
+as in Nesterov's method.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class OwnMomentum:
         self._velocities: list[Array] = []
 
     def __call__(self, gradients: Sequence[Array]) -> list[Array]:
-        """What to push for ``gradients``, which are those of one step, always of the same variables."""
+        """Returns the updates u to push for the ``gradients`` of one step; the variables must always be the same."""
         if not self._velocities:
             self._velocities = [np.zeros_like(gradient) for gradient in gradients]
         found: list[Array] = []

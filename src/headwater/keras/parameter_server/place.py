@@ -1,4 +1,4 @@
-"""What a strategy of parameter servers tells a model of where it is."""
+"""The place of a model's process in the cluster, and the options of its parameter-server strategy."""
 
 from __future__ import annotations
 

@@ -32,18 +32,18 @@ _utils = data_adapter_utils
 class GradientStep:
     """Computes gradients of a model's loss, and its metrics.
 
-    A model's own ``train_step`` is called up to its optimizer. Where that is a `keras.optimizers.LossScaleOptimizer`,
-    this worker scales its losses by a factor of its own; gradients that are not finite count for nothing.
+    A custom ``train_step`` is called up to its optimizer. With a `keras.optimizers.LossScaleOptimizer`, each worker has
+    its own loss scale; gradients that are not finite are replaced by zeros.
 
     Args:
-      model: of Keras, built and compiled.
+      model: a Keras model, built and compiled.
       embeddings: its embedding layers.
-      clips: whether to clip gradients by norms as the model's optimizer says.
-      combination: how the shares of a batch combine.
+      clips: whether to clip gradients by norms, as configured in the model's optimizer.
+      combination: the rules that combine the shares of a batch.
 
     Attributes:
-      sums: what the metrics of the last step add to those of the job, as one vector; see `results`.
-      finite: whether the gradients of the last step are; those that are not are zeros.
+      sums: the last step's contribution to the metrics of the job, as one vector; see `results`.
+      finite: whether the gradients of the last step are finite; if not, they are zeros.
     """
 
     def __init__(self, model: Any, embeddings: ModelEmbeddings, *, clips: bool, combination: Combination) -> None:
@@ -55,7 +55,7 @@ class GradientStep:
         self._compiled = jax.jit(self._compute, donate_argnums=(2, 3), static_argnums=8)
         self._divisors = jax.jit(self._find_divisors)
         self.combination = combination
-        # A worker alone keeps what there is no rule for.
+        # Only a single worker has metrics without a rule; it keeps their state itself.
         self._rules = [rule or Rule(Merge.MEAN, state=True) for rule in combination.metrics]
         self._own: list[Any] = []
         self._metrics: list[Any] = []
@@ -68,7 +68,7 @@ class GradientStep:
         self.finite: bool = True
 
     def changing(self, batch: Tree) -> list[int]:
-        """Which of the variables of real numbers that the optimizer does not update change in a step."""
+        """Returns the numbers of the floating-point variables that change in a step without the optimizer."""
         model, split = self._model, self._split
         found: list[int] = []
 
@@ -108,7 +108,7 @@ class GradientStep:
             model.non_trainable_variables[at].assign(value)
 
     def trained(self, values: Sequence[Any], own: Any = None) -> tuple[list[Any], list[Any]]:
-        """The values of the model's trainable variables but the tables, and of its others, from those of a `Split`."""
+        """Splits the values of `Split.served` into the dense trainable variables, and all non-trainable variables."""
         count = self._split.dense_count
         return list(values[:count]), self._split.others(values[count:], self._own if own is None else own)
 
@@ -122,18 +122,18 @@ class GradientStep:
         first: bool = True,
         batch: Callable[[], Tree] | None = None,
     ) -> tuple[list[Array], list[Array], dict[int, object], dict[str, object]]:
-        """One step.
+        """Computes one step.
 
         Args:
-          values: of the dense trainable variables, then of the others of real numbers.
+          values: values of the dense trainable variables, then of the other floating-point variables.
           data: examples, as ``(x, y, sample_weight)``.
-          found: the rows that they use.
-          part: how much of the whole batch they are: their number by that of the whole.
-          first: whether they are the first of the batch.
-          batch: gives the whole batch, where they are not.
+          found: the embedding rows of these examples.
+          part: the examples' fraction of the whole batch.
+          first: whether these are the first examples of the batch.
+          batch: returns the whole batch, where ``data`` is a part of it.
 
         Returns:
-          Gradients of the dense variables; gradients of the rows; by variable the changes of others; the logs.
+          Gradients of the dense variables; gradients of the rows; changes of other variables, by number; the logs.
         """
         count = self._split.dense_count
         _, y, sample_weight = data
@@ -162,10 +162,10 @@ class GradientStep:
         return [np.asarray(g) for g in gradients], rows, changes, logs
 
     def results(self, sums: Array) -> dict[str, float]:
-        """The logs of the job: gives the model's metrics what was counted by all workers.
+        """Sets the model's metrics to the totals of all workers, and returns the logs of the job.
 
         Args:
-          sums: those of all steps, added up.
+          sums: the sums of all steps, added up.
         """
         model, at = self._model, 0
         for variable, fresh, rule in zip(model.metrics_variables, self._fresh, self._rules, strict=True):
@@ -191,7 +191,7 @@ class GradientStep:
         return self._embeddings.code(x), y, sample_weight
 
     def _find_divisors(self, values: Sequence[Any], own: Any, data: Tree) -> Any:
-        """By loss term whose divisor is not proportional to rows, the divisor."""
+        """The divisor of each loss term with a divisor that is not proportional to rows."""
         dense, others = self.trained(values, own)
         model = self._model
         state = self._split.trainable(dense), others, _optimizer_state(model), self._fresh
@@ -248,7 +248,7 @@ class GradientStep:
     def _keras_step(
         self, dense: object, others: object, state: Tree, metrics: Sequence[jax.Array], read: Tree, data: Tree
     ) -> Tree:
-        """What the ``train_step`` of Keras computes: gradients, other variables, metrics' variables and logs."""
+        """As Keras's ``train_step``: computes gradients, other variables, variables of metrics, and logs."""
         model, split = self._model, self._split
         x, y, sample_weight = data
 
@@ -337,7 +337,7 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
 def _optimizer_state(model: Any, known: Mapping[int, Any] | None = None) -> list[Any]:
     """The optimizer's variables as a step takes them; ``known`` has values of some by ``id``."""
     return [
-        jax.numpy.zeros(variable.shape, variable.dtype)  # nothing reads what is kept of tables
+        jax.numpy.zeros(variable.shape, variable.dtype)  # a placeholder: the step never reads slots of tables
         if isinstance(variable, TableVariable)
         else (known or {}).get(id(variable), variable.value)
         for variable in model.optimizer.variables
@@ -345,7 +345,7 @@ def _optimizer_state(model: Any, known: Mapping[int, Any] | None = None) -> list
 
 
 def inner_optimizer(optimizer: keras.Optimizer) -> keras.Optimizer:
-    """The optimizer that runs on the ``ps``: without what scales losses, which workers do."""
+    """The optimizer that runs on the ``ps``: without the wrapper that scales losses, which runs on workers."""
     return optimizer.inner_optimizer if _scales(optimizer) else optimizer
 
 
@@ -381,7 +381,7 @@ class Split:
         self.floats: list[int] = [at for at, v in enumerate(others) if keras.backend.is_float_dtype(v.dtype)]
         self.rest: list[int] = [at for at in range(len(others)) if at not in self.floats]
         trainable = model.trainable_variables
-        #: Those that the ``ps`` have: dense ones, others of real numbers, tables.
+        #: Variables on the ``ps``: dense trainable variables, other floating-point variables, tables.
         self.served: list[object] = [
             *(trainable[at] for at in self._dense_at),
             *(others[at] for at in self.floats),
@@ -389,7 +389,7 @@ class Split:
         ]
 
     def trainable(self, dense: Sequence[object]) -> list[jax.Array]:
-        """The values of all trainable variables, while a step is traced: nothing reads those of tables."""
+        """Values of all trainable variables for tracing; tables are zeros, since nothing reads their values."""
         found: list[Any] = [None] * (len(self._dense_at) + len(self._table_at))
         for at, value in zip(self._dense_at, dense, strict=True):
             found[at] = value

@@ -1,4 +1,4 @@
-"""`ParameterServerStrategy`: Keras models whose variables live on tasks of job ``ps``."""
+"""`ParameterServerStrategy`: Keras models with variables on tasks of job ``ps``."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _TABLE_BYTES: Final = 1 << 20
 class ParameterServerStrategy(Strategy):
     """Variables on parameter servers; workers compute gradients, the model's optimizer runs on the ``ps``.
 
-    Every task runs one and the same program. ``fit`` serves on a ``ps`` and does not return there; on workers it
-    trains. Without a cluster one process is both.
+    Every task runs the same program. On a ``ps``, ``fit`` serves and does not return; on workers it trains. Without a
+    cluster, one process does both.
 
     >>> import headwater.keras
     >>> import keras
@@ -52,39 +52,41 @@ class ParameterServerStrategy(Strategy):
     True
 
     Args:
-      cluster_resolver: where the cluster comes from; ``TF_CONFIG`` by default.
-      variable_partitioner: which variables to split by rows among the ``ps``: a `FixedShardsPartitioner`,
-        `MinSizePartitioner` or `MaxSizePartitioner`. None splits none.
-      consistency: ``"async"``: every gradient is an update at once. ``"sync"``: an update is the mean of one gradient
-        from each worker. ``"k=3"``: it is the mean of the first three. ``"staleness=4"``: like async, but no worker is
-        more than four steps ahead of the slowest. Or a choice of `headwater.ps.consistency`.
-      table_bytes: from this size on, in bytes, tables of embedding layers stay on the ``ps``: only the rows that a
-        batch uses travel. None: from 1 MiB on, and smaller ones where their rows are clearly less than the whole, see
+      cluster_resolver: the source of the cluster; ``TF_CONFIG`` by default.
+      variable_partitioner: selects the variables to split by rows among the ``ps``: a `FixedShardsPartitioner`,
+        `MinSizePartitioner` or `MaxSizePartitioner`. None splits no variables.
+      consistency: ``"async"``: every gradient is applied at once. ``"sync"``: an update is the mean of one gradient of
+        each worker. ``"k=3"``: an update is the mean of the first three gradients. ``"staleness=4"``: like async, but
+        no worker is more than four steps ahead of the slowest. Or a choice of `headwater.ps.consistency`.
+      table_bytes: the least size, in bytes, of embedding tables that stay on the ``ps``, so that only the rows of a
+        batch are sent. None: 1 MiB, and smaller tables where a batch's rows are clearly smaller than the table, see
         `headwater.keras.embeddings.small`.
-      table_updates: ``"lazy"``: the optimizer updates the rows that were used; ``"exact"``: all of the table. See
+      table_updates: ``"lazy"``: the optimizer updates the rows that were used; ``"exact"``: all rows of the table. See
         `headwater.keras.parameter_server.table_updates`.
-      wire: how rows of such tables travel: ``"float32"``; ``"bfloat16"``, in half the bytes; or ``"int8"``, in a byte a
-        number, and their gradients as bfloat16. What the ``ps`` keep stays as it is. See ``docs/parameter-servers.md``.
-      staleness_aware: whether the step of a gradient that is τ updates old is divided by τ, see
+      wire: format of rows in messages: ``"float32"``; ``"bfloat16"``, with half the bytes; or ``"int8"``, with one byte
+        for each number, and gradients as bfloat16. Values stored on the ``ps`` are not affected. See
+        ``docs/parameter-servers.md``.
+      staleness_aware: whether the step of a gradient of staleness τ is divided by τ, see
         `headwater.ps.host.HostedParameters`.
-      momentum_at: where the momentum of `keras.optimizers.SGD` is kept in asynchronous training: ``"ps"``, once for the
-        gradients of all workers, or ``"worker"``, by each worker of its own, which keeps late gradients from adding to
-        it; see `headwater.keras.parameter_server.own_momentum`.
-      recovery: what becomes of a ``ps`` that is lost and started anew. ``"copy"``: the chief brings what it read last,
-        at the end of an epoch or with a checkpoint. ``"own"``, the default where ``saves`` names a folder: it goes on
-        with the state that it has saved itself; for asynchronous and bounded consistency.
-      saves: the folder for that, in which each ``ps`` makes one of its own. It must find that again, on whatever
-        machine it is started. States are removed when the job is over. Without a cluster nothing is saved.
-      save_every_s: seconds between two saves of a ``ps``.
-      replicas: how many ``ps`` have each part of the variables. With 2 an update counts when both have it, and where a
-        ``ps`` is lost the other one goes on with all that was acknowledged; see ``docs/parameter-servers.md``.
-      shards: in how many parts to divide the variables, so that these can move between ``ps`` while training goes on;
-        see `scale`. Twice the greatest number of ``ps`` that there will be is a good number. With tables ``replicas=2``
-        is needed, too. None for a part on each ``ps``, which stays there.
+      momentum_at: where the momentum of `keras.optimizers.SGD` is kept in asynchronous training: ``"ps"``, one momentum
+        for the gradients of all workers, or ``"worker"``, one per worker for its own gradients, so that stale gradients
+        do not act as additional momentum; see `headwater.keras.parameter_server.own_momentum`.
+      recovery: recovery of a ``ps`` that is lost and restarted. ``"copy"``: the chief sends the values that it last
+        read, at the end of an epoch or for a checkpoint. ``"own"``, the default with ``saves``: the ``ps`` continues
+        with its own saved state; for asynchronous and bounded consistency.
+      saves: the folder for these states, with a subfolder for each ``ps``. A restarted ``ps`` must be able to read it
+        on any machine. States are removed at the end of the job. Without a cluster nothing is saved.
+      save_every_s: interval of saves of a ``ps``, in seconds.
+      replicas: number of ``ps`` that hold each part of the variables. With 2, an update is acknowledged when both have
+        it, and if one ``ps`` is lost the other continues with all acknowledged updates; see
+        ``docs/parameter-servers.md``.
+      shards: number of parts of the variables, which can move between ``ps`` during training; see `scale`. A good
+        number is twice the largest number of ``ps`` that will be used. With tables, ``replicas=2`` is required as well.
+        None for one part on each ``ps``, which cannot move.
 
     Raises:
-      ValueError: the cluster has no ``ps`` or no worker, or the consistency cannot be right.
-      ClusterConfigError: ``TF_CONFIG`` cannot be right.
+      ValueError: the cluster has no ``ps`` or no worker, or the consistency is invalid.
+      ClusterConfigError: ``TF_CONFIG`` is invalid.
     """
 
     def __init__(
@@ -147,7 +149,7 @@ class ParameterServerStrategy(Strategy):
         return self._resolver
 
     def traffic(self, model: keras.Model) -> Traffic:
-        """What has travelled for ``model`` between this worker and all ``ps`` so far."""
+        """Traffic of ``model`` between this worker and all ``ps`` so far."""
         served = served_model(model)
         return served.traffic() if served is not None else Traffic()
 
@@ -156,7 +158,7 @@ class ParameterServerStrategy(Strategy):
         return self._spread(ps, by_rate=False)
 
     def rebalance(self) -> list[Moved]:
-        """Evens out what travels to and from each ``ps``; see `headwater.ParameterServer.rebalance`."""
+        """Balances the traffic of the ``ps`` by moving shards; see `headwater.ParameterServer.rebalance`."""
         return self._spread(None, by_rate=True)
 
     def _spread(self, ps: int | None, *, by_rate: bool) -> list[Moved]:
@@ -182,7 +184,7 @@ class ParameterServerStrategy(Strategy):
             served.sync(state=True)
 
     def _served(self) -> list[ServedModel]:
-        """Those that were made and compiled in the scope so far, and can be trained."""
+        """The models of this scope that are compiled and built."""
         ready = [model for model in self._models if getattr(model, "optimizer", None) is not None and model.built]
         return [served for model in ready if (served := served_model(model)) is not None]
 

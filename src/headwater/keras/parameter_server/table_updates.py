@@ -1,12 +1,12 @@
-"""Updates of some rows of a table: what a Keras optimizer does to a variable that has these rows only.
+"""Updates of some rows of a table by a Keras optimizer, applied to a variable with these rows only.
 
-*Lazy* (the default): the optimizer sees the rows that a step has gradients for, and their part of its state; all others
-stay as they are. For optimizers whose update of a row without a gradient is nothing (SGD, Adagrad), that is the same as
-an update of the whole table. Those with momentum (Adam, RMSprop, SGD with momentum) would go on moving other rows, and
-weight decay would shrink them; lazily they wait until the row is used again. TensorFlow's LazyAdam did the same.
+*Lazy* (the default): the optimizer sees the rows with gradients in a step, and their part of its state; all other rows
+stay unchanged. For optimizers that do not change rows with zero gradients (SGD, Adagrad), the result equals an update
+of the whole table. Optimizers with momentum (Adam, RMSprop, SGD with momentum) would keep moving other rows, and weight
+decay would shrink them; a lazy update defers both until the row is used again, as in TensorFlow's LazyAdam.
 
-*Exact*: the optimizer sees the whole table, with zeros where there is no gradient. This costs time in proportion to the
-table, however few rows a step uses.
+*Exact*: the optimizer sees the whole table, with zeros where there is no gradient. The cost is proportional to the size
+of the table, independent of the number of rows in a step.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from headwater.ps.updater import Array
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
-#: Rows whose initial values are computed at once.
+#: Number of rows in one computation of initial values.
 _AT_ONCE = 1 << 14
 
-#: Rows that one executable takes at least. Numbers of rows are rounded up to powers of two, so that few are compiled.
+#: Least number of rows of an executable. Numbers of rows are rounded up to powers of two to limit compilations.
 SMALLEST = 64
 
 
@@ -84,7 +84,7 @@ class TableUpdates:
         rate = getattr(few, "_learning_rate", None)
         self._rate_at = next((at for at, variable in enumerate(few.variables) if variable is rate), None)
         self.values: Array = np.empty((0, *self._shape[1:]), self._dtype)
-        #: Parts of the optimizer's state; those that rows have each are empty before there are rows.
+        #: Parts of the optimizer's state; parts with an entry per row are empty before the first row is made.
         self._state: list[Array] = [
             first[:0] if by_row else first for first, by_row in zip(self._first, self._by_row, strict=True)
         ]
@@ -187,7 +187,7 @@ class TableUpdates:
         return [array.copy() for array, by_row in zip(self._state, self._by_row, strict=True) if not by_row]
 
     def fill(self, shared: Sequence[Array] | None) -> None:
-        """Takes the parts of the state that `shared_names` names; None begins them anew."""
+        """Sets the parts of the state that `shared_names` names; None resets them."""
         places = [at for at, by_row in enumerate(self._by_row) if not by_row]
         given = [self._first[at] for at in places] if shared is None else shared
         if [array.shape for array in given] != [self._first[at].shape for at in places]:

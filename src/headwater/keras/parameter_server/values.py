@@ -40,17 +40,17 @@ _MUCH_MOMENTUM = 0.9
 
 
 class ModelValues:
-    """A model whose variables live on parameter servers.
+    """The values of a model on parameter servers: layout, reads, assignments and tables.
 
     Args:
-      model: of Keras.
-      place: says who we are.
+      model: a Keras model.
+      place: this process's place in the cluster, and the strategy's options.
     """
 
     def __init__(self, model: Any, place: Place) -> None:
         self.model = model
         self.place = place
-        #: How many ``ps`` there are where no cluster says it.
+        #: Number of ``ps`` where no cluster defines it.
         self.servers = 1
         self._client: ParameterClient | None = None
         self._given: ParameterClient | None = None
@@ -81,12 +81,12 @@ class ModelValues:
 
     @property
     def tables(self) -> list[Any]:
-        """The embedding layers whose tables stay on the ``ps``."""
+        """The embedding layers with tables on the ``ps``."""
         if self._tables is None:
             optimizer = self.optimizer
-            # Norms of all parts of a table together are known to workers only.
+            # A ps has a part of a table only, so it cannot compute the norm of a whole table's gradient.
             norms = not self.workers_clip and (optimizer.clipnorm or optimizer.global_clipnorm)
-            # A train_step of the model's own computes gradients of whole variables.
+            # A custom train_step computes gradients of whole variables.
             whole = norms or not keeps_train_step(self.model)
             self._tables = [] if whole else self._in_rows()
             for layer in self._tables:
@@ -96,7 +96,7 @@ class ModelValues:
 
     def _in_rows(self) -> list[Any]:
         large, place = find_tables(self.model, self.place.table_bytes), self.place
-        # What several workers must find alike: the batch, if at all.
+        # All workers must choose the same small tables, so the choice may depend only on a batch of common shapes.
         refused = (place.shards is not None and place.replicas == 1) or place.momentum_at == "worker"
         if self._batch is None or not place.small_tables or refused:
             return large
@@ -108,22 +108,21 @@ class ModelValues:
 
     @property
     def exact(self) -> list[str]:
-        """Those of `variables` that are tables of which an update changes all rows, by path."""
+        """Paths of the tables with exact updates, which change all rows."""
         layers = self.tables if self.place.exact_tables else self._small
         return [layer.embeddings.path for layer in layers]
 
     @property
     def variables(self) -> list[Any]:
-        """The model's variables that the ``ps`` have: all but those of whole numbers, such as seeds, which every worker
-        has for itself."""
+        """The model's variables on the ``ps``: all but integer variables, such as seeds, which are local."""
         return Split(self.model, self.tables).served
 
     def layout(self) -> Layout:
-        """Which ``ps`` has what.
+        """Returns the placement of variables on the ``ps``.
 
         Raises:
-          ValueError: the optimizer clips by the norm of all gradients together, which the ``ps`` cannot find out; each
-            part is to have two copies, and the model has tables; or workers cannot keep the momentum.
+          ValueError: the optimizer clips by the norm of all gradients together, which the ``ps`` cannot compute;
+            replication is requested, and the model has tables; or workers cannot keep the momentum.
         """
         place, optimizer = self.place, self.optimizer
         servers = self._servers
@@ -201,7 +200,7 @@ class ModelValues:
         return self._servers > 1 and not self.workers_clip and bool(self.optimizer.global_clipnorm)
 
     def squares(self) -> Callable[[int], Squares] | None:
-        """What the parts of that norm are found with, by ``ps``; None where there is none to find."""
+        """Returns the function for each ``ps`` that computes its part of the joint norm; None without a joint norm."""
         return (lambda _: sum_of_squares) if self._joint_norm else None
 
     def _updater(self, layout: Layout, index: int) -> KerasUpdater:
@@ -241,12 +240,12 @@ class ModelValues:
         if place.is_chief and place.workers > 1 and not place.staleness_aware:
             self._warn_of_momentum()
         if place.is_chief and updates_made(self.optimizer):
-            # It was loaded, and goes on where it was.
+            # A loaded model continues with its optimizer's saved state.
             client.set_initial_state(self._split_state)
         return client
 
     def _warn_of_momentum(self) -> None:
-        """A delayed step acts like more momentum: with much of both, training may not converge."""
+        """Warns if momentum is high: staleness acts like additional momentum, and training may not converge."""
         momentum = float(getattr(self.optimizer, "momentum", 0.0) or 0.0)
         in_rounds = isinstance(self.place.choice, Synchronous | KOfN)
         if not in_rounds and momentum >= _MUCH_MOMENTUM and self.place.momentum_at == "ps":
@@ -288,12 +287,12 @@ class ModelValues:
     # Tables -----------------------------------------------------------------------------------------------------------
 
     def table_numbers(self) -> range:
-        """Which of `variables` are tables."""
+        """The numbers of the tables in `variables`."""
         count = len(self.variables)
         return range(count - len(self.tables), count)
 
     def _kept_of_tables(self) -> dict[int, list[TableVariable]]:
-        """By table its variable, and those of the model's optimizer that have a row for each of its rows."""
+        """For each table, its variable and the optimizer's slots with a row for each of its rows."""
         if self._kept is None:
             layout = self.layout()
             slots = dict(zip(state_names(self.optimizer), self.optimizer.variables, strict=True))
@@ -307,8 +306,10 @@ class ModelValues:
         return self._kept
 
     def _held_rows(self, number: int) -> list[Any] | None:
-        """All rows of a table as the program has made them, and what the optimizer keeps of them; None where it has
-        made none. See `headwater.ps.client.TableRows`."""
+        """The rows of a table that the program has assigned, and their optimizer slots; None if it has assigned none.
+
+        See `headwater.ps.client.TableRows`.
+        """
         variable, *kept = self._kept_of_tables()[number]
         if variable.held is None and all(one.held is None for one in kept):
             return None
@@ -344,7 +345,7 @@ class ModelValues:
         self._known = [variable._value for variable in (*variables, *self.optimizer.variables)]
 
     def _bring_changes(self) -> None:
-        """What the chief's program did to the variables since they were read goes to the ``ps``."""
+        """Sends changes that the chief's program made to variables since they were read to the ``ps``."""
         assert self._client is not None
         if self._dynamic is not None:
             self._dynamic.bring()
@@ -375,7 +376,7 @@ class ModelValues:
         return (rate,)
 
     def traffic(self) -> Traffic:
-        """What has travelled so far."""
+        """The traffic so far: bytes, round trips and rows."""
         found = self._client.conversation.traffic() if self._client is not None else Traffic()
         return found if self._dynamic is None else found + self._dynamic.traffic()
 
