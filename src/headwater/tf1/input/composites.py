@@ -119,10 +119,10 @@ def described(spec: TensorSpec) -> Any:
 
 
 def specified(spec: Any) -> TensorSpec:
-    """The spec of a component from one that a program has.
+    """Converts a program's specification of a component to a `TensorSpec`.
 
     Raises:
-      TypeError: components cannot be of this class.
+      TypeError: components of this class are not supported.
     """
     if isinstance(spec, TensorSpec):
         return spec

@@ -1,9 +1,9 @@
-"""``tf.data.Dataset``: datasets whose functions are functions of tensors, and which a graph may go over.
+"""``tf.data.Dataset``: datasets with functions of tensors, which a graph may iterate over.
 
-Such a dataset is still a tree of nodes of `headwater.data`. A function given to `map` and its like is called once, with
-tensors that stand for an element; what it builds becomes a body (`headwater.graph.bodies`) and runs compiled.
-Outside a graph's step a program goes over the dataset with ``for``; within one, iterators do, for which the tree is
-written into the graph, an operation for each node.
+Such a dataset is still a tree of nodes of `headwater.data`. A function passed to `map` and similar methods is called
+once, with symbolic tensors for an element; the operations that it builds become a body (`headwater.graph.bodies`) and
+run compiled. Outside a graph's step a program iterates over the dataset with ``for``; within a step it uses iterators,
+for which the tree is written into the graph, an operation for each node.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 class Dataset(plain.Dataset):
     """A sequence of elements, as ``tf.data.Dataset``.
 
-    Arguments that are values may be tensors. A dataset with a tensor that only a step knows can be gone over by an
-    iterator (`make_one_shot_iterator`, `make_initializable_iterator`); any other also by ``for``.
+    Arguments that are values may be tensors. A dataset with a tensor whose value only a step knows needs an iterator
+    (`make_one_shot_iterator`, `make_initializable_iterator`); any other dataset also supports ``for``.
     """
 
     @classmethod
@@ -199,10 +199,10 @@ def _lists_tensors(value: Any) -> bool:
 
 
 def traced(function: Callable[..., object], inputs: plain.Dataset, kind: str) -> tuple[TracedFunction, Any]:
-    """A program's function of tensors, and what it returns: its structure without leaves, or a dataset.
+    """Traces a program's function; returns it with its result: a structure without leaves, or a dataset.
 
     Raises:
-      TypeError: it returns something that is no tensor.
+      TypeError: it returns an object that is not a tensor.
     """
     shape = inputs._structure  # pyright: ignore[reportPrivateUsage]
 
@@ -250,12 +250,12 @@ class FixedLengthRecordDataset(readers.FixedLengthRecordDataset, Dataset):
 
 
 def counter(start: int = 0, step: int = 1, dtype: DTypeLike = int64) -> Dataset:
-    """Numbers without end, from ``start`` on, each ``step`` more than the last.
+    """Returns an infinite dataset of numbers from ``start``, each ``step`` more than the previous one.
 
     Args:
-      start: the first.
-      step: what is added.
-      dtype: their type.
+      start: the first number.
+      step: the difference between two numbers.
+      dtype: type of the numbers.
     """
     kind = as_dtype(dtype).as_numpy_dtype
     first, further = kind(start), kind(step)

@@ -32,13 +32,13 @@ def group_by_window(
     window_size: TensorLike | None = None,
     window_size_func: Callable[..., Structure] | None = None,
 ) -> Transformation:
-    """Gathers consecutive elements with the same key into windows, and gives what a function makes of each.
+    """Returns a transformation that gathers elements with the same key into windows and maps each to a dataset.
 
     Args:
-      key_func: of an element; gives its key, an int64 scalar.
-      reduce_func: of a key and a dataset of at most ``window_size`` elements with it; gives a dataset.
-      window_size: elements of a window; or
-      window_size_func: of a key; gives that.
+      key_func: returns the key of an element, an int64 scalar.
+      reduce_func: maps a key and a dataset of at most ``window_size`` elements with this key to a dataset.
+      window_size: number of elements of a window; or
+      window_size_func: returns this number for a key.
 
     Raises:
       ValueError: both or neither of the last two.
@@ -68,12 +68,12 @@ def group_by_window(
 
 
 class Reducer:
-    """How elements become one: a first state, a further one for each element, and what the last one gives.
+    """Reduction of elements to one: initial state, state transition, and final result.
 
     Args:
-      init_func: of a key; gives the first state.
-      reduce_func: of a state and an element; gives the next state.
-      finalize_func: of the last state; gives the result.
+      init_func: returns the initial state for a key.
+      reduce_func: returns the next state for a state and an element.
+      finalize_func: returns the result for the last state.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class Reducer:
 
 
 def group_by_reducer(key_func: Callable[..., object], reducer: Reducer) -> Transformation:
-    """What a `Reducer` makes of the elements of each key, by ascending keys.
+    """Returns a transformation that reduces the elements of each key with a `Reducer`, by ascending keys.
 
     Args:
-      key_func: of an element; gives its key, an int64 scalar.
-      reducer: for each key.
+      key_func: returns the key of an element, an int64 scalar.
+      reducer: the reduction for each key.
     """
 
     def of_window(key: Any, window: Any) -> Dataset:
@@ -161,20 +161,20 @@ def bucket_by_sequence_length(
     no_padding: bool = False,
     drop_remainder: bool = False,
 ) -> Transformation:
-    """Batches of elements of similar lengths, padded to the longest of each batch.
+    """Returns a transformation to batches of elements of similar lengths, padded to the longest of each batch.
 
     Args:
-      element_length_func: of an element; gives its length, an int32 scalar.
+      element_length_func: returns the length of an element, an int32 scalar.
       bucket_boundaries: lengths at which the next bucket begins, ascending.
       bucket_batch_sizes: elements of a batch, for each bucket: one more than boundaries.
       padded_shapes: as for `Dataset.padded_batch`; dimensions that are not known are padded when None.
-      padding_values: what to pad with; 0 or empty when None.
+      padding_values: values of the padding; 0 or empty when None.
       pad_to_bucket_boundary: pad to the longest length that a bucket takes; no element may belong to the last.
       no_padding: elements of a bucket have the same shape.
-      drop_remainder: leave out batches that are smaller.
+      drop_remainder: drop smaller batches.
 
     Raises:
-      ValueError: the numbers of boundaries and sizes do not fit.
+      ValueError: the numbers of boundaries and batch sizes do not match.
     """
     if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
         raise ValueError("len(bucket_batch_sizes) must equal len(bucket_boundaries) + 1")

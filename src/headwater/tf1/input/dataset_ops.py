@@ -53,13 +53,13 @@ class TracedFunction(Function):
 
     @property
     def runner(self) -> Function:
-        """What runs it outside a step.
+        """Returns the function that runs it outside a step.
 
         Raises:
-          RuntimeError: it uses a tensor that only a step knows.
+          RuntimeError: it uses a tensor whose value only a step knows.
         """
         if self._runs is None:
-            # Here, because it loads JAX, which going over arrays and files needs not.
+            # Imported here, because it loads JAX, which iterating over arrays and files does not need.
             from headwater.graph.ops.dataset_functions import BodyFunction  # noqa: PLC0415
 
             values: list[Any] = []
@@ -153,7 +153,7 @@ def trace(
 
 
 _RESULTS = (("shapes", "output_shapes"), ("types", "output_types"), ("classes", "output_classes"))
-"""The attributes of a function that say what it returns, and what operations call these."""
+"""Attributes of a function with the types of its results, and the corresponding attributes of operations."""
 
 
 def dataset_tensor(node: Node) -> Tensor:
@@ -191,9 +191,9 @@ def dataset_tensor(node: Node) -> Tensor:
 
 
 def element_attrs(specs: Sequence[Any]) -> dict[str, tuple[Any, ...]]:
-    """The attributes that say what an element is: of each component the type and the dense shape.
+    """Returns the attributes that describe an element: the type and the dense shape of each component.
 
-    Where a component is sparse or ragged, ``output_classes`` has the `TensorSpec.code` of each.
+    If a component is sparse or ragged, ``output_classes`` has the `TensorSpec.code` of each.
     """
     found = [specified(spec) for spec in specs]
     attrs: dict[str, tuple[Any, ...]] = {

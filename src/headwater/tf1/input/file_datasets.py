@@ -37,21 +37,21 @@ _COLUMN_TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dty
 
 
 class CsvDataset(Dataset):
-    """The rows of files of separated values, as tuples of their columns.
+    """Rows of CSV files, as tuples of their columns.
 
     Args:
       filenames: a name, or several.
       record_defaults: for each column its type, if a field must not be empty, or a value for empty fields.
       compression_type: ``GZIP``, ``ZLIB``, or empty.
       buffer_size: accepted; files are read in blocks of a good size.
-      header: the first line of each file is left out.
-      field_delim: what separates fields.
-      use_quote_delim: quotes hold separators and ends of lines together.
-      na_value: a further text that stands for an empty field.
-      select_cols: which columns to give, ascending; all when None.
+      header: skip the first line of each file.
+      field_delim: separator of fields.
+      use_quote_delim: quoted fields may contain separators and line ends.
+      na_value: a further text that denotes an empty field.
+      select_cols: indices of the columns to read, ascending; all when None.
 
     Raises:
-      TypeError: ``filenames`` are a dataset.
+      TypeError: ``filenames`` is a dataset.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class TFRecordWriter:
 
 
 def parse_example_dataset(features: Any, num_parallel_calls: TensorLike = 1) -> Transformation:
-    """What `tf.parse_example` reads of batches of serialised examples.
+    """Returns a transformation that parses batches of serialised examples with `tf.parse_example`.
 
     Args:
       features: as for `tf.parse_example`.
@@ -213,7 +213,7 @@ def make_batched_features_dataset(
     sloppy_ordering: bool = False,
     drop_final_batch: bool = False,
 ) -> Any:
-    """Batches of what is in files of serialised examples: dictionaries of features, with a label where asked for.
+    """Returns batches of the examples in files: dictionaries of features, with labels if requested.
 
     Args:
       file_pattern: names of files, or patterns of these.
@@ -221,19 +221,19 @@ def make_batched_features_dataset(
       features: as for `tf.parse_example`; of a fixed size each.
       reader: makes a dataset of serialised examples of a file.
       label_key: name of the feature that is the label.
-      reader_args: for ``reader``.
-      num_epochs: how often to go over the files; without end when None.
-      shuffle: mix the files and the examples.
-      shuffle_buffer_size: examples to choose from.
-      shuffle_seed: of the mixing.
-      prefetch_buffer_size: batches to have ready; a good number when None.
-      reader_num_threads: files to read in turn.
-      parser_num_threads: batches to parse at the same time.
-      sloppy_ordering: accepted; the order is always that of the turns.
-      drop_final_batch: leave out a last batch that is smaller.
+      reader_args: further arguments of ``reader``.
+      num_epochs: how often to read the files; without end when None.
+      shuffle: shuffle the files and the examples.
+      shuffle_buffer_size: number of examples to draw from.
+      shuffle_seed: seed of the order.
+      prefetch_buffer_size: number of batches to prefetch; chosen automatically when None.
+      reader_num_threads: number of files to interleave.
+      parser_num_threads: number of batches to parse at the same time.
+      sloppy_ordering: accepted; the order is always deterministic.
+      drop_final_batch: drop a smaller last batch.
 
     Raises:
-      TypeError: ``reader`` gives no dataset.
+      TypeError: ``reader`` does not return a dataset.
       ValueError: there is no feature ``label_key``, or no file.
     """
     del sloppy_ordering
@@ -281,32 +281,32 @@ def make_csv_dataset(
     compression_type: str | None = None,
     ignore_errors: bool = False,
 ) -> Any:
-    """Batches of rows of files of separated values: dictionaries of columns, with a label where asked for.
+    """Returns batches of rows of CSV files: dictionaries of columns, with labels if requested.
 
     Args:
       file_pattern: names of files, or patterns of these.
       batch_size: rows of a batch.
-      column_names: of all columns; those of the first line when None.
-      column_defaults: for each selected column its type, or a value for empty fields; found out when None.
+      column_names: names of all columns; read from the first line when None.
+      column_defaults: for each selected column its type, or a value for empty fields; inferred when None.
       label_name: name of the column that is the label.
-      select_columns: names or numbers of the columns to give; all when None.
-      field_delim: what separates fields.
-      use_quote_delim: quotes hold separators together.
-      na_value: a further text that stands for an empty field.
+      select_columns: names or indices of the columns to read; all when None.
+      field_delim: separator of fields.
+      use_quote_delim: quoted fields may contain separators.
+      na_value: a further text that denotes an empty field.
       header: the first line of each file has the names.
-      num_epochs: how often to go over the files; without end when None.
-      shuffle: mix the files and the rows.
-      shuffle_buffer_size: rows to choose from.
-      shuffle_seed: of the mixing.
-      prefetch_buffer_size: batches to have ready; a good number when None.
-      num_parallel_reads: files to read in turn.
-      sloppy: accepted; the order is always that of the turns.
-      num_rows_for_inference: rows to look at for the columns' types; all when None.
+      num_epochs: how often to read the files; without end when None.
+      shuffle: shuffle the files and the rows.
+      shuffle_buffer_size: number of rows to draw from.
+      shuffle_seed: seed of the order.
+      prefetch_buffer_size: number of batches to prefetch; chosen automatically when None.
+      num_parallel_reads: number of files to interleave.
+      sloppy: accepted; the order is always deterministic.
+      num_rows_for_inference: number of rows from which to infer the columns' types; all when None.
       compression_type: ``GZIP``, ``ZLIB``, or empty.
-      ignore_errors: leave out rows that cannot be read.
+      ignore_errors: skip rows that cannot be parsed.
 
     Raises:
-      ValueError: names, columns or files that are not there, or that do not fit.
+      ValueError: names, columns or files are missing or do not match.
     """
     del sloppy
     names = _matching(file_pattern)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Iterator:
-    """The elements of a dataset, one in each step that takes one.
+    """Iterates over a dataset in a graph: each step that runs `get_next` takes an element.
 
     Attributes:
-      initializer: the operation that makes it begin; ValueError for one that needs none, or has no dataset yet.
+      initializer: the operation that starts the iteration; ValueError if none is needed, or there is no dataset yet.
     """
 
     def __init__(self, resource: Tensor, initializer: Operation | None, element_spec: Structure, kind: str) -> None:

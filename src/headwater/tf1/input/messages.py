@@ -1,4 +1,4 @@
-"""``tf.io.decode_proto`` and ``encode_proto``: protocol buffers whose fields are tensors."""
+"""``tf.io.decode_proto`` and ``encode_proto``: conversion of protocol buffers to and from tensors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DecodeProtoV2(NamedTuple):
-    """What `decode_proto` gives."""
+    """Result of `decode_proto`."""
 
     sizes: Tensor
     values: list[Tensor]
@@ -33,25 +33,25 @@ def decode_proto(
     sanitize: bool = False,
     name: str | None = None,
 ) -> DecodeProtoV2:
-    """Fields of serialized messages.
+    """Decodes fields of serialized messages.
 
     Args:
       bytes: the messages, of any shape.
       message_type: full name of their type.
       field_names: the fields.
-      output_types: the types of their values; messages within are strings.
-      descriptor_source: a file with a ``FileDescriptorSet``, or one after ``bytes://``, or ``local://`` for messages
-        that this process knows.
+      output_types: the types of their values; nested messages are strings.
+      descriptor_source: path of a ``FileDescriptorSet``, or its bytes after ``bytes://``, or ``local://`` for messages
+        registered in this process.
       message_format: ``"binary"`` or ``"text"``.
-      sanitize: read messages without fields that the type does not have, as is done in any case.
+      sanitize: ignore unknown fields, which is always done.
 
     Returns:
-      ``sizes``, int32 of the messages' shape and a number for each field: how many values it has; ``values``, for each
-      field a tensor of the messages' shape and as many values as any has, filled up with defaults.
+      ``sizes``, int32 [*messages' shape, fields]: the number of values of each field; ``values``, for each field a
+      tensor [*messages' shape, largest number of values], padded with defaults.
 
     Raises:
-      ValueError: another format. At run time InvalidArgumentError for what the type does not have, DataLossError for
-        what is no message.
+      ValueError: the format is unknown. At run time InvalidArgumentError for unknown fields, DataLossError for
+        malformed messages.
     """
     if message_format not in ("binary", "text"):
         raise ValueError(f"message_format must be binary or text, not {message_format!r}")

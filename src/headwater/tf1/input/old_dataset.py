@@ -28,11 +28,11 @@ class Dataset(new.Dataset):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Any:
-        """What ``map_func`` gives for each element, in order.
+        """Maps each element with ``map_func``, in order.
 
         Args:
           num_threads: how many calls may run at the same time.
-          output_buffer_size: how many results are made ahead; None for none.
+          output_buffer_size: how many results to prefetch; None for none.
         """
         made = super().map(map_func, num_parallel_calls or num_threads, deterministic, name)
         return made if output_buffer_size is None else made.prefetch(output_buffer_size)

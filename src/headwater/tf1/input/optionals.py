@@ -39,7 +39,7 @@ class Optional:
 
     @property
     def value_structure(self) -> Any:
-        """What is known of the value."""
+        """Specification of the value."""
         return self._structure
 
     @staticmethod
@@ -54,7 +54,7 @@ class Optional:
 
     @staticmethod
     def none_from_structure(value_structure: Structure) -> Optional:
-        """Without a value; ``value_structure`` says of what kind it would be."""
+        """Returns an `Optional` without a value; ``value_structure`` is the specification of values."""
         return Optional(_op("OptionalNone", [], {}), value_structure)
 
 
@@ -69,10 +69,10 @@ def _op(op_type: str, inputs: list[Tensor], attrs: dict[str, Any], name: str | N
 
 
 class OptionalSpec(TypeSpec):
-    """What is known of an `Optional`.
+    """Specification of an `Optional`.
 
     Args:
-      value_structure: what is known of its value.
+      value_structure: specification of its value.
     """
 
     def __init__(self, value_structure: Structure) -> None:
@@ -103,6 +103,6 @@ def to_variant(dataset: Dataset) -> Tensor:
 
 
 def from_variant(variant: Tensor, structure: Structure) -> Dataset:
-    """The dataset that a tensor holds; ``structure`` is what is known of its elements."""
+    """Returns the dataset that a tensor holds; ``structure`` is the specification of its elements."""
     specs = tuple(map(specified, nest.flatten(structure)))
     return Dataset.made(FromTensor(variant, specs), nest.emptied(structure))

@@ -46,14 +46,14 @@ class VarLenFeature(NamedTuple):
 
 
 class SparseFeature(NamedTuple):
-    """A feature whose values and their places come as two features; read as a `SparseTensor`.
+    """A feature stored as two features, one with indices and one with values; read as a `SparseTensor`.
 
     Attributes:
-      index_key: name of the feature with the places, or a list of names, one for each dimension.
+      index_key: name of the feature with the indices, or a list of names, one for each dimension.
       value_key: name of the feature with the values.
       dtype: of the values.
-      size: values stand at places below this; a list for a list of names.
-      already_sorted: the places come in order.
+      size: upper bound of the indices; a list for a list of names.
+      already_sorted: the indices are sorted.
     """
 
     index_key: Any
@@ -64,13 +64,13 @@ class SparseFeature(NamedTuple):
 
 
 class FixedLenSequenceFeature(NamedTuple):
-    """A feature with any number of elements of one shape; read as a tensor, filled up where an example has fewer.
+    """A feature with any number of elements of one shape; read as a tensor, padded for examples with fewer elements.
 
     Attributes:
       shape: of an element.
       dtype: float32, int64 or string.
       allow_missing: must be True: an example without the feature has no elements.
-      default_value: what fills up; by default 0 or an empty string.
+      default_value: value of the padding; by default 0 or an empty string.
     """
 
     shape: ShapeLike
@@ -191,18 +191,18 @@ def _merged(feature: SparseFeature, found: Mapping[str, Any]) -> SparseTensor:
 def parse_single_example(
     serialized: TensorLike, features: Mapping[str, object], name: str | None = None, example_names: object = None
 ) -> dict[str, Any]:
-    """The features of one ``Example``.
+    """Parses the features of one ``Example``.
 
     Args:
       serialized: a string.
-      features: what to read, by name: `FixedLenFeature`, `VarLenFeature`, `SparseFeature`, `FixedLenSequenceFeature`.
+      features: `FixedLenFeature`, `VarLenFeature`, `SparseFeature` or `FixedLenSequenceFeature` by name.
       example_names: accepted for compatibility.
 
     Returns:
       Tensors and `SparseTensor` by name.
 
     Raises:
-      ValueError: no features, or ones that contradict each other.
+      ValueError: there are no features, or they contradict each other.
     """
     del example_names
     if not features:
@@ -225,10 +225,10 @@ def parse_single_example(
 def parse_example(
     serialized: TensorLike, features: Mapping[str, object], name: str | None = None, example_names: Any = None
 ) -> dict[str, Any]:
-    """The features of a vector of ``Example`` messages: as `parse_single_example`, with a row for each.
+    """Parses the features of a vector of ``Example`` messages, as `parse_single_example`, with a row for each.
 
     Args:
-      example_names: what to call each in errors, a vector of strings.
+      example_names: names of the examples in errors, a vector of strings.
     """
     if not features:
         raise ValueError("Missing: features was {}.")

@@ -1,7 +1,6 @@
-"""Queues as a program sees them (TensorFlow 1.15's ``tf.FIFOQueue`` and its kin).
+"""Queues of TensorFlow 1.15: ``tf.FIFOQueue``, ``tf.RandomShuffleQueue`` and others.
 
-A queue lives on the task that it is placed on. With a ``shared_name`` all sessions share it; without one each session
-has its own.
+A queue is stored on its task. With a ``shared_name`` all sessions share it; otherwise each session has its own.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class QueueBase:
-    """What all queues have in common. See the subclasses.
+    """Base of all queues.
 
     Attributes:
-      queue_ref: the tensor that stands for the queue.
+      queue_ref: the tensor that represents the queue.
       dtypes: element types of an element's components.
       shapes: their static shapes.
       names: their names, or None; with names, elements are dictionaries.
@@ -130,11 +129,11 @@ class QueueBase:
         return self._dequeue_batch("QueueDequeueManyV2", n, name or f"{self._short_name}_DequeueMany")
 
     def dequeue_up_to(self, n: TensorLike, name: str | None = None) -> Structure:
-        """As `dequeue_many`, but of a closed queue what is left, if it is anything."""
+        """Takes ``n`` elements as `dequeue_many`; from a closed queue it takes the remaining ones, at least one."""
         return self._dequeue_batch("QueueDequeueUpToV2", n, name or f"{self._short_name}_DequeueUpTo")
 
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
-        """An operation that refuses further elements, and with ``cancel_pending_enqueues`` ends those that wait."""
+        """Returns an operation that closes the queue for new elements, and cancels waiting enqueues on request."""
         attrs = {"cancel_pending_enqueues": cancel_pending_enqueues}
         return self._op("QueueCloseV2", [], attrs, name or f"{self._short_name}_Close")
 
@@ -233,7 +232,7 @@ def _shapes(shapes: Structure, count: int) -> list[TensorShape] | None:
 
 
 class FIFOQueue(QueueBase):
-    """A queue that gives elements in the order in which they came.
+    """A first-in, first-out queue.
 
     Args:
       capacity: maximum number of elements.
@@ -281,7 +280,7 @@ class RandomShuffleQueue(QueueBase):
 
 
 class PaddingFIFOQueue(QueueBase):
-    """A `FIFOQueue` whose batches are filled up with zeros where a shape has None.
+    """A `FIFOQueue` that pads dimensions of unknown size with zeros in batches.
 
     Raises:
       ValueError: a component's rank is not known.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Record(NamedTuple):
-    """One record: where it comes from, and what it holds."""
+    """A record: ``key`` is its file and position, ``value`` its content."""
 
     key: Tensor
     value: Tensor
@@ -32,10 +32,10 @@ class Records(NamedTuple):
 
 
 class ReaderBase:
-    """What all readers have in common: they get names of files from a queue and give key and value of each record.
+    """Base of all readers, which take file names from a queue and return key and value of each record.
 
     Args:
-      reader_ref: the tensor that stands for the reader.
+      reader_ref: the tensor that represents the reader.
       supports_serialize: accepted for compatibility: no reader can save its state.
     """
 
@@ -144,9 +144,9 @@ class FixedLengthRecordReader(ReaderBase):
 
     Args:
       record_bytes: length of a record.
-      header_bytes: what is left out at a file's begin.
-      footer_bytes: what is left out at its end.
-      hop_bytes: from the begin of one record to that of the next; ``record_bytes`` when None or 0.
+      header_bytes: number of bytes to skip at the beginning of a file.
+      footer_bytes: number of bytes to ignore at its end.
+      hop_bytes: distance between the starts of two records; ``record_bytes`` when None or 0.
       encoding: ``ZLIB`` for compressed files.
     """
 

@@ -31,20 +31,20 @@ def parse_single_sequence_example(
     example_name: TensorLike | None = None,
     name: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What one ``SequenceExample`` holds.
+    """Parses one ``SequenceExample``.
 
     Args:
       serialized: a string.
-      context_features: what to read once, by name: see `headwater.tf1.input.parsing.parse_single_example`.
-      sequence_features: what to read for each step, by name: `FixedLenSequenceFeature`, of which each step has as many
-        values, or `VarLenFeature`.
+      context_features: features of the whole example by name: see `headwater.tf1.input.parsing.parse_single_example`.
+      sequence_features: features of each step by name: `FixedLenSequenceFeature`, with the same number of values in
+        each step, or `VarLenFeature`.
       example_name: accepted for compatibility.
 
     Returns:
       The context by name, and the sequences: tensors ``[steps, …]`` and sparse tensors ``[steps, values]``.
 
     Raises:
-      ValueError: nothing to read, or a feature of another kind.
+      ValueError: there are no features, or a feature is of another kind.
     """
     del example_name
     if not context_features and not sequence_features:
@@ -65,12 +65,12 @@ def parse_sequence_example(
     example_names: Any = None,
     name: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """What each of a vector of ``SequenceExample`` messages holds; see `parse_single_sequence_example`.
+    """Parses a vector of ``SequenceExample`` messages; see `parse_single_sequence_example`.
 
     Returns:
-      The context by name, a row for each message; the sequences, tensors ``[messages, steps, …]`` filled up with zeros
-      or empty text, and sparse tensors ``[messages, steps, values]``; and how many steps each message has of the
-      former.
+      The context by name, with a row for each message; the sequences, tensors ``[messages, steps, …]`` padded with
+      zeros or empty text, and sparse tensors ``[messages, steps, values]``; and the number of steps of each message in
+      the dense sequences.
     """
     if not context_features and not sequence_features:
         raise ValueError("Missing features.")

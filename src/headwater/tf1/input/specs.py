@@ -1,4 +1,4 @@
-"""What is known of values that are more than one tensor: sparse ones, rows of tensors, arrays of tensors, datasets."""
+"""Type specifications of composite values: sparse and ragged tensors, `IndexedSlices`, tensor arrays, datasets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class TypeSpec(ABC):
-    """What is known of a value before there is one: its class, and what `_parts` says."""
+    """Specification of a value before it exists: its class and the properties in `_parts`."""
 
     @property
     @abstractmethod
@@ -36,15 +36,15 @@ class TypeSpec(ABC):
 
     @classmethod
     def from_value(cls, value: Any) -> TypeSpec:
-        """What is known of a value.
+        """Returns the specification of a value.
 
         Raises:
-          TypeError: the class does not say it.
+          TypeError: the class does not support it.
         """
         raise TypeError(f"{cls.__name__} knows nothing of {value!r}")
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether a value, or what is known of one, could be of this type."""
+        """Returns whether a value, or values with another specification, may conform to this specification."""
         if not isinstance(spec_or_value, TypeSpec):
             if not isinstance(spec_or_value, self.value_type):
                 return False
@@ -55,10 +55,10 @@ class TypeSpec(ABC):
         return all(_compatible(mine, other) for mine, other in pairs)
 
     def most_specific_compatible_type(self, other: Any) -> TypeSpec:
-        """What this and another have in common.
+        """Returns the most specific specification compatible with this and another one.
 
         Raises:
-          ValueError: there is no such type.
+          ValueError: there is none.
         """
         if type(self) is not type(other):
             raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
@@ -110,7 +110,7 @@ def _common(mine: Any, other: Any) -> Any:
 
 
 class SparseTensorSpec(TypeSpec):
-    """What is known of a `SparseTensor`.
+    """Specification of a `SparseTensor`.
 
     Args:
       shape: its dense shape.
@@ -144,13 +144,13 @@ class SparseTensorSpec(TypeSpec):
 
 
 class IndexedSlicesSpec(TypeSpec):
-    """What is known of `IndexedSlices`.
+    """Specification of `IndexedSlices`.
 
     Args:
       shape: the dense shape.
       dtype: type of the rows' elements.
       indices_dtype: type of the indices.
-      dense_shape_dtype: type of the dense shape; None where they have none.
+      dense_shape_dtype: type of the dense shape; None without a dense shape.
       indices_shape: shape of the indices: a vector.
     """
 
@@ -190,13 +190,13 @@ class IndexedSlicesSpec(TypeSpec):
 
 
 class TensorArraySpec(TypeSpec):
-    """What is known of a `TensorArray`.
+    """Specification of a `TensorArray`.
 
     Args:
       element_shape: shape of each of its tensors.
-      dtype: their type.
+      dtype: type of its tensors.
       dynamic_size: whether it grows.
-      infer_shape: whether all are of one shape.
+      infer_shape: whether all tensors have the same shape.
     """
 
     def __init__(
@@ -219,14 +219,14 @@ class TensorArraySpec(TypeSpec):
         return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
 
     def is_compatible_with(self, other: Any) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Whether an array, or what is known of one, could be of this type."""
+        """Returns whether an array, or arrays with another specification, may conform to this specification."""
         return super().is_compatible_with(other)
 
     def most_specific_compatible_type(self, other: object) -> TypeSpec:
-        """What this and another have in common: they must be compatible.
+        """Returns the most specific specification compatible with this and another one.
 
         Raises:
-          ValueError: they are not.
+          ValueError: they are not compatible.
         """
         if not self.is_compatible_with(other):
             raise ValueError("Types are not compatible")
@@ -234,16 +234,16 @@ class TensorArraySpec(TypeSpec):
 
 
 class RaggedTensorSpec(TypeSpec):
-    """What is known of a `RaggedTensor`.
+    """Specification of a `RaggedTensor`.
 
     Args:
-      shape: its shape; None for an unknown one.
+      shape: its shape; None if unknown.
       dtype: type of its values.
       ragged_rank: how many dimensions are ragged: all but the first when None, for which ``shape`` must be known.
       row_splits_dtype: type of its splits.
 
     Raises:
-      ValueError: neither ``ragged_rank`` nor the number of dimensions, or more ragged ones than there are.
+      ValueError: neither ``ragged_rank`` nor the rank is given, or ``ragged_rank`` is too large.
     """
 
     def __init__(
@@ -300,10 +300,10 @@ class RaggedTensorSpec(TypeSpec):
 
 
 class DatasetSpec(TypeSpec):
-    """What is known of a dataset.
+    """Specification of a dataset.
 
     Args:
-      element_spec: what is known of its elements.
+      element_spec: specification of its elements.
       dataset_shape: the shape of a tensor of datasets.
     """
 
@@ -339,29 +339,29 @@ class DatasetSpec(TypeSpec):
 
 
 def tensor_structure(dtype: DTypeLike, shape: ShapeLike) -> TensorSpec:
-    """What is known of a tensor."""
+    """Returns the specification of a tensor."""
     return TensorSpec(shape, dtype)
 
 
 def sparse_tensor_structure(dtype: DTypeLike, shape: ShapeLike) -> SparseTensorSpec:
-    """What is known of a sparse tensor."""
+    """Returns the specification of a sparse tensor."""
     return SparseTensorSpec(shape, dtype)
 
 
 def ragged_tensor_structure(dtype: DTypeLike, shape: ShapeLike, ragged_rank: int) -> RaggedTensorSpec:
-    """What is known of a ragged tensor."""
+    """Returns the specification of a ragged tensor."""
     return RaggedTensorSpec(shape, dtype, ragged_rank)
 
 
 def tensor_array_structure(
     dtype: DTypeLike, element_shape: ShapeLike, dynamic_size: bool, infer_shape: bool
 ) -> TensorArraySpec:
-    """What is known of an array of tensors."""
+    """Returns the specification of a tensor array."""
     return TensorArraySpec(element_shape, dtype, dynamic_size, infer_shape)
 
 
 def get_structure(dataset_or_iterator: Structure) -> Any:
-    """What is known of the elements of a dataset or iterator.
+    """Returns the specification of the elements of a dataset or iterator.
 
     Raises:
       TypeError: it is neither.

@@ -17,7 +17,7 @@ _KEY = ("__variable_creators",)
 
 
 class _Creators(threading.local):
-    """Those of a graph in this thread, the outermost first."""
+    """Variable creators of a graph in this thread, the outermost first."""
 
     def __init__(self) -> None:
         self.open: tuple[Creator, ...] = ()
@@ -30,11 +30,11 @@ def _held(graph: Graph) -> _Creators | None:
 
 @contextmanager
 def variable_creator_scope(variable_creator: Creator) -> Generator[None]:
-    """Within it, ``variable_creator`` makes the variables of the default graph.
+    """Returns a context in which ``variable_creator`` makes the variables of the default graph.
 
     Args:
-      variable_creator: ``f(next_creator, **kwargs)`` gives a variable; ``kwargs`` are the arguments of `tf.Variable`,
-        all of them, which ``next_creator(**kwargs)`` takes: the creator of the scope around, or what makes a variable.
+      variable_creator: ``f(next_creator, **kwargs)`` returns a variable; ``kwargs`` are all arguments of `tf.Variable`,
+        to be passed to ``next_creator(**kwargs)``: the creator of the enclosing scope, or the default creator.
     """
     graph = get_default_graph()
     held = _held(graph)
@@ -50,7 +50,7 @@ def variable_creator_scope(variable_creator: Creator) -> Generator[None]:
 
 
 def made_by_creators(make: Creator, **arguments: object) -> Any:
-    """What the open scopes make of ``arguments``; ``make`` itself where there are none."""
+    """Calls the creators of the open scopes with ``arguments``; calls ``make`` if there are none."""
     held = _held(get_default_graph())
     for creator in () if held is None else held.open:
         make = _before(creator, make)

@@ -38,11 +38,11 @@ def embedding_lookup(
     validate_indices: bool = True,
     max_norm: float | None = None,
 ) -> Tensor:
-    """The rows ``ids`` of a table, in the shape of ``ids``; its gradient is `IndexedSlices` of just these rows.
+    """Returns the rows ``ids`` of a table, in the shape of ``ids``; the gradient is `IndexedSlices` of just these rows.
 
-    Of a table in parts, each id goes only to the part that has its row; the gradient is then one of each part, with
-    `headwater.graph.ops.routing.NO_ROW` as index where rows were left over. So it is of a small table on a task of its
-    own: of each row that a batch uses, one travels, however many ids name it.
+    If the table has parts, each id is sent only to the part with its row, and each part has a gradient, in which
+    unused rows have the index `headwater.graph.ops.routing.NO_ROW`. The same holds for a small table on another task:
+    each row that a batch uses is transferred once, however many ids refer to it.
 
     Args:
       params: the table: a tensor, variable or array, or its parts as a list or a partitioned variable.
@@ -52,7 +52,7 @@ def embedding_lookup(
       max_norm: scale rows whose norm is larger down to it.
 
     Raises:
-      ValueError: no params, or another strategy.
+      ValueError: ``params`` is empty, or the strategy is unknown.
     """
     del validate_indices
     parts: list[Any] = list(params) if isinstance(params, list | tuple | PartitionedVariable) else [params]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
@@ -126,7 +126,7 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: float | None) -> Tensor:
 
 
 def _on_ps(params: Any, max_norm: float | None) -> list[Any]:
-    """The parts of a table of float32 on a ``ps``, whose rows `_in_bags` can combine; none where it cannot."""
+    """Returns the parts of a float32 table on ``ps`` tasks, if `_in_bags` can combine its rows; else an empty list."""
     parts: list[Any] = list(params) if isinstance(params, list | tuple | PartitionedVariable) else [params]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     able = max_norm is None and all(
         hasattr(part, "op")
@@ -193,18 +193,18 @@ def embedding_lookup_sparse(
     combiner: str | None = None,
     max_norm: float | None = None,
 ) -> Tensor:
-    """For each row of a sparse matrix of row numbers, the rows of a table that it lists, combined to one.
+    """Combines, for each row of a sparse matrix of row numbers, these rows of a table to one vector.
 
     Args:
       params, partition_strategy, max_norm: as for `embedding_lookup`.
       sp_ids: the row numbers; each row has at least one.
-      sp_weights: a weight for each; all 1 when None.
+      sp_weights: a weight for each row number; all 1 when None.
       combiner: ``sum``; ``mean``, divided by the sum of the weights (what None means); or ``sqrtn``, divided by the
         root of the sum of their squares.
 
     Raises:
-      ValueError: another combiner.
-      TypeError: ids or weights are no sparse tensors.
+      ValueError: the combiner is unknown.
+      TypeError: ids or weights are not sparse tensors.
     """
     combiner = combiner or "mean"
     if combiner not in ("mean", "sqrtn", "sum"):
@@ -247,13 +247,13 @@ def safe_embedding_lookup_sparse(
     partition_strategy: str = "div",
     max_norm: float | None = None,
 ) -> Tensor:
-    """As `embedding_lookup_sparse`, for rows that may be empty and ids and weights that may be bad.
+    """Combines rows as `embedding_lookup_sparse`, but accepts empty rows and invalid ids and weights.
 
     Args:
       embedding_weights: the table, or its parts.
-      sparse_ids: row numbers; those below 0 are left out.
-      sparse_weights: a weight for each; unless they are summed, those of 0 and below are left out.
-      default_id: the row for what is empty then; zeros when None.
+      sparse_ids: row numbers; negative ones are ignored.
+      sparse_weights: a weight for each; except with ``sum``, ids with weights of 0 and below are ignored.
+      default_id: the table row for rows without valid ids; zeros when None.
 
     Raises:
       ValueError: there is no table.

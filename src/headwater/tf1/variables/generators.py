@@ -1,6 +1,6 @@
-"""``tf.random.experimental``: generators of random numbers whose state is a variable; they give TensorFlow's numbers.
+"""``tf.random.experimental``: random number generators with a variable as state, compatible with TensorFlow's.
 
-Uniform numbers and integers are the same bit by bit; normal numbers agree as far as logarithms, sines and cosines do.
+Uniform numbers and integers are bitwise equal; normal numbers agree up to rounding of logarithms, sines and cosines.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _MASK: Final = (1 << 64) - 1
 
 
 def create_rng_state(seed: int | Sequence[int] | HostArray, algorithm: int) -> HostArray:
-    """The state of a generator, int64 of shape (3,).
+    """Returns the state of a generator, int64 of shape (3,).
 
     Args:
-      seed: an integer of up to 192 bits, whose lowest come first; or integers, before which zeros stand.
+      seed: an integer of up to 192 bits, stored with the lowest 64 bits first; or integers, padded with leading zeros.
       algorithm: 1, Philox.
 
     Raises:
-      ValueError: another algorithm.
+      ValueError: the algorithm is not supported.
     """
     if algorithm != PHILOX:
         raise ValueError(f"Unsupported algorithm id: {algorithm}")
@@ -51,15 +51,15 @@ def create_rng_state(seed: int | Sequence[int] | HostArray, algorithm: int) -> H
 
 
 class Generator:
-    """Draws random numbers. Each draw moves the state on, when it runs.
+    """Draws random numbers. Running a draw advances the state.
 
     Args:
-      copy_from: another generator, whose state it begins with.
-      state: what it begins with, three int64.
+      copy_from: another generator whose state is the initial state.
+      state: the initial state, three int64.
       alg: 1, Philox; given with ``state``.
 
     Raises:
-      ValueError: another algorithm, or another shape.
+      ValueError: the algorithm is not supported, or the state has another shape.
     """
 
     def __init__(
@@ -82,23 +82,23 @@ class Generator:
 
     @classmethod
     def from_state(cls, state: TensorLike, alg: int) -> Generator:
-        """One that begins with ``state``."""
+        """Returns a generator with the initial state ``state``."""
         return cls(state=state, alg=alg)
 
     @classmethod
     def from_seed(cls, seed: int | Sequence[int], alg: int | None = None) -> Generator:
-        """One that begins with the state of a seed; see `create_rng_state`."""
+        """Returns a generator with the initial state of a seed; see `create_rng_state`."""
         alg = PHILOX if alg is None else alg
         return cls(state=create_rng_state(seed, alg), alg=alg)
 
     @classmethod
     def from_non_deterministic_state(cls, alg: int | None = None) -> Generator:
-        """One that begins anywhere."""
+        """Returns a generator with a random initial state."""
         return cls.from_seed(secrets.randbits(64 * _SIZE), alg)
 
     @classmethod
     def from_key_counter(cls, key: TensorLike, counter: TensorLike, alg: int) -> Generator:
-        """One with a key, a scalar, and a counter, two numbers of which the low one comes first."""
+        """Returns a generator with a key, a scalar, and a counter, two numbers with the low one first."""
         return cls(state=_key_counter(key, counter), alg=alg)
 
     @property
@@ -117,19 +117,19 @@ class Generator:
         return self._state[2]
 
     def reset(self, state: TensorLike) -> Operation:
-        """What sets the state, when it runs."""
+        """Returns an operation that sets the state."""
         return self._state.assign(convert_to_tensor(state, dtypes.int64)).op
 
     def reset_from_seed(self, seed: int | Sequence[int]) -> Operation:
-        """What sets the state to that of a seed, when it runs."""
+        """Returns an operation that sets the state to the initial state of a seed."""
         return self.reset(create_rng_state(seed, self._algorithm))
 
     def reset_from_key_counter(self, key: TensorLike, counter: TensorLike) -> Operation:
-        """What sets the key and the counter, when it runs."""
+        """Returns an operation that sets the key and the counter."""
         return self.reset(_key_counter(key, counter))
 
     def skip(self, delta: TensorLike) -> Operation:
-        """What moves the state on by ``delta`` numbers, when it runs."""
+        """Returns an operation that advances the state by ``delta`` numbers."""
         return self._drawn("PhiloxSkip", ("delta", delta, dtypes.int64)).op
 
     def normal(

@@ -10,14 +10,13 @@ from headwater.graph.operation import Operation, Tensor
 
 
 def with_initialized_values(initial: Tensor, name: str) -> Tensor:
-    """``initial``, computed from the initial values of variables that have no value yet.
+    """Returns ``initial``, computed from the initial values of the variables that it depends on.
 
-    What lies between these variables and ``initial`` is added to the graph once more; without such variables nothing
-    is.
+    The operations between these variables and ``initial`` are copied; without such variables none are.
 
     Args:
       initial: the tensor.
-      name: of the variable it is for; ends the names of what is added.
+      name: name of the variable to initialise; suffix of the names of copied operations.
     """
     return _Rebuilder(initial, name.replace("/", "_")).tensor(initial)
 
@@ -32,8 +31,11 @@ class _Rebuilder:
 
     @cached_property
     def _initialized(self) -> dict[Operation, Callable[[], Tensor]]:
-        """How the variables of the graph are read that have an initial value; looked up for those that depend on one
-        only, lest a graph takes the square of its variables."""
+        """Returns, by variable operation, functions that read initialised values of variables.
+
+        It is computed only if ``initial`` depends on a variable: otherwise building a graph would take quadratic time
+        in its number of variables.
+        """
         return {
             variable.op: variable.initialized_value
             for key in (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES)
@@ -42,7 +44,7 @@ class _Rebuilder:
         }
 
     def _sorted(self, last: Operation) -> list[Operation]:
-        """``last`` and what it depends on, inputs first."""
+        """Returns ``last`` and the operations that it depends on, inputs first."""
         order: dict[Operation, None] = {}
         stack = [(last, False)]
         while stack:
@@ -51,7 +53,7 @@ class _Rebuilder:
                 order[op] = None
             elif op not in order:
                 stack.append((op, True))
-                # What works on a variable itself, such as the question whether it has a value, stays as it is.
+                # Do not replace operations on the variable itself, such as IsVariableInitialized.
                 inputs = () if op.definition.ref_positions(op.attrs) else op.inputs
                 stack.extend((tensor.op, False) for tensor in inputs if tensor.op not in order)
         return list(order)
@@ -76,6 +78,6 @@ class _Rebuilder:
             )
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """What stands for ``tensor``."""
+        """Returns the replacement of ``tensor``."""
         made = self._made[tensor.op]
         return made if isinstance(made, Tensor) else made.outputs[tensor.value_index]

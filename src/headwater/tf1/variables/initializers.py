@@ -212,17 +212,17 @@ class UniformUnitScaling(Initializer):
 
 
 class VarianceScaling(Initializer):
-    """Random values of variance ``scale`` / n, which keep the scale of what flows through a layer.
+    """Random values of variance ``scale`` / n, which preserve the scale of activations through a layer.
 
     Args:
       scale: positive factor.
       mode: n is the number of inputs (``fan_in``), of outputs (``fan_out``), or the mean of both (``fan_avg``).
       distribution: ``truncated_normal`` (also ``normal``), ``untruncated_normal``, or ``uniform``.
       seed: of the random values.
-      dtype: element type where the caller gives none.
+      dtype: element type if the caller specifies none.
 
     Raises:
-      ValueError: an argument that is none of these.
+      ValueError: an argument has another value.
     """
 
     _fields = ("scale", "mode", "distribution", "seed", "dtype")

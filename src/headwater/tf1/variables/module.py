@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Module:
-    """Base of objects with variables, and with modules that have some, in their attributes.
+    """Base of objects with variables, and modules with variables, in their attributes.
 
     Args:
-      name: an identifier; that of the class in snake case when None.
+      name: an identifier; the class's name in snake case when None.
 
     Raises:
-      ValueError: ``name`` is no identifier.
+      ValueError: ``name`` is not an identifier.
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -42,12 +42,12 @@ class Module:
 
     @property
     def name_scope(self) -> Any:
-        """The scope of the names of what it adds to the graph, for ``with``."""
+        """Name scope of the operations that it adds to the graph, for ``with``."""
         return name_scope(self._scope)
 
     @property
     def variables(self) -> tuple[Any, ...]:
-        """All variables, those of its modules included; by the names of attributes."""
+        """All variables, including its modules' variables, by the names of attributes."""
         return tuple(self._flatten(lambda value: isinstance(value, Variable)))
 
     @property

@@ -1,4 +1,4 @@
-"""Initial values of convolutions that keep the norm of what they are given, but for a factor.
+"""Initial values of convolutions that preserve the norm of their input up to a factor.
 
 Source: Xiao et al., "Dynamical Isometry and a Mean Field Theory of CNNs" (2018). A kernel of more than one tap is a
 product of kernels of two taps ``P`` and ``I - P`` along one dimension, where ``P`` is an orthogonal projection, and an

@@ -26,10 +26,10 @@ Partitioner = Callable[..., Sequence[int]]
 
 
 class PartitionInfo:
-    """What an initializer learns of the whole of which it makes a part.
+    """Place of a part in the whole tensor, passed to initializers.
 
     Attributes:
-      full_shape: shape of the whole.
+      full_shape: shape of the whole tensor.
       var_offset: where the part begins, per dimension.
     """
 
@@ -218,10 +218,10 @@ def slices(full_shape: Sequence[int], partitions: Sequence[int]) -> Iterator[tup
 
 
 def call_partitioner(partitioner: Partitioner, shape: TensorShape, dtype: DType) -> list[int]:
-    """What ``partitioner`` says for a variable, checked.
+    """Returns the numbers of parts that ``partitioner`` chooses for a variable, checked.
 
     Raises:
-      ValueError: the shape is not fully known, or the answer is no list with a positive count for every dimension.
+      ValueError: the shape is not fully known, or the result is not a list with a positive count per dimension.
     """
     if not shape.is_fully_defined():
         raise ValueError(f"Shape of a new partitioned variable must be fully defined, but instead was {shape}.")
@@ -253,12 +253,12 @@ def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:
 def variable_axis_size_partitioner(
     max_shard_bytes: int, axis: int = 0, bytes_per_string_element: int = 16, max_shards: int | None = None
 ) -> Partitioner:
-    """A partitioner that keeps every part within a size.
+    """Returns a partitioner that limits the size of the parts.
 
     Args:
       max_shard_bytes: largest size of a part, in bytes.
       axis: the dimension to cut.
-      bytes_per_string_element: what a string counts for.
+      bytes_per_string_element: assumed size of a string, in bytes.
       max_shards: largest number of parts, or None.
 
     Raises:
@@ -292,13 +292,13 @@ def variable_axis_size_partitioner(
 def min_max_variable_partitioner(
     max_partitions: int = 1, axis: int = 0, min_slice_size: int = 256 << 10, bytes_per_string_element: int = 16
 ) -> Partitioner:
-    """A partitioner that makes as many parts as it may, each of a least size.
+    """Returns a partitioner that makes the most parts allowed, each of a least size.
 
     Args:
       max_partitions: largest number of parts.
       axis: the dimension to cut.
       min_slice_size: least size of a part, in bytes.
-      bytes_per_string_element: what a string counts for.
+      bytes_per_string_element: assumed size of a string, in bytes.
     """
 
     def partition(shape: ShapeLike, dtype: DType) -> list[int]:

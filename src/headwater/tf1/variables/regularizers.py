@@ -1,4 +1,4 @@
-"""Regularizers: what the size of a model's weights costs."""
+"""Regularizers: losses that penalise large weights of a model."""
 
 from __future__ import annotations
 

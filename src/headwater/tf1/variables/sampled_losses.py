@@ -42,7 +42,7 @@ def _sampled_logits(
         arrays.stop_gradient(convert_to_tensor(value)) for value in sampled_values
     )
     sampled = math.cast(sampled, dtypes.int64)
-    # One look-up for both, so that the gradient of a table on parameter servers goes there once.
+    # One look-up for both, so that the gradient of a table on parameter servers is sent once.
     ids = arrays.concat([flat, sampled], 0)
     count = arrays.shape(flat)[0]
     rows, offsets = (
@@ -81,7 +81,7 @@ def nce_loss(
     partition_strategy: str = "mod",
     name: str | None = "nce_loss",
 ) -> Tensor:
-    """Noise-contrastive estimation: for each row whether a class is a true one or was drawn, as a sigmoid loss.
+    """Noise-contrastive estimation: a sigmoid loss that distinguishes true classes from drawn ones, for each row.
 
     Gutmann and Hyvärinen, Noise-contrastive estimation, 2010.
 
@@ -91,8 +91,8 @@ def nce_loss(
       labels: int64 [batch, num_true], the true classes.
       inputs: [batch, dim].
       num_sampled: how many classes to draw for the whole batch.
-      sampled_values: what a sampler gave; `log_uniform_candidate_sampler` draws when None.
-      remove_accidental_hits: leave out drawn classes that are true ones of a row.
+      sampled_values: the result of a sampler; `log_uniform_candidate_sampler`'s when None.
+      remove_accidental_hits: ignore drawn classes that are true classes of a row.
 
     Returns:
       The loss of each row.

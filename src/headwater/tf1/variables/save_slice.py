@@ -1,4 +1,4 @@
-"""Which part of a larger tensor a variable holds, for checkpoints."""
+"""`SaveSliceInfo`: the part of a larger tensor that a variable holds, for checkpoints."""
 
 from __future__ import annotations
 

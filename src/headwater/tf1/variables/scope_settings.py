@@ -1,4 +1,4 @@
-"""`VariableScope`: what is set for the variables that `get_variable` makes."""
+"""`VariableScope`: settings of the variables that `get_variable` makes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AUTO_REUSE = ReuseMode.AUTO_REUSE
 
 
 def no_regularizer(_: object) -> None:
-    """A regularizer that adds no loss; for a scope within one that has a regularizer."""
+    """A regularizer that adds no loss; disables an enclosing scope's regularizer."""
     return
 
 
@@ -146,7 +146,7 @@ class VariableScope:
         self._use_resource = use_resource
 
     def get_collection(self, name: str) -> list[Any]:
-        """What of the collection was made in this scope."""
+        """Returns the items of a collection that were made in this scope."""
         return get_default_graph().get_collection(name, f"{self._name}/" if self._name else "")
 
     def trainable_variables(self) -> list[Any]:

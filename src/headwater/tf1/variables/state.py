@@ -1,7 +1,7 @@
 """Changing variables: assignment, updates of rows and slices, and whether a variable has a value.
 
-Every operation here runs where its variable lives. Its result is a reference to the variable, which read after the
-operation gives the new value. Updates are atomic and one at a time; ``use_locking`` is accepted and means nothing more.
+Every operation here runs on its variable's task. Its result is a reference to the variable; reading it after the
+operation returns the new value. Updates are atomic and serialised; ``use_locking`` is accepted and has no effect.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def update_op(
     references = [as_reference(ref, op_type) for ref in refs]
     graph = references[0].graph
     with graph.as_default(), graph.name_scope(name or op_type) as scope:
-        # What has a type of its own keeps it: the operation says where it does not fit.
+        # Do not convert values that have a type: the operation reports a mismatch.
         inputs = [
             convert_to_tensor(value, None if isinstance(getattr(value, "dtype", None), DType) else dtype, name=argument)
             for argument, value, dtype in values
@@ -205,7 +205,7 @@ def scatter_nd_update(
 
     Args:
       indices: integers whose last dimension holds positions in the first ``K`` dimensions of ``ref``.
-      updates: of shape ``indices.shape[:-1] + ref.shape[K:]``.
+      updates: values of shape ``indices.shape[:-1] + ref.shape[K:]``.
     """
     return _scatter("ScatterNdUpdate", ref, indices, updates, use_locking, name)
 
@@ -238,7 +238,7 @@ def batch_scatter_update(
     """Replaces slices of many tensors that ``ref`` holds: ``ref[i, indices[i, j]] = updates[i, j]``.
 
     Args:
-      indices: integers; all dimensions but the last are those of ``ref``.
+      indices: integers; all dimensions but the last equal the first dimensions of ``ref``.
       updates: of shape ``indices.shape + ref.shape[indices.rank:]``.
 
     Raises:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Template:
-    """A function whose first call makes variables, and whose further calls find them; see `make_template`."""
+    """A function whose first call makes variables and whose further calls reuse them; see `make_template`."""
 
     def __init__(
         self,
@@ -77,17 +77,17 @@ class Template:
 
     @property
     def trainable_variables(self) -> list[Any]:
-        """Those that optimizers change."""
+        """Its trainable variables, which optimizers update."""
         return self._collection(GraphKeys.TRAINABLE_VARIABLES)
 
     @property
     def global_variables(self) -> list[Any]:
-        """Those that checkpoints have."""
+        """Its global variables, which checkpoints contain."""
         return self._collection(GraphKeys.GLOBAL_VARIABLES)
 
     @property
     def local_variables(self) -> list[Any]:
-        """Those of this task alone."""
+        """Its local variables, which belong to one task."""
         return self._collection(GraphKeys.LOCAL_VARIABLES)
 
     def _collection(self, key: str) -> list[Any]:
@@ -102,15 +102,15 @@ def make_template(
     custom_getter_: Callable[..., object] | None = None,
     **kwargs: object,
 ) -> Template:
-    """``func_`` as a function whose calls share the variables that the first one makes with `get_variable`.
+    """Returns ``func_`` as a function whose calls share the variables that the first call makes with `get_variable`.
 
     Args:
       name_: name of the variables' scope, made unique.
       func_: the function.
-      create_scope_now_: make the scope's name unique now rather than at the first call.
+      create_scope_now_: make the scope's name unique now instead of at the first call.
       unique_name_: the scope's exact name.
       custom_getter_: as for `variable_scope`.
-      kwargs: arguments of ``func_`` that are the same in every call.
+      kwargs: arguments of ``func_`` in every call.
     """
     function = functools.partial(func_, **kwargs) if kwargs else func_
     return Template(name_, function, create_scope_now_, unique_name_, custom_getter_)

@@ -20,10 +20,10 @@ Reuse: TypeAlias = "bool | ReuseMode | None"
 """Whether `get_variable` finds variables, or makes them, or does either (``AUTO_REUSE``); None: as the scope does."""
 
 InitializerLike: TypeAlias = "Callable[..., TensorLike] | type[Initializer] | TensorLike"
-"""What gives a variable its first value: a function of a shape and element type, a class of these, or the value."""
+"""Initial value of a variable: a function of a shape and element type, a class of such functions, or the value."""
 
 Constraint: TypeAlias = "Callable[[Tensor], Tensor]"
-"""What an optimizer applies to a variable after its update."""
+"""Projection that an optimizer applies to a variable after its update."""
 
 CustomGetter: TypeAlias = "Callable[..., AnyVariable | Tensor]"
-"""What `get_variable` calls in its own place, with itself as the first argument."""
+"""Function that `get_variable` calls in place of its own implementation, which is passed as the first argument."""

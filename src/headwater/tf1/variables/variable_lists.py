@@ -1,4 +1,4 @@
-"""Variables of the default graph by collection, and operations on all of them: initialise, report what is missing."""
+"""Variables of the default graph by collection, and operations that initialise them or report missing values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CPU = "/device:CPU:0"
 
 
 def global_variables(scope: str | None = None) -> list[Any]:
-    """Variables shared by all tasks; with ``scope`` those whose name starts with that regular expression."""
+    """Returns variables shared by all tasks; with ``scope`` only names that match this regular expression."""
     return get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES, scope)
 
 

@@ -1,4 +1,4 @@
-"""`get_variable` and the scopes that say what it does: names, sharing, and defaults of what it makes."""
+"""`get_variable` and variable scopes, which set names, sharing and defaults of variables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _ScopeState(threading.local):
             inside.extend(self._inside.pop(scope, ()))
 
     def restore(self, counts: dict[str, int]) -> None:
-        """Goes back to what `counts` was before."""
+        """Restores an earlier value of `counts`."""
         self.counts, self._inside = counts, None
 
     def unique(self, prefix: str) -> str:
@@ -70,7 +70,7 @@ class _ScopeState(threading.local):
 
 
 def _enter(name: str, inside: dict[str, dict[str, None]]) -> None:
-    """Puts a scope among those that are inside its parent's, and its parent among those of the next."""
+    """Records a scope as a child of its parent, and the parent as a child of its own parent, and so on."""
     while name:
         parent = name.rpartition("/")[0]
         siblings = inside.setdefault(parent, {})
@@ -188,17 +188,17 @@ class variable_scope:
     """Enters a variable scope, and with it a name scope of the same name.
 
     Args:
-      name_or_scope: a name, which prolongs the current scope's, or a `VariableScope` to enter again as it was.
-      default_name: name to make unique where ``name_or_scope`` is None.
+      name_or_scope: a name to append to the current scope's, or a `VariableScope` to reenter.
+      default_name: name to make unique if ``name_or_scope`` is None.
       values: tensors whose graph to use.
       initializer, regularizer, caching_device, partitioner, custom_getter, dtype, use_resource, constraint: defaults
-        for `get_variable` within; inherited from the outer scope where None.
+        for `get_variable` within; inherited from the outer scope when None.
       reuse: True finds variables only, ``AUTO_REUSE`` finds or makes them; None and False inherit.
       auxiliary_name_scope: with False no name scope is entered.
 
     Raises:
-      TypeError: neither name is given, or ``name_or_scope`` is of another type.
-      ValueError: a bad ``reuse``, or ``reuse`` with a ``default_name``.
+      TypeError: neither name is given, or ``name_or_scope`` has another type.
+      ValueError: ``reuse`` is invalid, or given with a ``default_name``.
     """
 
     def __init__(

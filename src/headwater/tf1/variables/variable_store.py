@@ -281,10 +281,10 @@ def _initial_value(
 
 
 def default_initializer(name: str, dtype: DType) -> GlorotUniform | Zeros:
-    """What a variable of this element type starts with where nothing is said.
+    """Returns the default initializer of an element type.
 
     Raises:
-      ValueError: there is none for the type.
+      ValueError: the type has no default.
     """
     if dtype.is_floating:
         return GlorotUniform()

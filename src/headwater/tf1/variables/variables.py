@@ -55,7 +55,7 @@ class _MadeByCreators(type):
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """What a variable takes, for those that ask the class."""
+        """Signature of the constructor, for callers of `inspect.signature`."""
         given = inspect.signature(vars(cls).get("__init__", Variable.__init__))
         return given.replace(parameters=[*given.parameters.values()][1:])
 
@@ -72,30 +72,31 @@ class _MadeByCreators(type):
 class Variable(TensorOperators, metaclass=_MadeByCreators):
     """A tensor that keeps its value between steps.
 
-    It lives in the container of the task it is placed on, shared by all sessions with that task, under the name of its
-    operation. Before its first use, its ``initializer`` must have run, or a checkpoint been restored. Wherever a
-    tensor is expected, a variable stands for its value.
+    It is stored in the container of its task, shared by all sessions with that task, under the name of its operation.
+    Before its first use, its ``initializer`` must have run, or a checkpoint must have been restored. A variable can be
+    used like a tensor with its value.
 
     Args:
-      initial_value: the value that ``initializer`` gives it: whatever `convert_to_tensor` takes, or a function that
-        returns such a thing; a function's operations run where the variable lives.
-      trainable: add it to ``TRAINABLE_VARIABLES``, over which optimizers run. None means True.
+      initial_value: the value that ``initializer`` assigns: any argument of `convert_to_tensor`, or a function that
+        returns one; a function's operations run on the variable's device.
+      trainable: add it to ``TRAINABLE_VARIABLES``, which optimizers update. None means True.
       collections: collections to add it to; ``[GLOBAL_VARIABLES]`` when None.
       validate_shape: require a fully known shape, and that assigned values have it.
-      caching_device: where readers find its value; None reads it where it lives.
+      caching_device: device that caches the value for readers; None: read it from its own device.
       name: its name, made unique within the name scope.
-      variable_def: a ``VariableDef`` of a variable that is in the graph already, in place of all the rest.
+      variable_def: a ``VariableDef`` of a variable already in the graph, in place of the other arguments.
       dtype: element type of ``initial_value``.
       expected_shape: accepted for compatibility.
       import_scope: name scope that ``variable_def`` was imported into.
-      constraint: a function that gives the value to keep in place of the one that an optimizer's update gave.
+      constraint: a function that projects the value after an optimizer's update.
       use_resource: accepted for compatibility; both kinds of variable behave the same here.
       synchronization: `VariableSynchronization`; ``ON_READ`` makes a variable that is not trainable.
-      aggregation: `VariableAggregation`, kept.
-      shape: the static shape, where the one of ``initial_value`` is too narrow.
+      aggregation: `VariableAggregation`, stored only.
+      shape: the static shape, if the shape of ``initial_value`` is too specific.
 
     Raises:
-      ValueError: no initial value, one of unknown shape while ``validate_shape``, or a bad ``collections``.
+      ValueError: the initial value is missing, or has an unknown shape with ``validate_shape``; or ``collections`` is
+        invalid.
     """
 
     __array_priority__ = 100  # NumPy arrays on the left leave the operators to us
@@ -192,7 +193,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
                 save_slice_info_def=proto.save_slice_info_def, import_scope=import_scope
             )
 
-    # What it is -------------------------------------------------------------------------------------------------
+    # Properties -------------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -228,7 +229,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
         return self.shape
 
     def set_shape(self, shape: ShapeLike) -> None:
-        """Adds what the program knows of the static shape."""
+        """Refines the static shape."""
         self._variable.set_shape(shape)
         self._snapshot.set_shape(shape)
 
@@ -345,11 +346,11 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
         return self._scatter(state.scatter_div, sparse_delta, use_locking, name)
 
     def scatter_min(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
-        """Lowers rows to those of `IndexedSlices` where these are less."""
+        """Replaces elements of rows by the elements of `IndexedSlices` that are smaller."""
         return self._scatter(state.scatter_min, sparse_delta, use_locking, name)
 
     def scatter_max(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
-        """Raises rows to those of `IndexedSlices` where these are greater."""
+        """Replaces elements of rows by the elements of `IndexedSlices` that are greater."""
         return self._scatter(state.scatter_max, sparse_delta, use_locking, name)
 
     def _scatter(
@@ -410,7 +411,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
 
     @property
     def save_slice_info(self) -> SaveSliceInfo | None:
-        """Which part of which tensor this variable is for checkpoints; None where it is a tensor of its own."""
+        """The larger tensor, and the part of it, that this variable is in checkpoints; None for a whole tensor."""
         return self._save_slice_info
 
     def set_save_slice_info(self, info: SaveSliceInfo) -> None:
@@ -458,5 +459,5 @@ _SIGNATURE = inspect.signature(Variable.__init__)
 
 
 def init_scope() -> AbstractContextManager[None]:
-    """Leaves control dependencies, so that what is made within can run on its own, as initial values must."""
+    """Returns a context without control dependencies, so that its operations can run alone, as initial values must."""
     return get_default_graph().control_dependencies(None)
