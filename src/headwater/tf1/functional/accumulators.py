@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class ConditionalAccumulatorBase:
-    """What dense and sparse accumulators have in common.
+    """Base of dense and sparse accumulators.
 
     Attributes:
-      accumulator_ref: the tensor that stands for the accumulator.
+      accumulator_ref: the tensor that represents the accumulator.
       dtype: element type of the gradients.
     """
 
@@ -87,13 +87,13 @@ def as_int64(value: Any) -> Tensor:
 
 
 class ConditionalAccumulator(ConditionalAccumulatorBase):
-    """Sums gradients of one variable until enough have come.
+    """Accumulates gradients of one variable until enough have arrived.
 
     Args:
       dtype: of the gradients.
       shape: of the gradients, as far as known.
       shared_name: share it between sessions under this name.
-      reduction_type: what `take_grad` gives: ``"MEAN"`` or ``"SUM"``.
+      reduction_type: the result of `take_grad`: ``"MEAN"`` or ``"SUM"``.
     """
 
     def __init__(

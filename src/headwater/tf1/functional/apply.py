@@ -1,7 +1,7 @@
-"""From Python values to one operation: what every function of this package ends in.
+"""Creation of one operation from Python values, the last step of every function of this package.
 
-The operation type says its inputs' names and element types (`headwater.graph.registry.Argument`); values become tensors
-accordingly, constants among them named after the input (``Add/y``).
+The operation type defines the names and element types of its inputs (`headwater.graph.registry.Argument`); values are
+converted to tensors accordingly, and constants among them are named after the input (``Add/y``).
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class _Converter:
             return convert_to_tensor(item, name=name)
 
     def list_attrs(self, argument: Argument, found: Sequence[Tensor], attrs: dict[str, object]) -> dict[str, object]:
-        """``attrs`` with what a GraphDef says of a list of inputs."""
+        """Returns ``attrs`` with the attributes that describe a list of inputs in a GraphDef."""
         if argument.mixed:
             return attrs | {argument.type_attr: tuple(tensor.dtype.base_dtype for tensor in found)}
         if not found:

@@ -1,4 +1,4 @@
-"""Shapes of tensors: what they are, tensors of other shapes with the same elements, and tensors of one value."""
+"""Shapes of tensors: queries, reshaped tensors with the same elements, and tensors filled with one value."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
 
 _MAX_CONSTANT = 1000
-"""From this number of elements on, a tensor of one value is an operation rather than a constant."""
+"""Least number of elements for which a tensor of one value is an operation instead of a constant."""
 
-# What a shape is --------------------------------------------------------------------------------------------------
+# Queries of shapes ------------------------------------------------------------------------------------------------
 
 
 def shape(input: object, name: str | None = None, out_type: DTypeLike = dtypes.int32) -> Tensor:
@@ -136,7 +136,7 @@ def placeholder(dtype: DTypeLike, shape: ShapeLike | None = None, name: str | No
 
     Args:
       dtype: element type.
-      shape: what is known of the shape.
+      shape: the static shape.
     """
     attrs = {"dtype": as_dtype(dtype).base_dtype, "shape": as_shape(shape)}
     return get_default_graph().create_op("Placeholder", [], attrs, name).outputs[0]
@@ -229,7 +229,7 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
         try:
             return convert_to_tensor(values, name=name)
         except (TypeError, ValueError):
-            pass  # let the operation say what is wrong
+            pass  # the operation's error is more precise
     items = list(values)
     dims = convert_to_tensor(items[0], name="value_shape").dims
     if dims is not None and not -len(dims) - 1 <= axis <= len(dims):
@@ -243,10 +243,10 @@ def parallel_stack(values: Sequence[TensorLike], name: str = "parallel_stack") -
 
 
 def unstack(value: TensorLike, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Tensor]:
-    """The slices along a dimension, which is gone.
+    """Splits a tensor into its slices along a dimension, which is removed.
 
     Raises:
-      ValueError: how many there are is neither known nor given, or ``axis`` is out of range.
+      ValueError: the number of slices is neither known nor given, or ``axis`` is out of range.
     """
     value = convert_to_tensor(value)
     if num is None:
@@ -325,7 +325,7 @@ def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
 
 
 def roll(input: TensorLike, shift: TensorLike, axis: TensorLike, name: str | None = None) -> Tensor:
-    """Shifted along dimensions; what falls out at one end comes in at the other."""
+    """Shifts elements along dimensions cyclically."""
     return one("Roll", input, shift, axis, name=name)
 
 

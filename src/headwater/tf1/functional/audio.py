@@ -10,7 +10,7 @@ from headwater.tf1.functional.apply import apply, one
 
 
 class DecodedWav(NamedTuple):
-    """What a file holds.
+    """Content of an audio file.
 
     Attributes:
       audio: float32 [samples, channels].
@@ -24,12 +24,12 @@ class DecodedWav(NamedTuple):
 def decode_wav(
     contents: TensorLike, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None
 ) -> DecodedWav:
-    """The samples of a WAV file with 16 bits, between -1 and 1.
+    """Decodes the samples of a WAV file with 16 bits to numbers between -1 and 1.
 
     Args:
-      contents: what is in the file.
-      desired_channels: how many channels to give; -1 for those of the file.
-      desired_samples: how many samples to give, with zeros behind those of the file; -1 for all.
+      contents: bytes of the file.
+      desired_channels: number of channels to return; -1 for all of the file.
+      desired_samples: number of samples to return, padded with zeros; -1 for all of the file.
       name: of the operation.
     """
     attrs = {"desired_channels": desired_channels, "desired_samples": desired_samples}

@@ -49,14 +49,14 @@ def non_max_suppression(
     score_threshold: object = _NO_SCORE,
     name: str | None = None,
 ) -> Tensor:
-    """The places of the best boxes, best first, none of which overlaps much with a better one.
+    """Returns the indices of the boxes with the highest scores that do not overlap much with a better box, best first.
 
     Args:
       boxes: [boxes, 4].
       scores: [boxes].
       max_output_size: how many boxes to take at most.
       iou_threshold: the largest overlap allowed, as intersection over union.
-      score_threshold: take only boxes whose score is above.
+      score_threshold: take only boxes with a higher score.
     """
     with name_scope(name, "non_max_suppression"):
         overlap, least = _named(iou_threshold=iou_threshold, score_threshold=score_threshold)
@@ -74,7 +74,7 @@ def combined_non_max_suppression(
     clip_boxes: bool = True,
     name: str | None = None,
 ) -> CombinedNonMaxSuppression:
-    """`non_max_suppression` for each class of each image, and then the best boxes of all classes.
+    """Applies `non_max_suppression` to each class of each image, and selects the best boxes of all classes.
 
     Args:
       boxes: [images, boxes, 1 or classes, 4].
@@ -82,9 +82,10 @@ def combined_non_max_suppression(
       max_output_size_per_class: how many boxes of a class to take at most.
       max_total_size: how many boxes of an image to take at most.
       iou_threshold: the largest overlap allowed, as intersection over union.
-      score_threshold: take only boxes whose score is above.
-      pad_per_class: fill up with zeros to what the classes may give rather than to ``max_total_size``, if that is less.
-      clip_boxes: keep what of a box is in [0, 1].
+      score_threshold: take only boxes with a higher score.
+      pad_per_class: pad with zeros to the largest possible number of boxes of all classes, if it is less than
+        ``max_total_size``.
+      clip_boxes: clip boxes to [0, 1].
     """
     with name_scope(name, "combined_non_max_suppression"):
         overlap, least = _named(iou_threshold=iou_threshold, score_threshold=score_threshold)
@@ -111,11 +112,10 @@ def non_max_suppression_with_scores(
     soft_nms_sigma: object = 0.0,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """As `non_max_suppression`, and the scores.
+    """Returns the indices of `non_max_suppression`, and the scores.
 
     Args:
-      soft_nms_sigma: where above 0, a box lowers the scores of those that it overlaps with by
-        exp(-overlap² / (2 sigma)).
+      soft_nms_sigma: if positive, a box multiplies the scores of overlapping boxes by exp(-overlap² / (2 sigma)).
     """
     with name_scope(name, "non_max_suppression_with_scores"):
         limits = _named(iou_threshold=iou_threshold, score_threshold=score_threshold, soft_nms_sigma=soft_nms_sigma)
@@ -170,18 +170,18 @@ def crop_and_resize(
     name: str | None = None,
     box_indices: TensorLike | None = None,
 ) -> Tensor:
-    """For each box the part of an image, resized; float32 [boxes, height, width, channels].
+    """Crops a part of an image for each box and resizes it; float32 [boxes, height, width, channels].
 
     Args:
       image: [batch, height, width, channels].
-      boxes: [boxes, 4]; one whose top is below its bottom is turned.
+      boxes: [boxes, 4]; a box with its top below its bottom flips the part.
       box_ind, box_indices: for each box the number of its image.
       crop_size: height and width.
       method: ``bilinear`` or ``nearest``.
-      extrapolation_value: what lies outside of the image.
+      extrapolation_value: value of pixels outside the image.
 
     Raises:
-      ValueError: another method, or shapes that do not fit.
+      ValueError: the method is unknown, or shapes do not match.
     """
     if method not in ("bilinear", "nearest"):
         raise ValueError(f"method must be bilinear or nearest, not {method!r}")
@@ -222,16 +222,16 @@ def sample_distorted_bounding_box(
     use_image_if_no_bounding_boxes: bool | None = None,
     name: str | None = None,
 ) -> DistortedBoundingBox:
-    """A random part of an image that covers enough of what boxes show.
+    """Returns a random part of an image that covers enough of a box.
 
     Args:
       image_size: [height, width, channels].
       bounding_boxes: [batch, boxes, 4].
-      min_object_covered: the share of one box that the part must cover.
-      aspect_ratio_range: of width by height; (0.75, 1.33) when None.
-      area_range: of the share of the image; (0.05, 1) when None.
-      max_attempts: how often to try before the whole image is taken; 100 when None.
-      use_image_if_no_bounding_boxes: where there is no box, take one of the whole image; else it is an error.
+      min_object_covered: the fraction of a box that the part must cover.
+      aspect_ratio_range: range of width / height; (0.75, 1.33) when None.
+      area_range: range of the part's fraction of the image; (0.05, 1) when None.
+      max_attempts: number of attempts before the whole image is returned; 100 when None.
+      use_image_if_no_bounding_boxes: without boxes, use the whole image as box; else it is an error.
     """
     seeds: dict[str, Any] = seed_attrs(seed) if not seed2 else {"seed": seed or 0, "seed2": seed2}
     with name_scope(name, "sample_distorted_bounding_box"):

@@ -82,13 +82,13 @@ def fixed_unigram_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """As `uniform_candidate_sampler`, with a weight for each class.
+    """Draws classes as `uniform_candidate_sampler`, but with a weight for each class.
 
     Args:
-      vocab_file: a file with the weight of a class at the end of each line, behind a comma.
-      distortion: the power that weights are raised to.
-      num_reserved_ids: how many classes, in front of those with weights, are never drawn.
-      num_shards, shard: draw only classes whose remainder of ``num_shards`` is ``shard``.
+      vocab_file: a file with the weight of a class at the end of each line, after a comma.
+      distortion: the power to which weights are raised.
+      num_reserved_ids: number of classes, before the classes with weights, that are never drawn.
+      num_shards, shard: draw only classes with the remainder ``shard`` modulo ``num_shards``.
       unigrams: the weights, in place of a file.
     """
     attrs = {

@@ -174,11 +174,11 @@ def assert_rank(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless ``x`` has ``rank`` dimensions; ValueError where that is known.
+    """Returns an operation that fails unless ``x`` has ``rank`` dimensions; ValueError if this is known.
 
     Args:
-      data: what to say where it fails; the shape when None.
-      summarize: how many elements of each tensor to say.
+      data: tensors to print in the error; the shape when None.
+      summarize: how many elements of each tensor to print.
     """
     return _check_rank(x, [rank], lambda n: n == rank, "assert_rank", str(rank), data, summarize, message, name)
 
@@ -191,11 +191,11 @@ def assert_rank_at_least(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless ``x`` has at least ``rank`` dimensions; ValueError where that is known.
+    """Returns an operation that fails if ``x`` has less than ``rank`` dimensions; ValueError if this is known.
 
     Args:
-      data: what to say where it fails; the shape when None.
-      summarize: how many elements of each tensor to say.
+      data: tensors to print in the error; the shape when None.
+      summarize: how many elements of each tensor to print.
     """
     return _check_rank(
         x, [rank], lambda n: n >= rank, "assert_rank_at_least", f"at least {rank}", data, summarize, message, name
@@ -210,11 +210,11 @@ def assert_rank_in(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless the number of dimensions is one of ``ranks``; ValueError where that is known.
+    """Returns an operation that fails unless the rank is one of ``ranks``; ValueError if it is known to be another.
 
     Args:
-      data: what to say where it fails; the shape when None.
-      summarize: how many elements of each tensor to say.
+      data: tensors to print in the error; the shape when None.
+      summarize: how many elements of each tensor to print.
     """
     return _check_rank(
         x, ranks, lambda n: n in ranks, "assert_rank_in", f"in {tuple(ranks)}", data, summarize, message, name
@@ -289,10 +289,10 @@ def verify_tensor_all_finite(
 
 
 def assert_same_float_dtype(tensors: Structure = None, dtype: DTypeLike | None = None) -> Any:
-    """The floating type that all ``tensors`` have; ``dtype``, or float32, without any.
+    """Returns the floating type of all ``tensors``; without tensors ``dtype``, or float32.
 
     Raises:
-      ValueError: one has another type than ``dtype`` or the first, or one that is not floating.
+      ValueError: a tensor has another type than ``dtype`` or the first tensor, or the type is not floating.
     """
     expected = None if dtype is None else as_dtype(dtype).base_dtype
     for tensor in tensors or ():
@@ -307,6 +307,6 @@ def assert_same_float_dtype(tensors: Structure = None, dtype: DTypeLike | None =
 
 
 def assert_proper_iterable(values: TensorLike) -> None:
-    """TypeError for what is no list of values, or is a single one."""
+    """Raises TypeError unless ``values`` is an iterable other than a tensor, an array or a text."""
     if isinstance(values, Tensor | np.ndarray | bytes | str) or not hasattr(values, "__iter__"):
         raise TypeError(f"Expected argument 'values' to be a 'proper' iterable. Found: {type(values)}")  # pyright: ignore[reportUnknownArgumentType]

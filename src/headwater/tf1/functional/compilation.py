@@ -14,14 +14,14 @@ from headwater.tf1.functional.default_graph import control_dependencies
 
 
 def compile(computation: Callable[..., object], inputs: Sequence[TensorLike] | None = None) -> list[Tensor] | Operation:
-    """What ``computation`` gives for the inputs, in a list; operations among its results run with them.
+    """Returns the results of ``computation`` for the inputs as a list; operations among the results run with them.
 
     Args:
       computation: a function of tensors.
       inputs: its arguments.
 
     Returns:
-      A list of tensors; the one operation where there is no tensor.
+      A list of tensors; an operation if there is no tensor.
     """
     found = computation(*(convert_to_tensor(value) for value in inputs or ()))
     results = nest.flatten(found) if found is not None else []

@@ -32,23 +32,23 @@ def cond(
     fn1: Callable[[], object] | None = None,
     fn2: Callable[[], object] | None = None,
 ) -> Any:
-    """What ``true_fn()`` returns where ``pred`` holds, else what ``false_fn()`` returns.
+    """Returns the result of ``true_fn`` if ``pred`` is true, else the result of ``false_fn``.
 
-    Sparse tensors, `tf.IndexedSlices` and TensorArrays may be parts of it.
+    Results may contain sparse tensors, `tf.IndexedSlices` and TensorArrays.
 
-    Only operations that the chosen function made run; what they use from outside runs in any case. Both functions
-    return the same structure of the same element types. Where nothing in them changes a variable, handles text or runs
-    on the host, the whole is compiled and has gradients; else it runs on the host, one operation after the other,
-    without gradients.
+    Only operations made by the chosen function run; outer tensors that either function uses are computed in any case.
+    Both functions return the same structure of the same element types. The conditional is compiled and has gradients,
+    unless an operation in it changes a variable, handles text or runs on the host; then the conditional runs on the
+    host, one operation after the other, without gradients.
 
     Args:
-      pred: a truth value that a step computes.
+      pred: a boolean tensor.
       strict: keep a list of one result as a list.
       fn1: old name of ``true_fn``.
       fn2: old name of ``false_fn``.
 
     Raises:
-      TypeError: ``pred`` is a Python truth value, or a function cannot be called.
+      TypeError: ``pred`` is a Python bool, or a function is not callable.
       ValueError: the functions return different structures or types.
     """
     true_fn, false_fn = true_fn or fn1, false_fn or fn2
@@ -79,7 +79,7 @@ def cond(
 
 
 def _branch(function: Callable[[], object]) -> Structure:
-    """What ``function`` returns, as tensors of the branch."""
+    """Calls ``function`` and returns its result as tensors of the branch."""
     result = function()
     if result is None or isinstance(result, Operation):
         with control_dependencies([] if result is None else [result]):
@@ -123,10 +123,10 @@ def _check(structures: Sequence[object], branches: Sequence[bodies.Recorded]) ->
 def smart_cond(
     pred: TensorLike, true_fn: Callable[[], object], false_fn: Callable[[], object], name: str | None = None
 ) -> Any:
-    """As `cond`, but where ``pred`` is known already, just what its function returns.
+    """Returns the chosen function's result if ``pred`` is known when the graph is built, else `cond`.
 
     Raises:
-      TypeError: ``pred`` is neither a truth value nor 0 or 1 nor a tensor.
+      TypeError: ``pred`` is not a bool, 0, 1 or a tensor.
     """
     known = smart_constant_value(pred)
     if known is None:
@@ -154,16 +154,16 @@ def case(
     strict: bool = False,
     name: str = "case",
 ) -> Any:
-    """What the function of the first predicate that holds returns.
+    """Returns the result of the function of the first predicate that is true.
 
     Args:
-      pred_fn_pairs: pairs of a truth value and a function, or a dictionary of such.
-      default: the function for when none holds; without it a run fails then.
-      exclusive: fail where more than one holds.
+      pred_fn_pairs: pairs of a boolean and a function, or a dictionary of such.
+      default: the function to use if no predicate is true; without it the run fails then.
+      exclusive: fail if more than one predicate is true.
       strict: see `cond`.
 
     Raises:
-      TypeError: a pair is none, a predicate is no truth value, or a function cannot be called.
+      TypeError: an item is not a pair, a predicate is not boolean, or a function is not callable.
     """
     given = pred_fn_pairs
     pairs: list[Any] = list(given.items() if isinstance(given, dict) else given)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
@@ -215,17 +215,17 @@ def _chosen(
 def switch_case(
     branch_index: TensorLike, branch_fns: object, default: Callable[[], Any] | None = None, name: str = "switch_case"
 ) -> Tensor:
-    """What the function with a number returns.
+    """Returns the result of the function with the index ``branch_index``.
 
     Args:
-      branch_index: the number, an int32 scalar.
-      branch_fns: functions, in a list; or with their numbers, from 0 on, as a dictionary or pairs.
-      default: the function for a number that none has; the one with the greatest number for None.
+      branch_index: the index, an int32 scalar.
+      branch_fns: a list of functions; or a dictionary or pairs of indices, from 0, and functions.
+      default: the function for other indices; the function with the greatest index when None.
       name: of the operations.
 
     Raises:
-      TypeError: what is no function, or no number of one, stands among them.
-      ValueError: there is no function, or the numbers are not 0, 1, 2 and so on.
+      TypeError: ``branch_fns`` contains an object that is not a function, or an index that is not an integer.
+      ValueError: there is no function, or the indices are not 0, 1, 2 and so on.
     """
     pairs: list[tuple[Any, Any]]
     if isinstance(branch_fns, Mapping):

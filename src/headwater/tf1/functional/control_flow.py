@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def no_op(name: str | None = None) -> Operation:
-    """An operation that does nothing; useful for what it runs after."""
+    """Returns an operation that does nothing but wait for its control inputs."""
     return get_default_graph().create_op("NoOp", [], name=name)
 
 

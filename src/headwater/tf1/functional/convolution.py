@@ -1,4 +1,4 @@
-"""Convolutions and pooling. `headwater.graph.ops.convolution` says what paddings and data formats mean."""
+"""Convolutions and pooling. `headwater.graph.ops.convolution` explains paddings and data formats."""
 
 from __future__ import annotations
 

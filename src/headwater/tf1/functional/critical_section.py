@@ -64,16 +64,17 @@ class CriticalSection:
         return self._name
 
     def execute(self, fn: Callable[[], object], exclusive_resource_access: bool = True, name: str | None = None) -> Any:
-        """What ``fn()`` gives, of operations that run while nothing else of this section does.
+        """Returns the result of ``fn()``; its operations run exclusively of this section's other executions.
 
         Args:
-          fn: adds the operations to the graph. They see what is before the section's other executions, or after.
+          fn: adds the operations to the graph. They run entirely before or after any other execution.
           exclusive_resource_access: whether other sections may not use the same variables.
           name: name scope of the operations.
 
         Raises:
-          TypeError: ``fn`` cannot be called.
-          ValueError: it executes this section itself, or uses variables that another section has for itself.
+          TypeError: ``fn`` is not callable.
+          ValueError: ``fn`` executes this section itself, or uses variables to which another section has exclusive
+            access.
         """
         if not callable(fn):
             raise TypeError(f"{type(fn).__name__!r} object is not callable")

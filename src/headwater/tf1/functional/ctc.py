@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: labels of sequences whose moments have no labels of their own.
+"""Connectionist temporal classification: label sequences without an alignment of labels to time steps.
 
 Graves et al., Connectionist Temporal Classification, 2006.
 """

@@ -1,4 +1,4 @@
-"""The default graph's scopes and collections as functions, and the shortest ways to say what it holds."""
+"""The default graph's scopes and collections as functions."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def add_to_collections(names: Any, value: TensorLike) -> None:
 
 
 def get_collection(key: object, scope: str | None = None) -> list[Any]:
-    """A copy of a collection, or what in it has a name that starts with the regular expression ``scope``."""
+    """Returns a copy of a collection; with ``scope`` only items with names that match this regular expression."""
     return get_default_graph().get_collection(key, scope)
 
 

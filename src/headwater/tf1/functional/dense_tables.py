@@ -15,19 +15,19 @@ from headwater.tf1.functional.tables import MutableHashTable
 
 
 class DenseHashTable(MutableHashTable):
-    """A table that steps change. In TensorFlow it is an array that grows; here it is the table that others are, too.
+    """A mutable table. TensorFlow stores it in a growing array; here it is implemented as `MutableHashTable`.
 
     Args:
       key_dtype, value_dtype: element types.
-      default_value: for keys that are not there; its shape is that of all values.
-      empty_key: a key that no entry may have.
-      deleted_key: another one.
-      initial_num_buckets: a power of 2; the table grows by itself.
+      default_value: value of missing keys; all values have its shape.
+      empty_key: a reserved key, which no entry may have.
+      deleted_key: another reserved key.
+      initial_num_buckets: a power of 2; the table grows automatically.
       name: name of the operation.
       checkpoint: whether savers of all variables save and restore it.
 
     Raises:
-      ValueError: ``initial_num_buckets`` is no power of 2.
+      ValueError: ``initial_num_buckets`` is not a power of 2.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class DenseHashTable(MutableHashTable):
         self._reserved = [convert_to_tensor(key, kind) for key in (empty_key, deleted_key)]
 
     def _checked(self, keys: TensorLike) -> Tensor:
-        """``keys``, when none of them is one that no entry may have."""
+        """Returns ``keys`` as a tensor; the step fails if one of them is reserved."""
         keys = convert_to_tensor(keys, self._key_dtype, name="keys")
         bad = [math.equal(keys, reserved) for reserved in self._reserved]
         fine = math.logical_not(reductions.reduce_any(math.logical_or(*bad)))

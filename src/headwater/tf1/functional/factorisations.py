@@ -41,9 +41,9 @@ def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, nam
 def matrix_solve_ls(
     matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
 ) -> Tensor:
-    """X that makes ‖matrix X - rhs‖² + l2_regularizer ‖X‖² least, by way of the normal equations.
+    """Returns X that minimises ‖matrix X - rhs‖² + l2_regularizer ‖X‖², by the normal equations.
 
-    With more columns than rows, and no regulariser, the least X of those that solve the equations.
+    With more columns than rows, and no regulariser, X is the solution of least norm.
 
     Args:
       fast: accepted.

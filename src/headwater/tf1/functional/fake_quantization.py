@@ -1,4 +1,4 @@
-"""Numbers rounded to those that a few bits can hold, for training that knows of it."""
+"""Fake quantization: numbers rounded to a few bits, for quantization-aware training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tf.GradientTape`` in graphs: gradients of what was added to the graph while a tape recorded."""
+"""``tf.GradientTape`` in graphs: gradients through operations added to the graph while a tape recorded."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class GradientTape:
-    """Records operations, for derivatives with respect to what it watches.
+    """Records operations, for derivatives with respect to watched tensors and variables.
 
-    A trainable variable is watched when a recorded operation reads it; a tensor from `watch` on.
+    A trainable variable is watched when a recorded operation reads it; a tensor from the call of `watch`.
 
     Args:
-      persistent: more than one gradient may be asked for.
-      watch_accessed_variables: watch variables by themselves.
+      persistent: allow more than one gradient.
+      watch_accessed_variables: watch variables automatically.
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
@@ -64,7 +64,7 @@ class GradientTape:
 
     @contextmanager
     def stop_recording(self) -> Generator[None]:
-        """A context whose operations are not recorded.
+        """Returns a context in which operations are not recorded.
 
         Raises:
           ValueError: the tape does not record.
@@ -76,7 +76,7 @@ class GradientTape:
             self._begin()
 
     def reset(self) -> None:
-        """Forgets what was recorded and watched."""
+        """Discards all recorded operations and watched tensors."""
         recording = self._recording
         self._spans, self._watched = [], {}
         if recording:
@@ -115,7 +115,7 @@ class GradientTape:
         since = self._watched.get(wanted)
         if since is None and self._watches_variables and getattr(source, "trainable", False):
             since = 0
-        if since is None:  # what nothing was recorded of: independent of all
+        if since is None:  # not watched: no target depends on it
             return gradients([], source, unconnected_gradients=unconnected)[0]
         stops = self._outside(targets, wanted, since)
         if any(stop is target for stop in stops for target in targets):

@@ -69,9 +69,9 @@ NoGradient = NotDifferentiable
 
 
 def custom_gradient(f: Callable[..., Structure]) -> Callable[..., Tensor]:
-    """Decorator: ``f(*x)`` gives a result and a function from the gradients of the result to those of ``x``.
+    """Decorator: ``f(*x)`` returns a result and a function from gradients of the result to gradients of ``x``.
 
-    The result is a tensor or a list of them.
+    The result is a tensor or a list of tensors.
     """
 
     @functools.wraps(f)
@@ -100,7 +100,7 @@ _custom_gradients = itertools.count()
 
 
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: ``f`` as it is. What a gradient computes again rather than keep is XLA's choice."""
+    """Decorator: returns ``f`` unchanged. XLA chooses the intermediate values that a gradient recomputes."""
 
     @functools.wraps(f)
     def decorated(*args: Any, **kwargs: object) -> Any:
@@ -110,7 +110,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def grad_pass_through(f: Callable[..., object]) -> Callable[..., Tensor]:
-    """Decorator: the gradient of the function's result goes to its only argument as it is."""
+    """Decorator: passes the gradient of the function's result to its only argument unchanged."""
 
     @custom_gradient
     def passing(x: TensorLike) -> Any:
@@ -127,10 +127,10 @@ def hessians(
     gate_gradients: bool = False,
     aggregation_method: int | None = None,
 ) -> list[Tensor]:
-    """The second derivatives of Σ ys for each of ``xs``, which must be vectors of known length.
+    """Returns the second derivatives of Σ ys for each of ``xs``, which must be vectors of known length.
 
     Raises:
-      ValueError: an x of another form, or one that ys do not depend on.
+      ValueError: an x is not such a vector, or ys do not depend on it.
     """
     sources = list(xs) if isinstance(xs, list | tuple) else [xs]  # pyright: ignore[reportUnknownArgumentType]
     options: dict[str, Any] = {
@@ -169,7 +169,7 @@ def _dynamic_partition(op: Operation, *grads: Tensor) -> Any:
 
 
 def _per_row(data: Tensor, values: Tensor) -> Tensor:
-    """A number for each segment in a shape that divides rows like those of ``data``."""
+    """Reshapes a number per segment so that it broadcasts against rows of ``data``."""
     if data.dims is None:
         raise ValueError("the gradient of a segment mean needs data of known rank")
     return arrays.reshape(values, [-1] + [1] * (len(data.dims) - 1))

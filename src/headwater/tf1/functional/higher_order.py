@@ -42,15 +42,15 @@ def map_fn(
     infer_shape: bool = True,
     name: str | None = None,
 ) -> Structure:
-    """``fn`` of every slice of ``elems`` along the first dimension, stacked.
+    """Applies ``fn`` to every slice of ``elems`` along the first dimension, and stacks the results.
 
     Args:
       elems: a tensor, or a nested structure of tensors with equal first dimensions; ``fn`` takes such a structure.
-      dtype: element types of what ``fn`` returns, in its structure; those of ``elems`` when None.
+      dtype: element types of the results of ``fn``, in their structure; the types of ``elems`` when None.
 
     Raises:
-      TypeError: ``fn`` cannot be called.
-      ValueError: ``fn`` returns another structure than ``dtype`` says.
+      TypeError: ``fn`` is not callable.
+      ValueError: ``fn`` returns another structure than ``dtype``.
     """
     del infer_shape
     if not callable(fn):
@@ -171,7 +171,7 @@ def scan(
     reverse: bool = False,
     name: str | None = None,
 ) -> Structure:
-    """All the values that `foldl` goes through, stacked; from the last slice to the first with ``reverse``."""
+    """Returns all intermediate values of `foldl`, stacked; from the last slice to the first with ``reverse``."""
     del infer_shape
     if not callable(fn):
         raise TypeError("fn must be callable.")

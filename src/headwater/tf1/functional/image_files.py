@@ -18,16 +18,16 @@ def decode_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """The pixels of a JPEG image, uint8 (height, width, channels).
+    """Decodes a JPEG image to uint8 (height, width, channels).
 
     Args:
-      channels: 1 for grey, 3 for colours, 0 for as many as the image has.
-      ratio: 1, 2, 4 or 8: the image comes out smaller by this.
-      dct_method: ``INTEGER_FAST`` or ``INTEGER_ACCURATE``, of which the accurate one is always used.
-      fancy_upscaling, try_recover_truncated, acceptable_fraction: must be as they are by default.
+      channels: 1 for grey, 3 for colours, 0 for the image's number of channels.
+      ratio: 1, 2, 4 or 8: factor by which to reduce the image.
+      dct_method: ``INTEGER_FAST`` or ``INTEGER_ACCURATE``; the latter is always used.
+      fancy_upscaling, try_recover_truncated, acceptable_fraction: only the defaults are supported.
 
     Raises:
-      ValueError: another value of what must be as it is by default.
+      ValueError: one of the last three is not the default.
     """
     _check_jpeg(fancy_upscaling, try_recover_truncated, acceptable_fraction)
     return one(
@@ -99,11 +99,11 @@ def decode_image(
     name: str | None = None,
     expand_animations: bool = True,
 ) -> Tensor:
-    """The pixels of a JPEG, PNG, GIF or BMP image: (height, width, channels), of a GIF with its frames first.
+    """Decodes a JPEG, PNG, GIF or BMP image to (height, width, channels); a GIF to (frames, height, width, channels).
 
     Args:
-      dtype: of the pixels; those of a floating type are between 0 and 1.
-      expand_animations: give all frames of a GIF, rather than the first one without a dimension for frames.
+      dtype: type of the pixels; values of a floating type are between 0 and 1.
+      expand_animations: return all frames of a GIF; else the first one, without a dimension for frames.
     """
     return one(
         "DecodeImage",
@@ -128,10 +128,10 @@ def encode_jpeg(
     xmp_metadata: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """An image, uint8 (height, width, 1 or 3), as JPEG.
+    """Encodes an image, uint8 (height, width, 1 or 3), as JPEG.
 
     Args:
-      format: ``grayscale``, ``rgb``, or empty for what the channels say.
+      format: ``grayscale``, ``rgb``, or empty: by the number of channels.
       quality: 0 to 100.
       x_density, y_density: pixels per inch.
       density_unit, xmp_metadata: accepted for compatibility.

@@ -35,7 +35,7 @@ def _pair(first: TensorLike, second: TensorLike) -> tuple[Tensor, Tensor]:
 
 
 def _as_float(value: Tensor, like: Tensor) -> Tensor:
-    """``value``, in the units of images of the type of ``like``, in those of float images."""
+    """Converts ``value`` from the range of the image type of ``like`` to the range of float images."""
     return convert_image_dtype(math.cast(value, like.dtype), dtypes.float32)
 
 

@@ -128,7 +128,7 @@ def crop_to_bounding_box(
 
 
 def _note(result: Tensor, source: Tensor, height: object, width: object) -> None:
-    """Says of the result's static shape what is known."""
+    """Sets the known part of the result's static shape."""
     if source.dims is not None:
         space = [size if isinstance(size, int) else None for size in (height, width)]
         result.set_shape([*source.dims[:-3], *space, source.dims[-1]])
@@ -345,9 +345,10 @@ def random_saturation(image: TensorLike, lower: float, upper: float, seed: int |
 
 
 def per_image_standardization(image: TensorLike) -> Tensor:
-    """(x - mean) / max(standard deviation, 1 / √count) of each image, in its own element type.
+    """Returns (x - mean) / max(standard deviation, 1 / √count) of each image, in its own element type.
 
-    Of integers it is what `convert_image_dtype` makes of the result, cut to what the type holds: cast them before.
+    For integer images the result is converted with `convert_image_dtype` and clipped to the type's range: cast such
+    images to a floating type first.
     """
 
     def change(tensor: Tensor) -> Tensor:

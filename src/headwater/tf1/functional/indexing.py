@@ -273,14 +273,14 @@ def one_hot(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``on_value`` (1) where each index says along a new dimension of ``depth``, elsewhere ``off_value`` (0).
+    """Returns ``on_value`` (1) at each index along a new dimension of size ``depth``, elsewhere ``off_value`` (0).
 
     Args:
-      axis: where the new dimension goes; the last when None.
-      dtype: element type; that of the values, or float32.
+      axis: position of the new dimension; the last when None.
+      dtype: element type; by default the type of the values, or float32.
 
     Raises:
-      TypeError: a value of another type than ``dtype``, or two values of different types.
+      TypeError: a value has another type than ``dtype``, or the values have different types.
     """
     with name_scope(name, "one_hot", [indices, depth, on_value, off_value, axis, dtype]) as scope:
         wanted = None if dtype is None else as_dtype(dtype).base_dtype
@@ -331,13 +331,13 @@ def where_v2(
 def boolean_mask(
     tensor: TensorLike, mask: TensorLike, name: str | None = "boolean_mask", axis: int | None = None
 ) -> Tensor:
-    """The elements, or slices, of ``tensor`` where ``mask`` holds.
+    """Returns the elements, or slices, of ``tensor`` at which ``mask`` is true.
 
     Args:
-      mask: truth values whose shape is that of the dimensions of ``tensor`` from ``axis`` on.
+      mask: boolean, with the shape of the dimensions of ``tensor`` from ``axis`` on.
 
     Raises:
-      ValueError: a scalar mask, one of unknown rank, or one that does not fit.
+      ValueError: the mask is a scalar, has an unknown rank, or its shape does not match.
     """
     with name_scope(name, "boolean_mask", [tensor, mask]):
         tensor, mask = convert_to_tensor(tensor, name="tensor"), convert_to_tensor(mask, name="mask")
@@ -392,10 +392,10 @@ def dynamic_partition(
 
 
 def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike], name: str | None = None) -> Tensor:
-    """A tensor whose slice ``indices[m][i]`` is ``data[m][i]``; of several the last.
+    """Returns a tensor with ``data[m][i]`` as slice ``indices[m][i]``; the last one wins if indices repeat.
 
     Raises:
-      ValueError: not as many indices as data.
+      ValueError: the numbers of indices and data differ.
     """
     if len(indices) != len(data):
         raise ValueError(f"dynamic_stitch takes as many indices as data, not {len(indices)} and {len(data)}")

@@ -16,7 +16,7 @@ def flow_of(leaf: Any) -> Tensor:
 
 
 def like_leaf(leaf: object, tensors: Iterator[Tensor]) -> CompositeTensor | TensorArray | Tensor:
-    """What takes the place of ``leaf``, made of the next of ``tensors``."""
+    """Returns a replacement for ``leaf``, made of the next of ``tensors``."""
     if isinstance(leaf, CompositeTensor):
         return leaf.with_components([next(tensors) for _ in leaf.components])
     return leaf.with_flow(next(tensors)) if isinstance(leaf, TensorArray) else next(tensors)

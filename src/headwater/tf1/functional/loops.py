@@ -38,30 +38,31 @@ def while_loop(
     maximum_iterations: TensorLike | None = None,
     return_same_structure: bool = False,
 ) -> Structure:
-    """Replaces ``loop_vars`` by ``body(*loop_vars)`` as long as ``cond(*loop_vars)`` holds.
+    """Replaces ``loop_vars`` by ``body(*loop_vars)`` while ``cond(*loop_vars)`` is true.
 
-    A loop is compiled, and has gradients, unless something in it changes a variable, handles text or runs on the host,
-    or a shape changes from turn to turn (as ``shape_invariants`` must say); then it runs on the host, one operation
-    after the other. Where only shapes are the reason it has a gradient, which takes the turns one by one; else
-    `tf.gradients` through it is a LookupError.
+    A loop is compiled, and has gradients, unless an operation in it changes a variable, handles text or runs on the
+    host, or a shape changes between iterations (which ``shape_invariants`` must declare); then it runs on the host, one
+    operation after the other. If changing shapes are the only reason, it still has a gradient, computed iteration by
+    iteration; otherwise `tf.gradients` through the loop raises LookupError.
 
-    The gradient keeps what every turn computed. How many turns there are is taken from ``maximum_iterations``, from
-    what the graph says of a counter, or from the run itself; see `headwater.graph.ops.control_flow`.
+    The gradient stores the intermediate values of every iteration. The number of iterations is taken from
+    ``maximum_iterations``, from a counter in the graph, or from the run itself; see
+    `headwater.graph.ops.control_flow`.
 
     Args:
       loop_vars: a list or tuple of nested structures of tensors, sparse tensors, `tf.IndexedSlices` and TensorArrays.
-      shape_invariants: for each variable the static shape that it has before and after each turn; its own when None.
-        Of a sparse tensor it is that of ``dense_shape``, and allows any number of elements; of `tf.IndexedSlices` that
-        of the values.
+      shape_invariants: for each variable the static shape before and after each iteration; its own when None. For a
+        sparse tensor it is the dense shape, with any number of elements; for `tf.IndexedSlices` the shape of the
+        values.
       parallel_iterations: a hint for speed.
-      back_prop: with False no gradient flows through the loop: `tf.gradients` finds None.
+      back_prop: False: no gradient flows through the loop: `tf.gradients` returns None.
       swap_memory: a hint for speed.
-      maximum_iterations: the largest number of turns.
+      maximum_iterations: the largest number of iterations.
       return_same_structure: keep a list of one variable as a list.
 
     Raises:
-      TypeError: ``cond`` or ``body`` cannot be called, or ``cond`` gives no truth value.
-      ValueError: no variables, a result of ``body`` of another structure or shape.
+      TypeError: ``cond`` or ``body`` is not callable, or ``cond`` does not return a boolean.
+      ValueError: there are no variables, or ``body`` returns another structure or shape.
     """
     del swap_memory
     if not callable(cond):
@@ -170,7 +171,7 @@ class _Loop:
         return self._packed(outputs)
 
     def _results(self, result: Structure) -> list[Tensor]:
-        """What the body returned, as tensors in order."""
+        """Returns the body's results as tensors in order."""
         single = len(self._structure) == 1 and not (nest.is_nested(result) and len(result) == 1)
         if single or not nest.is_nested(result):
             result = [result]

@@ -1,4 +1,4 @@
-"""Classification: what a prediction costs, given the truth, and which classes are taken for which."""
+"""Losses of classification, and confusion matrices."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def require_names(sentinel: object, labels: object, logits: object, function: st
 def softmax_cross_entropy_with_logits_v2(
     labels: Any, logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None
 ) -> Tensor:
-    """-Σⱼ labelsⱼ log softmax(logits)ⱼ along a dimension (the last unless told), which is gone.
+    """Returns -Σⱼ labelsⱼ log softmax(logits)ⱼ along a dimension (by default the last), which is removed.
 
-    Gradients flow into the labels too.
+    Gradients also flow into the labels.
     """
     axis = either(axis, dim, "axis", "dim")
     with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
@@ -148,7 +148,7 @@ def sigmoid_cross_entropy_with_logits(
         logits = convert_to_tensor(logits, name="logits")
         labels = convert_to_tensor(labels, name="labels")
         _require_one_shape(labels, logits, "labels")
-        # Selections rather than max and abs, whose gradients at 0 would be wrong for the loss as a whole.
+        # Select instead of max and abs: the gradients of these at 0 would add up to a wrong gradient of the loss.
         zeros = arrays.zeros_like(logits, dtype=logits.dtype)
         above = math.greater_equal(logits, zeros)
         clipped = one("Select", above, logits, zeros)

@@ -170,10 +170,10 @@ _TRUEDIV_TYPES: dict[DType, DType | None] = {
 
 
 def truediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x / y as Python 3 divides: integers become float32 (8 and 16 bits) or float64 first.
+    """Returns x / y with Python 3's true division: integers become float32 (8 and 16 bits) or float64 first.
 
     Raises:
-      TypeError: x and y have different types, or one that cannot be divided.
+      TypeError: x and y have different types, or a type without division.
     """
     with name_scope(name, "truediv", [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
@@ -351,11 +351,11 @@ def accumulate_n(
     tensor_dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """As `add_n`, with what is known of the shape and type.
+    """Adds tensors as `add_n`, with a static shape and type.
 
     Raises:
-      ValueError: no inputs, or inputs of different shapes.
-      TypeError: inputs of another type than ``tensor_dtype``.
+      ValueError: there are no inputs, or they have different shapes.
+      TypeError: inputs have another type than ``tensor_dtype``.
     """
     tensors = [convert_to_tensor(item) for item in inputs or ()]
     if not tensors:

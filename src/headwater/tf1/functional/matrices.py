@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Lu(NamedTuple):
-    """L and U in one matrix, without the ones on L's diagonal; and which row of the input each row comes from."""
+    """L and U in one matrix, without the ones on L's diagonal; and the row permutation of the input."""
 
     lu: Tensor
     p: Tensor
@@ -33,7 +33,7 @@ def lu(input: TensorLike, output_idx_type: DTypeLike = int32, name: str | None =
 
 
 def logm(input: TensorLike, name: str | None = None) -> Tensor:
-    """The matrix whose exponential is ``input``; complex."""
+    """Returns the matrix logarithm of ``input``; complex."""
     return one("MatrixLogarithm", input, name=name)
 
 
@@ -57,8 +57,8 @@ def matrix_rank(
       validate_args: nothing is left to check when a step runs.
 
     Raises:
-      TypeError: not floating.
-      ValueError: less than two dimensions.
+      TypeError: the matrix is not floating.
+      ValueError: it has less than two dimensions.
     """
     del validate_args
     with name_scope(name, "matrix_rank"):
@@ -72,16 +72,16 @@ def matrix_rank(
 def pinv(
     a: TensorLike, rcond: TensorLike | None = None, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """The Moore-Penrose inverse: what solves least squares.
+    """Returns the Moore-Penrose inverse, which solves least squares.
 
     Args:
-      rcond: singular values below this share of the largest count as zero; ten times the larger side, times the
+      rcond: singular values below this fraction of the largest count as zero; ten times the larger side, times the
         machine precision when None.
       validate_args: nothing is left to check when a step runs.
 
     Raises:
-      TypeError: not floating.
-      ValueError: less than two dimensions.
+      TypeError: the matrix is not floating.
+      ValueError: it has less than two dimensions.
     """
     del validate_args
     with name_scope(name, "pinv"):
@@ -153,18 +153,18 @@ def tridiagonal_solve(
     name: str | None = None,
     partial_pivoting: bool = True,
 ) -> Tensor:
-    """X with A X = rhs, for matrices that have three diagonals.
+    """Solves A X = rhs for tridiagonal matrices A.
 
     Args:
       diagonals: ``compact``: [..., 3, n], the upper, the main and the lower diagonal, the last element of the first and
         the first of the last unused; ``sequence``: a list of them; ``matrix``: [..., n, n].
       rhs: [..., n] or [..., n, k].
-      transpose_rhs: take the transpose of ``rhs``, and give that of the result.
-      conjugate_rhs: take the conjugate of ``rhs``.
-      partial_pivoting: rows change places where that makes the result more exact; it is always done.
+      transpose_rhs: use the transpose of ``rhs``, and return the transpose of the result.
+      conjugate_rhs: use the conjugate of ``rhs``.
+      partial_pivoting: accepted; rows are always exchanged for accuracy.
 
     Raises:
-      ValueError: another format, or shapes that do not fit.
+      ValueError: the format is unknown, or shapes do not match.
     """
     del partial_pivoting
     with name_scope(name, "tridiagonal_solve", [diagonals, rhs]):

@@ -1,4 +1,4 @@
-"""Nested structures of tensors: lists, tuples, named tuples and dictionaries, whose leaves are everything else."""
+"""Nested structures of tensors: lists, tuples, named tuples and dictionaries; all other objects are leaves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def is_nested(structure: Structure) -> bool:
 
 
 def flatten(structure: Structure) -> list[Any]:
-    """The leaves, in order; those of a dictionary by sorted keys."""
+    """Returns the leaves in order; leaves of a dictionary are sorted by key."""
     return list(_leaves(structure))
 
 
@@ -82,6 +82,6 @@ def same_structure(first: Any, second: Any) -> bool:
 
 
 def map_structure(function: Callable[..., Any], *structures: object) -> Structure:
-    """A structure of what ``function`` gives for the leaves in the same place."""
+    """Applies ``function`` to corresponding leaves, and returns the results in the structure of the first argument."""
     leaves = [function(*parts) for parts in zip(*map(flatten, structures), strict=True)]
     return pack(structures[0], leaves)

@@ -149,14 +149,15 @@ def dropout(
     name: str | None = None,
     rate: TensorLike | None = None,
 ) -> Tensor:
-    """Each element 0 with probability ``rate``, else divided by 1 - ``rate``.
+    """Sets each element to 0 with probability ``rate``, and divides it by 1 - ``rate`` otherwise.
 
     Args:
-      keep_prob: 1 - ``rate``, the older way to say it.
-      noise_shape: the shape of the random choice, which broadcasts; that of x when None.
+      keep_prob: 1 - ``rate``, an older argument.
+      noise_shape: shape of the random choice, which is broadcast; the shape of x when None.
 
     Raises:
-      ValueError: neither or both of ``rate`` and ``keep_prob``, a number not in [0, 1), or x that is not floating.
+      ValueError: neither or both of ``rate`` and ``keep_prob`` are given, a number is not in [0, 1), or x is not
+        floating.
     """
     drop = either(rate, None if keep_prob is None else 1.0 - keep_prob, "rate", "keep_prob")
     if drop is None:

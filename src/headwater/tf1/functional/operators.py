@@ -1,4 +1,4 @@
-"""What Python's operators do with tensors."""
+"""Python's operators on tensors."""
 
 from __future__ import annotations
 

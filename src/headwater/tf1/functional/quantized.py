@@ -14,7 +14,7 @@ from headwater.tf1.functional.apply import apply, one
 
 
 class QuantizeV2(NamedTuple):
-    """What `quantize` gives."""
+    """Result of `quantize`."""
 
     output: Tensor
     output_min: Tensor
@@ -22,7 +22,7 @@ class QuantizeV2(NamedTuple):
 
 
 class QuantizedConcat(NamedTuple):
-    """What `quantized_concat` gives."""
+    """Result of `quantized_concat`."""
 
     output: Tensor
     output_min: Tensor
@@ -30,7 +30,7 @@ class QuantizedConcat(NamedTuple):
 
 
 class QuantizedConv2D(NamedTuple):
-    """What `quantized_conv2d` gives."""
+    """Result of `quantized_conv2d`."""
 
     output: Tensor
     min_output: Tensor
@@ -38,7 +38,7 @@ class QuantizedConv2D(NamedTuple):
 
 
 class QuantizedAvgPool(NamedTuple):
-    """What `quantized_avg_pool` gives."""
+    """Result of `quantized_avg_pool`."""
 
     output: Tensor
     min_output: Tensor
@@ -46,7 +46,7 @@ class QuantizedAvgPool(NamedTuple):
 
 
 class QuantizedMaxPool(NamedTuple):
-    """What `quantized_max_pool` gives."""
+    """Result of `quantized_max_pool`."""
 
     output: Tensor
     min_output: Tensor
@@ -54,7 +54,7 @@ class QuantizedMaxPool(NamedTuple):
 
 
 class QuantizedReluX(NamedTuple):
-    """What `quantized_relu_x` gives."""
+    """Result of `quantized_relu_x`."""
 
     activations: Tensor
     min_activations: Tensor
@@ -126,12 +126,12 @@ def dequantize(
     mode: str = "MIN_COMBINED",
     name: str | None = None,
 ) -> Tensor:
-    """What `quantize` made integers of, float32.
+    """Converts integers of `quantize` back to float32.
 
     Args:
       input: of a quantised type.
-      min_range, max_range: the range that it stands for.
-      mode: that of `quantize`.
+      min_range, max_range: the range that the integers represent.
+      mode: the mode of `quantize`.
     """
     _check("mode", mode, _MODES)
     tensor = convert_to_tensor(input)
@@ -149,15 +149,15 @@ def quantize_and_dequantize(
     name: str | None = None,
     narrow_range: bool = False,
 ) -> Tensor:
-    """The numbers rounded to those that ``num_bits`` bits can hold; the gradient passes as it is.
+    """Rounds numbers to values representable in ``num_bits`` bits; the gradient passes unchanged.
 
     Args:
       input: floating.
-      input_min, input_max: the range, where ``range_given``; else it is that of ``input``.
+      input_min, input_max: the range if ``range_given``; otherwise the range of ``input`` is used.
       signed_input: whether there are negative numbers.
       num_bits: how many bits.
       round_mode: ``HALF_TO_EVEN`` or ``HALF_UP``.
-      narrow_range: without the lowest number.
+      narrow_range: do not use the lowest number.
     """
     _check("round_mode", round_mode, ("HALF_TO_EVEN", "HALF_UP"))
     tensor = convert_to_tensor(input)

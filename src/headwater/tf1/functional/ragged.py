@@ -52,10 +52,10 @@ def _depths(value: TensorLike) -> tuple[int | None, int]:
 
 
 def _inner_shape(values: Sequence[Tensor], ragged_rank: int) -> tuple[int, ...]:
-    """The shape of a value: that of the first one.
+    """Returns the shape of the first value, which all values must have.
 
     Raises:
-      ValueError: others differ.
+      ValueError: shapes differ.
     """
     items: list[Any] = list(values)
     for _ in range(ragged_rank):
@@ -136,18 +136,18 @@ def constant(
     name: str | None = None,
     row_splits_dtype: DTypeLike = dtypes.int64,
 ) -> Any:
-    """A ragged tensor of nested lists; a tensor where they are not nested.
+    """Returns a ragged tensor of nested lists; a tensor if they are not nested.
 
     Args:
       pylist: the lists.
       dtype: the type of the values.
-      ragged_rank: how many dimensions are ragged; all but the first, and those of ``inner_shape``, when None.
+      ragged_rank: number of ragged dimensions; all but the first and the dimensions of ``inner_shape`` when None.
       inner_shape: the shape of each value.
       name: name scope.
       row_splits_dtype: the type of the splits.
 
     Raises:
-      ValueError: values of different depths, or another depth than the arguments say.
+      ValueError: values have different depths, or another depth than the arguments specify.
     """
     with name_scope(name, "RaggedConstant"):
         flat, *splits = _parts(pylist, dtype, ragged_rank, inner_shape, row_splits_dtype)

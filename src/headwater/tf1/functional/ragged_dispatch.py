@@ -1,7 +1,7 @@
-"""Which functions of tensors take ragged tensors too, and what they do then.
+"""Tables of the functions of tensors that also accept ragged tensors, and their ragged implementations.
 
-`dispatching` gives a function that looks for ragged tensors among its arguments. Namespaces make one of each function
-that these tables list; the functions themselves know tensors only.
+`dispatching` returns a function that looks for ragged tensors among its arguments. Namespaces wrap each function that
+these tables list; the functions themselves handle tensors only.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _table() -> dict[tuple[str, str], tuple[str, str]]:
 
 
 def dispatching(function: Any, module: str, name: str) -> Any:
-    """``function``, which is ``name`` in ``module``: for ragged arguments the one that the tables say for it."""
+    """Wraps ``function``, ``name`` of ``module``: ragged arguments select the implementation in the tables."""
     entry = _table().get((module, name))
     if entry is None or not callable(function):
         return function

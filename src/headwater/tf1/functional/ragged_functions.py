@@ -138,7 +138,7 @@ def _tiled(value: Any, times: Tensor, rank: int) -> Any:
     if not isinstance(value, RaggedTensor):
         return arrays.tile(value, times)
     inner = _tiled(value.values, arrays.concat([[1], math.cast(times[2:], times.dtype)], 0), rank - 1)
-    # Each row as many times as it is to stand in its row, then those that belong together as one.
+    # Repeat each inner row as often as its outer row contains it, then join the repetitions to outer rows.
     count, repeats = value.nrows(), times[1]
     order = math.floordiv(arrays.range(count * repeats), repeats)
     rows = gather_rows(RaggedTensor(inner, value.row_splits, internal=True), order)

@@ -27,17 +27,17 @@ def of_one(function: Function, value: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def of_two(function: Function, x: Any, y: Any, *args: Any, **kwargs: Any) -> Any:
-    """``function(x, y, …)`` of the innermost values of two, at least one of them ragged.
+    """Applies ``function(x, y, …)`` to the innermost values of two operands, at least one of them ragged.
 
-    A dimension of one that has the size 1 stands beside each place of the other's, as between tensors. Two ragged
-    tensors of equally many dimensions must have the same rows, as in TensorFlow.
+    Dimensions of size 1 are broadcast, as between tensors. Two ragged tensors of the same rank must have the same rows,
+    as in TensorFlow.
     """
     x, y = broadcast(x, y)
     return map_flat_values(function, x, y, *args, **kwargs)
 
 
 def broadcast(x: Any, y: Any) -> tuple[Any, Any]:
-    """Two operands with the rows that both have in common; one that fits each value of the other stays as it is."""
+    """Broadcasts two operands to common rows; an operand that broadcasts against each value stays unchanged."""
     x, y = _operand(x, y), _operand(y, x)
     if _fits_each_value(x, y) or _fits_each_value(y, x):
         return x, y

@@ -38,9 +38,9 @@ def splits_of_rows(rows: Tensor, count: TensorLike | None = None, name: str | No
 
 
 class RaggedTensor(CompositeTensor):
-    """A tensor whose rows have different lengths. The class methods whose names begin with ``from_`` make them.
+    """A tensor with rows of different lengths, made by the class methods ``from_…``.
 
-    Operators work value by value, on ragged tensors of the same rows and on what fits each value.
+    Operators apply to each value; operands are ragged tensors with the same rows, or broadcast against each value.
     """
 
     def __init__(self, values: Any, row_splits: Tensor, *, internal: bool = False) -> None:
@@ -211,19 +211,19 @@ class RaggedTensor(CompositeTensor):
         name: str | None = None,
         row_splits_dtype: DTypeLike = dtypes.int64,
     ) -> Any:
-        """The rows of a tensor.
+        """Returns the rows of a tensor as a ragged tensor.
 
         Args:
-          tensor: of rank 2 at least, its rank known.
-          lengths: the length of each row, for what follows to be left out; or a list or tuple of those of all ragged
+          tensor: of a known rank of at least 2.
+          lengths: the length of each row, to drop elements beyond it; or a list or tuple of the lengths of all ragged
             dimensions, the outermost first.
-          padding: the value that is left out at the end of rows.
-          ragged_rank: how many dimensions become ragged.
+          padding: the value to drop at the end of rows.
+          ragged_rank: number of dimensions that become ragged.
           name: name scope.
           row_splits_dtype: the type of the splits.
 
         Raises:
-          ValueError: both ``lengths`` and ``padding``, or a ``ragged_rank`` that does not fit.
+          ValueError: both ``lengths`` and ``padding`` are given, or ``ragged_rank`` is out of range.
         """
         if lengths is not None and padding is not None:
             raise ValueError("Specify lengths or padding, but not both")
@@ -258,11 +258,11 @@ class RaggedTensor(CompositeTensor):
     def from_sparse(
         cls, st_input: TensorLike, name: str | None = None, row_splits_dtype: DTypeLike = dtypes.int64
     ) -> Self:
-        """The rows of a sparse matrix, whose elements must be at the rows' beginnings.
+        """Returns the rows of a sparse matrix, in which elements must be left-aligned.
 
         Raises:
-          TypeError: ``st_input`` is no sparse tensor.
-          ValueError: it is no matrix.
+          TypeError: ``st_input`` is not a sparse tensor.
+          ValueError: ``st_input`` is not a matrix.
         """
         if not isinstance(st_input, SparseTensor) and not hasattr(st_input, "dense_shape"):
             raise TypeError(f"Expected SparseTensor, got {type(st_input).__name__}")
@@ -274,7 +274,7 @@ class RaggedTensor(CompositeTensor):
             rows = math.cast(sparse.indices[:, 0], dtype)
             return cls.from_value_rowids(sparse.values, rows, math.cast(sparse.dense_shape[0], dtype))
 
-    # What they are ----------------------------------------------------------------------------------------------
+    # Properties -------------------------------------------------------------------------------------------------
 
     @property
     def values(self) -> Any:
@@ -492,7 +492,7 @@ class RaggedTensor(CompositeTensor):
         return RaggedTensor.from_nested_row_splits(flat, splits, validate=False)
 
     def component_shapes(self, shape: TensorShape) -> list[TensorShape]:
-        """Those of any number of values; ``shape`` is not looked at but for the size of a value."""
+        """Returns shapes for any number of values; ``shape`` is not used."""
         inner = self.flat_values.shape.as_list()[1:]
         return [TensorShape([None, *inner]), *(TensorShape([None]) for _ in self.nested_row_splits)]
 
@@ -537,15 +537,15 @@ def gather_ranges(values: TensorLike, starts: Tensor, limits: Tensor) -> RaggedT
 
 
 def map_flat_values(op: Callable[..., Structure], *args: Any, **kwargs: object) -> Any:
-    """What ``op`` gives for the innermost values, in the same rows.
+    """Applies ``op`` to the innermost values, and returns the results in the same rows.
 
     Args:
-      op: a function of tensors whose result has the first dimension of its ragged arguments.
-      args, kwargs: for it; in these, and in lists, tuples and dicts among them, ragged tensors of the same rows stand
-        for their innermost values.
+      op: a function of tensors that keeps the first dimension of its ragged arguments.
+      args, kwargs: its arguments; ragged tensors among them, also in lists, tuples and dicts, must have the same rows
+        and are replaced by their innermost values.
 
     Raises:
-      ValueError: ragged tensors of different numbers of dimensions, or a result of another size.
+      ValueError: ragged tensors have different ranks, or the result has another size.
     """
     found: list[RaggedTensor] = []
 
@@ -615,7 +615,7 @@ def _outer_dense(tensor: Tensor, padding: Any, ragged_rank: int, dtype: DType) -
 
 
 def _item(value: Any, keys: list[Any]) -> Any:
-    """What ``value[keys]`` is."""
+    """Returns ``value[keys]``."""
     if not keys:
         return value
     if not isinstance(value, RaggedTensor):

@@ -1,7 +1,7 @@
-"""``tf.raw_ops``: a function for each operation type, made from what is registered of it.
+"""``tf.raw_ops``: a function for each operation type, generated from its registration.
 
-A function takes the operation's inputs and attributes by their names, and ``name``. It gives the output, a tuple of
-named outputs where there are several, or the operation where there is none.
+A function takes the operation's inputs and attributes by their names, and ``name``. It returns the output, a tuple of
+named outputs if there are several, or the operation if there is none.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def _of(definition: OpDef) -> Raw:
 
 
 def _is_raw(definition: OpDef) -> bool:
-    """Whether the type says its inputs by name, so that a function can take them. References to variables are none.
+    """Returns whether a function for the type can be generated: its inputs have names and are not references.
 
-    One whose input is called ``name``, as the operation itself is, has no such function.
+    An input called ``name`` would clash with the operation's name.
     """
     inputs = {argument.name for argument in definition.arguments}
     return bool(inputs) and "name" not in inputs and not definition.refs and not definition.ref_attr

@@ -1,6 +1,6 @@
-"""Functions of many elements: sums and their like, positions of extremes, cumulative and segment sums.
+"""Functions of many elements: sums and other reductions, positions of extremes, cumulative and segment sums.
 
-A reduction goes over the dimensions that ``axis`` lists, or all; ``keepdims`` leaves them with size 1.
+A reduction runs over the dimensions in ``axis``, or all dimensions; ``keepdims`` keeps them with size 1.
 ``reduction_indices`` and ``keep_dims`` are older names of the same arguments.
 """
 
@@ -296,17 +296,17 @@ def histogram_fixed_width_bins(
     dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """For each value its place among ``nbins`` parts of a range; what lies outside belongs to the first or last.
+    """Returns the index of each value's bin among ``nbins`` equal bins of a range, clipped to the first and last.
 
     Args:
       values: of any shape.
-      value_range: where the range begins and ends.
-      nbins: how many parts.
-      dtype: int32 or int64; the places are int32 in any case, as in TensorFlow 1.15.
+      value_range: the ends of the range.
+      nbins: number of bins.
+      dtype: int32 or int64; the result is int32 in any case, as in TensorFlow 1.15.
       name: of the operations.
 
     Raises:
-      TypeError: ``dtype`` is no type.
+      TypeError: ``dtype`` is not a type.
     """
     as_dtype(dtype)
     with name_scope(name, "histogram_fixed_width_bins", [values, value_range, nbins]):

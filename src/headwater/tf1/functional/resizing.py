@@ -71,7 +71,7 @@ def resize_bicubic(
 
 
 def resize_area(images: TensorLike, size: TensorLike, align_corners: bool = False, name: str | None = None) -> Tensor:
-    """Resized to ``size``, [height, width]: each pixel the mean of what it covers; float32, without a gradient."""
+    """Resizes to ``size``, [height, width], by the mean of the covered area; float32, without a gradient."""
     return one("ResizeArea", images, size, align_corners=align_corners, name=name)
 
 

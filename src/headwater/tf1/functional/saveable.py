@@ -1,4 +1,4 @@
-"""What is saved as tensors of a checkpoint, and how it is restored. `headwater.tf1.training.saver` saves it."""
+"""Objects that `headwater.tf1.training.saver` saves as tensors of a checkpoint, and their restoration."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def scan_over(
 
 
 def _param(dtype: DType, dims: Any) -> Tensor:
-    """Stands for what differs from turn to turn."""
+    """Returns a placeholder for a value that differs between iterations."""
     graph = get_default_graph()
     op = graph.create_op("Placeholder", [], {"dtype": dtype, "shape": TensorShape(dims)}, "Identity")
     graph.prevent_fetching(op)

@@ -99,15 +99,15 @@ class _Hole:
 
 
 def print_(*inputs: Any, **options: Any) -> Operation:
-    """An operation that prints tensors and other objects, also within lists and dictionaries, separated by blanks.
+    """Returns an operation that prints tensors and other objects, also within lists and dictionaries.
 
     Args:
-      inputs: what to print.
+      inputs: the objects to print, separated by blanks unless ``sep`` is given.
       options: ``output_stream`` (``sys.stderr`` unless told, ``sys.stdout``, or ``"file://…"``), ``summarize`` (how
         many elements from both ends of each dimension; 3, and all when negative), ``sep``, ``end`` and ``name``.
 
     Raises:
-      ValueError: another option, or another stream.
+      ValueError: the option or the stream is unknown.
     """
     known: dict[str, Any] = {"output_stream": sys.stderr, "summarize": 3, "sep": " ", "end": "\n", "name": None}
     unknown = set(options) - set(known)

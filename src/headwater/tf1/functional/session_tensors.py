@@ -83,10 +83,10 @@ def get_session_handle(data: Tensor, name: str | None = None) -> Tensor:
 
 
 def get_session_tensor(handle: str, dtype: DTypeLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """A placeholder for a handle, and the tensor that the session keeps under it.
+    """Returns a placeholder for a handle, and the tensor that the session keeps under this handle.
 
     Args:
-      handle: a handle; which one counts is said by what is fed.
+      handle: ignored; the handle fed to the placeholder is used.
       dtype: the tensor's type.
       name: name scope.
     """
@@ -97,10 +97,10 @@ def get_session_tensor(handle: str, dtype: DTypeLike, name: str | None = None) -
 
 
 def delete_session_tensor(handle: str, name: str | None = None) -> tuple[Tensor, Operation]:
-    """A placeholder for a handle, and the operation that has the session forget the tensor.
+    """Returns a placeholder for a handle, and the operation that deletes the session's tensor.
 
     Args:
-      handle: a handle; which one counts is said by what is fed.
+      handle: ignored; the handle fed to the placeholder is used.
       name: name scope.
     """
     del handle

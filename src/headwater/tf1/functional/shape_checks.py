@@ -24,14 +24,14 @@ def assert_shapes(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """Checks shapes: sizes that are written with the same symbol must be equal.
+    """Checks shapes: sizes with the same symbol must be equal.
 
     Args:
       shapes: for each tensor its dimensions: a number, a symbol, or None or ``"."`` for any size; ``...`` or ``"*"``
         in front for any dimensions before them. A scalar counts as one dimension of size 1.
-      data: what a failing run prints.
+      data: tensors that a failing run prints.
       summarize: how many elements of each it prints.
-      message: in front of what it prints.
+      message: text in front of the printed tensors.
       name: of the operations.
 
     Returns:

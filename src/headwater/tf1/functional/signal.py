@@ -164,14 +164,14 @@ def inverse_stft(
     window_fn: Window | None = hann_window,
     name: str | None = None,
 ) -> Tensor:
-    """The signals whose short-time Fourier transforms these are, where the window is the one that inverts.
+    """Returns the signals of short-time Fourier transforms, if the window is the inverse of the forward window.
 
     Args:
       stfts: complex64, [..., frames, fft_length // 2 + 1].
       frame_length: samples of each frame.
       frame_step: samples between the beginnings of two frames.
-      fft_length: length of the transform; else the least power of two that holds a frame.
-      window_fn: makes the window that each frame is multiplied by: see `inverse_stft_window_fn`; None for none.
+      fft_length: length of the transform; by default the least power of two not below ``frame_length``.
+      window_fn: makes the window by which each frame is multiplied: see `inverse_stft_window_fn`; None for none.
       name: of the operations.
 
     Returns:
@@ -197,11 +197,11 @@ def inverse_stft(
 def inverse_stft_window_fn(
     frame_step: TensorLike, forward_window_fn: Window = hann_window, name: str | None = None
 ) -> Window:
-    """A maker of windows for `inverse_stft`: with it, it gives back what `stft` was given (Griffin and Lim, 1984).
+    """Returns a window function with which `inverse_stft` inverts `stft` (Griffin and Lim, 1984).
 
     Args:
       frame_step: samples between the beginnings of two frames.
-      forward_window_fn: what `stft` was given as ``window_fn``.
+      forward_window_fn: the ``window_fn`` of `stft`.
       name: of the operations.
     """
 

@@ -33,7 +33,7 @@ def vectorized_map(fn: Callable[[Tensor], Tensor], elems: TensorLike) -> Structu
       elems: a tensor, or a structure of tensors with equal first dimensions.
     """
     with name_scope(None, "vectorized_map"):
-        # Called once more, for the types of what it gives.
+        # Call fn once more, to learn the types of its results.
         first = fn(nest.map_structure(_first_slice, elems))
         kinds = nest.map_structure(_type_of, first)
         return higher_order.map_fn(fn, elems, dtype=kinds)
@@ -101,12 +101,12 @@ def sparse_cross(inputs: Sequence[TensorLike], name: str | None = None) -> Spars
 def sparse_cross_hashed(
     inputs: Sequence[TensorLike], num_buckets: int = 0, hash_key: int | None = None, name: str | None = None
 ) -> SparseTensor:
-    """For each row all combinations of one value of every input, as numbers: their fingerprints.
+    """Returns, for each row, the fingerprints of all combinations of one value of every input.
 
     Args:
       inputs: matrices, sparse or not, of text or integers.
-      num_buckets: what the numbers are below; any int64 when 0.
-      hash_key: what the fingerprints begin with.
+      num_buckets: exclusive upper bound of the fingerprints; any int64 when 0.
+      hash_key: initial value of the fingerprints.
       name: name scope.
     """
     return _crossed(inputs, True, num_buckets, _HASH_KEY if hash_key is None else hash_key, name)
@@ -199,12 +199,12 @@ def ctc_unique_labels(labels: TensorLike, name: str | None = None) -> tuple[Tens
 def compute_average_loss(
     per_example_loss: TensorLike, sample_weight: TensorLike | None = None, global_batch_size: TensorLike | None = None
 ) -> Tensor:
-    """The sum of examples' losses divided by the number of examples.
+    """Returns the sum of examples' losses divided by the number of examples.
 
     Args:
       per_example_loss: one for each example.
-      sample_weight: what to multiply each with.
-      global_batch_size: the number of examples, of all replicas; those that are here when None.
+      sample_weight: factors of the losses.
+      global_batch_size: the number of examples of all replicas; the number of losses when None.
     """
     with name_scope(None, "compute_average_loss"):
         losses = convert_to_tensor(per_example_loss)
@@ -234,19 +234,19 @@ def with_space_to_batch(
     spatial_dims: Sequence[int] | None = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """``op`` on every ``dilation_rate``-th element: space goes to the batch, and back after ``op``.
+    """Applies ``op`` to every ``dilation_rate``-th element, by moving blocks of space to the batch and back.
 
     Args:
       input: of a known rank.
       dilation_rate: for each spatial dimension, Python numbers.
       padding: ``SAME`` or ``VALID``.
-      op: takes the changed input, the number of spatial dimensions and "VALID", and gives a tensor.
+      op: takes the changed input, the number of spatial dimensions and "VALID", and returns a tensor.
       filter_shape: sizes of the window, for ``SAME``.
-      spatial_dims: which dimensions are spatial, ascending; those behind the first when None.
-      data_format: "NC..." where channels come first.
+      spatial_dims: indices of the spatial dimensions, ascending; the dimensions after the first when None.
+      data_format: "NC..." if channels are first.
 
     Raises:
-      ValueError: what does not fit.
+      ValueError: arguments are invalid or do not match.
     """
     value = convert_to_tensor(input, name="input")
     rates = np.asarray(dilation_rate)
@@ -297,14 +297,14 @@ def extract_glimpse(
     uniform_noise: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """A window of each image; what lies outside of the image is noise.
+    """Extracts a window of each image; pixels outside the image are noise.
 
     Args:
       input: (batch, height, width, channels), float32.
       size: height and width of windows.
       offsets: (batch, 2): the windows' centres, rows first.
       centered: offsets count from the image's centre; else from its upper left corner.
-      normalized: offsets are fractions of the image's size: of half of it where ``centered``.
+      normalized: offsets are fractions of the image's size: of half its size if ``centered``.
       uniform_noise: noise from 0 to 1; else with the mean and deviation of a normal distribution.
       name: name of the operation.
     """

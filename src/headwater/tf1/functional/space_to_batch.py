@@ -1,4 +1,4 @@
-"""Blocks of pixels moved to other dimensions, and what is computed with them."""
+"""Moves blocks of pixels to other dimensions, and dilated convolutions based on it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def depth_to_space(input: TensorLike, block_size: int, name: str | None = None, 
 def space_to_batch_nd(
     input: TensorLike, block_shape: TensorLike, paddings: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The dimensions behind the first, after padding, cut into blocks, whose places become part of the batch."""
+    """Pads the dimensions after the first, cuts them into blocks, and moves positions in blocks to the batch."""
     return one("SpaceToBatchND", input, block_shape, paddings, name=name)
 
 
@@ -56,7 +56,7 @@ def space_to_batch(
 
 
 def batch_to_space_nd(input: TensorLike, block_shape: TensorLike, crops: TensorLike, name: str | None = None) -> Tensor:
-    """The reverse of `space_to_batch_nd`: what it padded is cropped."""
+    """Reverses `space_to_batch_nd`, and crops its padding."""
     return one("BatchToSpaceND", input, block_shape, crops, name=name)
 
 
@@ -75,10 +75,10 @@ def batch_to_space(
 def required_space_to_batch_paddings(
     input_shape: TensorLike, block_shape: TensorLike, base_paddings: TensorLike | None = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The paddings that make sizes multiples of a block's, and the crops that undo what they add.
+    """Returns the paddings that make sizes multiples of a block's, and the crops that undo them.
 
     Args:
-      base_paddings: what to pad in any case.
+      base_paddings: least paddings.
 
     Raises:
       ValueError: an argument is not known when the graph is built.
@@ -189,7 +189,7 @@ def convolution_(
 
 
 def atrous_conv2d(value: TensorLike, filters: TensorLike, rate: int, padding: str, name: str | None = None) -> Tensor:
-    """A convolution of images whose filter has ``rate`` - 1 holes between its elements."""
+    """Convolves images with a dilated filter, which has ``rate`` - 1 holes between its elements."""
     return convolution_(value, filters, padding, dilation_rate=rate, name=name)
 
 

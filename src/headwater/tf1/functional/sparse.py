@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def sparse_placeholder(dtype: DTypeLike, shape: ShapeLike | None = None, name: str | None = None) -> SparseTensor:
-    """A sparse tensor whose value every run must feed.
+    """Returns a sparse placeholder, whose value every run must feed.
 
     Args:
-      shape: its shape, where the program knows it.
+      shape: its shape, if known.
     """
     prefix = f"{name}/" if name else ""
     dims = None if shape is None else as_shape(shape).as_dims
@@ -44,7 +44,7 @@ def sparse_tensor_to_dense(
     validate_indices: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """All elements; those that the sparse tensor lacks are ``default_value``, zero or empty text when None."""
+    """Converts to a dense tensor; missing elements are ``default_value``, zero or empty text when None."""
     sp_input = as_sparse(sp_input)
     missing = arrays.zeros([], sp_input.dtype.base_dtype) if default_value is None else default_value
     return indexing.sparse_to_dense(

@@ -32,13 +32,13 @@ def _parts(value: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: TensorLike | None = None) -> Any:
-    """The sum: sparse of two sparse tensors, dense where one of them is dense.
+    """Returns the sum: sparse for two sparse tensors, dense if one of them is dense.
 
     Args:
-      threshold, thresh: leave out elements of a sparse sum whose absolute value is less; 0 when None.
+      threshold, thresh: drop elements of a sparse sum with a smaller absolute value; 0 when None.
 
     Raises:
-      TypeError: none of the two is sparse.
+      TypeError: neither is sparse.
       ValueError: their shapes differ.
     """
     least = either(threshold, thresh, "threshold", "thresh")
@@ -59,7 +59,7 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: TensorLike | None 
 
 
 def sparse_maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The greater of both at each place; what one of them lacks counts as zero."""
+    """Returns the elementwise maximum; missing elements count as zero."""
     sp_a, sp_b = as_sparse(sp_a), as_sparse(sp_b)
     with name_scope(name, "SparseSparseMaximum", [sp_a.indices, sp_a.values, sp_b.indices, sp_b.values]) as scope:
         indices, values = apply("SparseSparseMaximum", *_parts(sp_a), *_parts(sp_b), name=scope).outputs
@@ -67,7 +67,7 @@ def sparse_maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = No
 
 
 def sparse_minimum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The smaller of both at each place; what one of them lacks counts as zero."""
+    """Returns the elementwise minimum; missing elements count as zero."""
     sp_a, sp_b = as_sparse(sp_a), as_sparse(sp_b)
     with name_scope(name, "SparseSparseMinimum", [sp_a.indices, sp_a.values, sp_b.indices, sp_b.values]) as scope:
         indices, values = apply("SparseSparseMinimum", *_parts(sp_a), *_parts(sp_b), name=scope).outputs
@@ -157,16 +157,16 @@ def sparse_reset_shape(sp_input: SparseTensor, new_shape: TensorShape | None = N
 def sparse_merge(
     sp_ids: Any, sp_values: SparseTensor, vocab_size: object, name: str | None = None, already_sorted: bool = False
 ) -> SparseTensor:
-    """The values of one sparse tensor at the places whose last number another one gives.
+    """Returns the values of a sparse tensor at indices with the last dimension replaced by values of ``sp_ids``.
 
     Args:
-      sp_ids: whose values are the last number of each place; a list of several for several numbers.
+      sp_ids: a sparse tensor with the last index of each value; a list of several for several dimensions.
       vocab_size: the size of the last dimension; a list with ``sp_ids``.
-      already_sorted: leave out the sorting.
+      already_sorted: skip sorting.
 
     Raises:
-      TypeError: other types than sparse tensors of integers.
-      ValueError: lists of different lengths.
+      TypeError: an argument is not a sparse tensor of integers.
+      ValueError: the lists have different lengths.
     """
     if isinstance(sp_ids, SparseTensor | SparseTensorValue):
         sp_ids, vocab_size = [sp_ids], [vocab_size]

@@ -72,7 +72,7 @@ def sparse_slice(sp_input: SparseTensor, start: TensorLike, size: TensorLike, na
 
 
 def sparse_mask(a: IndexedSlices, mask_indices: TensorLike, name: str | None = None) -> IndexedSlices:
-    """Indexed slices without those of some indices."""
+    """Removes the slices with the given indices."""
     with name_scope(name, "sparse_mask", [a.values, mask_indices]) as scope:
         indices, places = searching.setdiff1d(a.indices, mask_indices)
         return IndexedSlices(indexing.gather(a.values, places, name=scope), indices, a.dense_shape)

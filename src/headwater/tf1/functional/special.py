@@ -71,7 +71,7 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
 
 
 def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None) -> Tensor:
-    """The polynomial with the given coefficients, that of the highest power first, at x.
+    """Evaluates a polynomial at x; the coefficient of the highest power is first.
 
     Raises:
       ValueError: no coefficients.

@@ -43,14 +43,14 @@ def as_string(
     fill: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """Numbers as text.
+    """Formats numbers as text.
 
     Args:
-      precision: digits behind the point; -1 for the usual six.
-      scientific: with an exponent.
-      shortest: the shorter of both forms.
+      precision: number of decimals; -1 for the default of six.
+      scientific: use an exponent.
+      shortest: use the shorter of both forms.
       width: minimum number of characters.
-      fill: what goes before them: a blank, ``0``, ``+`` or ``-`` (which aligns to the left).
+      fill: padding: a blank, ``0``, ``+`` or ``-`` (which aligns to the left).
     """
     return one(
         "AsString",
@@ -114,7 +114,7 @@ def regex_full_match(input: TensorLike, pattern: TensorLike, name: str | None = 
 
 
 def string_join(inputs: Sequence[TensorLike], separator: str = "", name: str | None = None) -> Tensor:
-    """The texts at each place of several tensors joined; a single text goes with all."""
+    """Joins the texts of several tensors elementwise; scalars are broadcast."""
     return one("StringJoin", list(inputs), separator=separator, name=name)
 
 
@@ -220,13 +220,13 @@ def format(
 def unsorted_segment_join(
     inputs: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, separator: str = "", name: str | None = None
 ) -> Tensor:
-    """The texts of each segment joined.
+    """Joins the texts of each segment.
 
     Args:
-      inputs: text whose first dimensions are those of ``segment_ids``.
+      inputs: text with the dimensions of ``segment_ids`` first.
       segment_ids: for each text, or slice of texts, its segment.
-      num_segments: how many segments there are.
-      separator: what to put between two texts.
+      num_segments: number of segments.
+      separator: text between two texts.
     """
     return one("UnsortedSegmentJoin", inputs, segment_ids, num_segments, separator=separator, name=name)
 

@@ -1,4 +1,4 @@
-"""Summaries: what a step shows in TensorBoard, as tensors of serialized messages."""
+"""Summaries for TensorBoard, as tensors of serialized messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def clean_name(name: str) -> str:
 
 @contextmanager
 def _scope(name: str, family: str | None, values: Sequence[TensorLike]) -> Generator[tuple[str, str]]:
-    """Gives the tag and the scope of a summary. A family's name comes before both, so that it groups the tags."""
+    """Yields the tag and the scope of a summary, both prefixed by the family's name, so that it groups the tags."""
     name = clean_name(name)
     family = clean_name(family) if family is not None else None
     with name_scope(f"{family}/{name}" if family else name, None, values) as scope:
@@ -117,9 +117,9 @@ def tensor_summary(
     """A whole tensor, for a plugin of TensorBoard.
 
     Args:
-      summary_description: what it shows, as text for TensorBoard.
-      summary_metadata: a ``SummaryMetadata`` message, which says the plugin.
-      display_name: what TensorBoard calls it.
+      summary_description: description in TensorBoard.
+      summary_metadata: a ``SummaryMetadata`` message, which names the plugin.
+      display_name: name in TensorBoard.
     """
     metadata = summary_protos.metadata(summary_metadata, display_name, summary_description)
     with _scope(name, family, [tensor]) as (tag, scope):

@@ -1,4 +1,4 @@
-"""What lookup tables begin with: keys and values of tensors, or of a file."""
+"""Initial contents of lookup tables: keys and values from tensors, or from a file."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class KeyValueTensorInitializer:
 
 
 class Typed:
-    """What has keys and values: tables, and files that fill them."""
+    """Base of objects with keys and values: tables, and files that fill them."""
 
     def __init__(self, key_dtype: DType, value_dtype: DType) -> None:
         self._key_dtype, self._value_dtype = key_dtype, value_dtype

@@ -1,7 +1,7 @@
 """Lookup tables (TensorFlow 1.15's ``tf.lookup`` and ``tf.contrib.lookup``): from keys to numbers and back.
 
-A table lives on its task and must be initialised in each session, by `tables_initializer`; monitored sessions and
-supervisors do so by themselves.
+A table is stored on its task and must be initialised in each session, by `tables_initializer`; monitored sessions and
+supervisors do so automatically.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class HasherSpec(NamedTuple):
 
 
 FastHashSpec: Final = HasherSpec("fasthash", None)
-"""Farm hash, which is quick; those who choose the keys can make them collide."""
+"""Farm hash, which is fast, but not collision-resistant against chosen keys."""
 
 
 class StrongHashSpec(HasherSpec):
@@ -177,11 +177,11 @@ class StaticHashTable(_ResourceTable):
 
 
 class MutableHashTable(_ResourceTable):
-    """A table that steps change.
+    """A mutable table.
 
     Args:
       key_dtype, value_dtype: element types.
-      default_value: for keys that are not there; its shape is that of all values, a scalar or a vector.
+      default_value: value of missing keys, a scalar or a vector; all values have its shape.
       checkpoint: whether savers of all variables save and restore it.
     """
 

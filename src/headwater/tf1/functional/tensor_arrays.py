@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
 
 _ELEMENTS: Final = "TensorArrayElements"
-"""Whose gradient reads of elements have: a whole tensor, as TensorFlow gives, where that of a gather is slices."""
+"""Operation type whose gradient reads of elements use: a dense tensor, as in TensorFlow; a gather's is slices."""
 
 
 class TensorArray:
-    """An array of tensors of one type. Writing gives a new array; loops and conditions take and return arrays.
+    """An array of tensors of one type. Writing returns a new array; loops and conditions take and return arrays.
 
-    Its elements lie along the first dimension of one tensor, `flow`. Until the shape of the elements is known, that
-    tensor has shape ``[size, 0]``.
+    Its elements are stacked along the first dimension of one tensor, `flow`. Until the shape of the elements is known,
+    that tensor has shape ``[size, 0]``.
 
     Args:
       dtype: element type.
-      size: how many elements; must be known when a step is compiled. 0 without, where ``dynamic_size``.
-      dynamic_size: writing behind the end makes the array longer, outside of compiled loops.
-      clear_after_read: accepted; nothing is ever cleared.
-      tensor_array_name: a name for what TensorFlow keeps on the task; here elements are the flow itself.
-      handle: of another array, whose elements to take; like ``flow``.
+      size: number of elements; must be known when a step is compiled. By default 0 with ``dynamic_size``.
+      dynamic_size: writing beyond the end extends the array, outside of compiled loops.
+      clear_after_read: accepted; elements are never cleared.
+      tensor_array_name: name of TensorFlow's resource on the task; accepted, because the elements are in ``flow``.
+      handle: handle of another array whose elements to use; like ``flow``.
       flow: the elements.
       infer_shape: elements always have one shape.
       element_shape: static shape of each element.
@@ -112,7 +112,7 @@ class TensorArray:
         """Not supported.
 
         Raises:
-          NotImplementedError: always; `tf.gradients` of what was read, stacked or gathered needs no array of gradients.
+          NotImplementedError: always; `tf.gradients` of read, stacked or gathered elements needs no array of gradients.
         """
         raise NotImplementedError(
             f"TensorArray.grad({source!r}) is not supported: take tf.gradients of what read, stack or gather gave"
@@ -154,7 +154,7 @@ class TensorArray:
         return arrays.reshape(self._flow, arrays.concat([[-1], shape[2:]], 0), name=name or "TensorArrayConcat")
 
     def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
-        """An array whose elements are the slices of ``value`` along its first dimension."""
+        """Returns an array with the slices of ``value`` along its first dimension as elements."""
         return self.with_flow(arrays.identity(convert_to_tensor(value, self._dtype), name=name or "TensorArrayUnstack"))
 
     def scatter(self, indices: TensorLike, value: TensorLike, name: str | None = None) -> TensorArray:
@@ -181,7 +181,7 @@ class TensorArray:
 
 
 def _elements_gradient(op: Operation, grad: object) -> Any:
-    """That of the operation's own computation: zeros for the elements that were not read."""
+    """Selects the gradient derived from the operation's own computation: zeros for elements that were not read."""
     del op, grad
     return NotImplemented
 

@@ -15,7 +15,7 @@ from headwater.tf1.functional.ragged_tensor import RaggedTensor, as_ragged_or_te
 
 
 def _by_text(input: Tensor, of_vector: Callable[[Tensor], Any]) -> Any:
-    """What a function of a vector of texts, which gives a ragged tensor of one more dimension, gives for any input."""
+    """Applies a function from a vector of texts to a ragged tensor with one more dimension to any input."""
     input = as_ragged_or_tensor(input, name="input")
     if isinstance(input, RaggedTensor):
         return input.with_flat_values(_by_text(input.flat_values, of_vector))
@@ -65,8 +65,8 @@ def unicode_decode(
     Args:
       input: texts.
       input_encoding: such as "UTF-8", "UTF-16-BE" and "UTF-32-BE".
-      errors: what bytes that are no character become: "replace" (``replacement_char``), "ignore" or "strict".
-      replacement_char: the character for these.
+      errors: handling of invalid bytes: "replace" (by ``replacement_char``), "ignore" or "strict".
+      replacement_char: the character for invalid bytes.
       replace_control_characters: use it for characters below 32, too.
       name: name scope.
     """
@@ -140,12 +140,12 @@ def unicode_encode(
     replacement_char: int = 65533,
     name: str | None = None,
 ) -> RaggedTensor | Tensor:
-    """The texts of characters: of each row of the innermost dimension. See `unicode_decode`.
+    """Encodes the characters of each row of the innermost dimension as a text. See `unicode_decode`.
 
     Args:
       input: numbers, a tensor or ragged tensor of rank 1 at least.
       output_encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE".
-      errors: what numbers that are no character become.
+      errors: handling of numbers that are not characters.
       replacement_char: the character for these.
       name: name scope.
 
@@ -210,15 +210,15 @@ def ngrams(
     preserve_short_sequences: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The n-grams of each row of the innermost dimension: as many texts together as ``ngram_width`` says.
+    """Returns the n-grams of each row of the innermost dimension.
 
     Args:
       data: texts, a tensor or ragged tensor.
-      ngram_width: how many, or a list or tuple of these.
-      separator: what goes between them.
-      pad_values: what is put before and behind each row: one text or two; nothing when None.
-      padding_width: how often; one less than ``ngram_width`` when None.
-      preserve_short_sequences: a row that is too short is one n-gram.
+      ngram_width: number of texts of an n-gram, or a list or tuple of such numbers.
+      separator: text between two texts.
+      pad_values: padding before and after each row: one text for both or two; no padding when None.
+      padding_width: length of the padding; one less than ``ngram_width`` when None.
+      preserve_short_sequences: make one n-gram of a row that is too short.
       name: name scope.
 
     Raises:
@@ -272,9 +272,9 @@ def ngrams(
 
 
 def unicode_script(input: TensorLike, name: str | None = None) -> Tensor:
-    """The script of each character, by the number that the library ICU gives it, int32; -1 for what is no character.
+    """Returns the script of each character as ICU's number, int32; -1 for invalid characters.
 
     Args:
-      input: characters by their numbers in Unicode, int32.
+      input: code points, int32.
     """
     return one("UnicodeScript", input, name=name)

@@ -2,10 +2,10 @@
 
 Every loss takes these arguments:
 
-  weights: a scalar, or a tensor of the rank of the elements' losses, each size theirs or 1.
+  weights: a scalar, or a tensor of the same rank as the elements' losses that broadcasts to them.
   scope: name scope of its operations.
-  loss_collection: where the result is added; None for nowhere.
-  reduction: what of the elements' losses becomes the result; see `Reduction`.
+  loss_collection: collection to which the result is added; None for none.
+  reduction: reduction of the elements' losses; see `Reduction`.
 """
 
 from __future__ import annotations
@@ -346,7 +346,7 @@ def sparse_softmax_cross_entropy(
         return compute_weighted_loss(found, weights, scope, loss_collection, reduction)
 
 
-# What has been collected ------------------------------------------------------------------------------------------
+# Collected losses -------------------------------------------------------------------------------------------------
 
 
 def add_loss(loss: TensorLike, loss_collection: object = GraphKeys.LOSSES) -> None:
@@ -361,7 +361,7 @@ def get_losses(scope: str | None = None, loss_collection: str = GraphKeys.LOSSES
 
 
 def get_regularization_losses(scope: str | None = None) -> list[Any]:
-    """What regularizers cost so far, or those with names that start with ``scope``."""
+    """Returns the collected losses of regularizers; with ``scope`` only names that match this regular expression."""
     return get_collection(GraphKeys.REGULARIZATION_LOSSES, scope)
 
 
@@ -374,7 +374,7 @@ def get_regularization_loss(scope: str | None = None, name: str = "total_regular
 def get_total_loss(
     add_regularization_losses: bool = True, name: str = "total_loss", scope: str | None = None
 ) -> Tensor:
-    """The sum of all losses so far, with those of regularizers unless told otherwise."""
+    """Returns the sum of all collected losses, by default including regularizers' losses."""
     found = get_losses(scope)
     if add_regularization_losses:
         found += get_regularization_losses(scope)

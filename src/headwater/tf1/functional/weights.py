@@ -1,4 +1,4 @@
-"""Weights of examples: how they fit what they weigh."""
+"""Weights of examples: checks that they broadcast to values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def assert_broadcastable(weights: Any, values: TensorLike) -> Operation:
-    """An operation that fails unless ``weights`` is a scalar, or has values' rank with each size values' own or 1.
+    """Returns an operation that fails unless ``weights`` is a scalar, or has values' rank and broadcasts to values.
 
-    What the static shapes tell is checked at once.
+    Static shapes are checked at once.
 
     Raises:
-      ValueError: the static shapes do not fit.
+      ValueError: the static shapes do not match.
     """
     with name_scope(None, "assert_broadcastable", [weights, values]):
         weights, values = convert_to_tensor(weights, name="weights"), convert_to_tensor(values, name="values")
@@ -33,7 +33,7 @@ def assert_broadcastable(weights: Any, values: TensorLike) -> Operation:
                 raise ValueError(f"{refusal} Their ranks differ.")
             if any(a not in (None, 1) and b is not None and a != b for a, b in zip(own, dims, strict=True)):
                 raise ValueError(f"{refusal} Some sizes differ.")
-            # Sizes that are not known yet meet in the multiplication, which refuses those that do not fit.
+            # The multiplication checks sizes that are not known yet.
             return no_op("static_dims_check_success")
         of_one_rank = math.equal(arrays.rank(weights), arrays.rank(values))
         fits = math.logical_or(of_one_rank, math.equal(arrays.rank(weights), 0))

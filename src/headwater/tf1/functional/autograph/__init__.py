@@ -1,6 +1,6 @@
 """Plain Python control flow over tensors: ``if``, ``while``, ``for``, ``and``, ``or`` and ``not`` become operations.
 
-What rewrites functions is loaded when a function is met that needs it.
+The modules that convert functions are loaded for the first function that needs conversion.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from typing import Any
 
 
 def call(function: Callable[..., Any], *args: object) -> Any:
-    """What ``function`` gives for ``args``; it is converted where Python cannot run it because a tensor would decide.
+    """Calls ``function`` with ``args``; converts it first if its control flow depends on a tensor.
 
     Raises:
-      OperatorNotAllowedInGraphError: a tensor would decide, and the function cannot be converted, or is not to be.
+      OperatorNotAllowedInGraphError: control flow depends on a tensor, and the function cannot be converted, or is
+        excluded from conversion.
     """
     try:
         return function(*args)
     except (
         TypeError
-    ) as error:  # OperatorNotAllowedInGraphError, and what range(tensor), len(tensor) or int(tensor) raise
+    ) as error:  # OperatorNotAllowedInGraphError, and errors of range(tensor), len(tensor) or int(tensor)
         first = error
     from headwater.tf1.functional.autograph import conversion  # noqa: PLC0415  see above
 

@@ -1,8 +1,8 @@
-"""Functions whose control flow Python does not decide, but tensors: the source of a function is rewritten for that.
+"""Conversion of functions with control flow that depends on tensors: rewrites the source of a function.
 
-The rewriting is that of TensorFlow's AutoGraph, as the package diastatic-malt keeps it (imported as ``malt``); what the
-rewritten statements do is `headwater.tf1.functional.autograph.operators`. A function that is called by a converted one
-is converted as well, unless it belongs to a library.
+The source is rewritten by TensorFlow's AutoGraph, as maintained in the package diastatic-malt (imported as ``malt``);
+`headwater.tf1.functional.autograph.operators` implements the rewritten statements. Functions called by a converted
+function are converted as well, unless they belong to a library.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 _CALL = "__call__"
 
-#: Packages whose functions are called as they are.
+#: Packages whose functions are not converted.
 _LIBRARIES = frozenset(
     {"headwater", "tensorflow", "keras", "jax", "jaxlib", "numpy", "malt", "ml_dtypes", "absl", "six", "scipy"}
     | set(sys.stdlib_module_names)
@@ -136,17 +136,17 @@ def _transformed(
 
 
 def source_of(function: _Function, *, recursive: bool = True) -> str:
-    """The source of what `converted` gives for a function.
+    """Returns the source of a function that `converted` has converted.
 
     Raises:
-      ConversionError: as `converted`.
+      ConversionError: the function cannot be converted.
     """
     converted(function, recursive=recursive)
     return inspect.getsource(_transformed(inspect.unwrap(function), recursive=recursive)[1])
 
 
 def _telling(function: _Function, made: _Function, lines: Mapping[object, Structure]) -> _Function:
-    """``made``, whose errors tell the lines of the program that it was made of."""
+    """Wraps ``made``: adds the program's original lines to its errors."""
 
     @functools.wraps(function)
     def run(*args: object, **kwargs: object) -> Structure:

@@ -1,6 +1,6 @@
-"""All that Headwater uses of diastatic-malt (``malt``) that is not public: one file shows what a release may move.
+"""All private names of diastatic-malt (``malt``) that Headwater uses, in one file, because a release may move them.
 
-`docs/dependencies.md` says with which release that was tried.
+`docs/dependencies.md` names the tested release.
 """
 
 from __future__ import annotations

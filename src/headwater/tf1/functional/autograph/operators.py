@@ -1,7 +1,7 @@
-"""What becomes of Python's statements and operators in a function that was converted.
+"""Implementations of Python's statements and operators in converted functions.
 
-A statement's parts come as functions; names that they set are those of the function around them, which ``get_state``
-and ``set_state`` read and write. Where the condition is no tensor, all of it is as Python has it.
+The parts of a statement are passed as functions; they assign variables of the enclosing function, which ``get_state``
+and ``set_state`` read and write. If the condition is not a tensor, a statement behaves as in Python.
 """
 
 from __future__ import annotations
@@ -157,10 +157,10 @@ def while_stmt(
     symbol_names: Sequence[str],
     opts: dict[str, Structure],
 ) -> None:
-    """``while test(): body()``.
+    """Runs ``while test(): body()``.
 
     Raises:
-      ValueError: a name has no value before the loop, where that is needed, or changes what it is.
+      ValueError: a variable has no value before the loop, but needs one, or changes its type.
     """
     holds = test()
     staging = staging_of(holds)
@@ -346,7 +346,7 @@ def not_(value: object) -> Structure:
 
 
 def built_in(function: Callable[..., Structure]) -> Callable[..., Structure]:
-    """What takes the place of a function of Python's, or of ``tf.range``, where it is given tensors."""
+    """Returns the replacement, for tensors, of a built-in function of Python or of ``tf.range``."""
     if getattr(function, "__wrapped__", None) is arrays.range:
         return functools.partial(_tensor_range, function)
     return _BUILT_IN.get(id(function), function)

@@ -33,10 +33,10 @@ def to_graph(
     arg_types: None = None,
     experimental_optional_features: None = None,
 ) -> Callable[..., Structure]:
-    """``entity``, whose conditions and loops may be over tensors: they become operations.
+    """Converts ``entity``: its conditions and loops over tensors become operations.
 
     Args:
-      entity: a function, a method, or an object that can be called.
+      entity: a function, a method, or a callable object.
       recursive: whether functions that it calls are converted as well.
       arg_values, arg_types: deprecated, without effect, as in TensorFlow.
       experimental_optional_features: not supported.
@@ -58,7 +58,7 @@ def to_code(
     indentation: str = "  ",
     experimental_optional_features: None = None,
 ) -> str:
-    """The source of what `to_graph` gives.
+    """Returns the source of the function that `to_graph` returns.
 
     Args:
       entity: a function.
@@ -81,7 +81,7 @@ def _refuse(features: object) -> None:
 
 
 def do_not_convert(func: Callable[..., Structure] | None = None) -> Structure:
-    """A decorator: the function runs as it is, also where it is called by one that is converted."""
+    """Decorator: excludes the function from conversion, also if a converted function calls it."""
     if func is None:
         return do_not_convert
 
@@ -93,15 +93,15 @@ def do_not_convert(func: Callable[..., Structure] | None = None) -> Structure:
 
 
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
-    """How much is told of conversions.
+    """Sets how much is logged about conversions.
 
     Args:
-      level: 0: nothing; 1: what is converted; above: its source as well.
-      alsologtostdout: print it, too.
+      level: 0: nothing; 1: names of converted functions; above: their source as well.
+      alsologtostdout: also print to the standard output.
     """
     ag_logging.set_verbosity(level, alsologtostdout)
 
 
 def trace(*args: object) -> None:
-    """Prints ``args`` when a function is converted, not when what came of it runs."""
+    """Prints ``args`` when a converted function builds its graph, not when the graph runs."""
     print(*args)

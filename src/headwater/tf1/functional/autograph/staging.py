@@ -1,4 +1,4 @@
-"""What control flow over tensors needs of a kind of tensors: the interface, and which kinds there are."""
+"""Interface that a kind of tensors implements for control flow over its tensors, and the registered kinds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Staging(Protocol):
     def cond(
         self, pred: object, yes: Callable[[], list[Structure]], no: Callable[[], list[Structure]]
     ) -> list[Structure]:
-        """The tensors that ``yes()`` gives where ``pred`` holds, else those of ``no()``. Both are called, in order."""
+        """Returns tensors with the values of ``yes()`` if ``pred`` is true, else of ``no()``; calls both, in order."""
         ...
 
     def while_loop(
@@ -40,11 +40,11 @@ class Staging(Protocol):
         names: Sequence[str],
         options: dict[str, Structure],
     ) -> list[Structure]:
-        """What ``turn`` makes of the tensors ``start`` as long as ``test`` of them holds.
+        """Applies ``turn`` to the tensors, from ``start``, while ``test`` of them is true; returns the last ones.
 
         Args:
-          names: what the program calls each.
-          options: what the program says of the loop (`set_loop_options`).
+          names: the program's names of the tensors.
+          options: options of the loop (`set_loop_options`).
         """
         ...
 

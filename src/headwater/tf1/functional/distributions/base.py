@@ -1,4 +1,4 @@
-"""What all distributions have: probabilities, samples, moments, in batches."""
+"""Base of all distributions: probabilities, samples and moments, in batches."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class ReparameterizationType:
-    """Whether samples are a function of the parameters through which gradients flow.
+    """Type of reparameterization: whether gradients flow from samples to the parameters.
 
     Args:
-      rep_type: what it is called.
+      rep_type: name of the type.
     """
 
     def __init__(self, rep_type: str) -> None:
@@ -45,19 +45,19 @@ NOT_REPARAMETERIZED = ReparameterizationType("NOT_REPARAMETERIZED")
 
 
 class Distribution:
-    """A distribution, or a batch of distributions that do not depend on each other.
+    """A distribution, or a batch of independent distributions.
 
-    A class of one's own defines those of `_log_prob`, `_prob`, `_cdf`, `_sample_n`, `_mean`, … that it has, and
-    `_batch_shape`, `_event_shape` and their tensors.
+    Subclasses define any of `_log_prob`, `_prob`, `_cdf`, `_sample_n`, `_mean`, …, and `_batch_shape`, `_event_shape`
+    and their tensors.
 
     Args:
-      dtype: type of what is drawn.
+      dtype: type of samples.
       reparameterization_type: `FULLY_REPARAMETERIZED` or `NOT_REPARAMETERIZED`.
       validate_args: whether a step checks parameters and values.
-      allow_nan_stats: whether statistics that do not exist are NaN, in place of an error.
+      allow_nan_stats: whether undefined statistics are NaN; otherwise they are errors.
       parameters: the arguments of the class, for `copy`.
-      graph_parents: tensors that it is made of.
-      name: begins the names of its operations.
+      graph_parents: tensors that it depends on.
+      name: prefix of the names of its operations.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Distribution:
             self._name = scope
 
     def _call(self, method: str, name: str, *args: object) -> Tensor:
-        """What ``_method`` of the class gives, or what follows from others that it has."""
+        """Returns the result of ``_method``, or derives it from other methods of the class."""
         with name_scope(f"{self._name}{name}/", "", list(args)):
             found = self._find(method)
             if found is None:
@@ -109,7 +109,7 @@ class Distribution:
             other = self._find("cdf")
         return None if other is None else lambda *args: change(other(*args))
 
-    # What it is -----------------------------------------------------------------------------------------------------
+    # Properties -----------------------------------------------------------------------------------------------------
 
     @classmethod
     def param_shapes(cls, sample_shape: object, name: str = "DistributionParamShapes") -> dict[str, Tensor]:
@@ -196,7 +196,7 @@ class Distribution:
             return _ints(static.as_list()) if static.is_fully_defined() else self._event_shape_tensor()
 
     def is_scalar_event(self, name: str = "is_scalar_event") -> Tensor:
-        """Whether what is drawn is a scalar, as a tensor."""
+        """Returns whether samples are scalars, as a tensor."""
         with name_scope(f"{self._name}{name}/", ""):
             return _is_scalar(self.event_shape, self._event_shape_tensor)
 
@@ -210,10 +210,10 @@ class Distribution:
         make: Callable[..., Distribution] = type(self)
         return make(**{**self._parameters, **override_parameters_kwargs})
 
-    # What it computes -----------------------------------------------------------------------------------------------
+    # Computations ---------------------------------------------------------------------------------------------------
 
     def sample(self, sample_shape: ShapeLike = (), seed: int | None = None, name: str = "sample") -> Tensor:
-        """What is drawn: [*sample_shape, *batch, *event]."""
+        """Draws samples: [*sample_shape, *batch, *event]."""
         with name_scope(f"{self._name}{name}/", ""):
             shape = convert_to_tensor(
                 _as_list(sample_shape) if not isinstance(sample_shape, Tensor) else sample_shape, int32
@@ -259,7 +259,7 @@ class Distribution:
         return self._call("survival_function", name, self._value(value))
 
     def quantile(self, value: Tensor, name: str = "quantile") -> Tensor:
-        """What not more is drawn than with this probability."""
+        """Returns the quantile: the value that samples do not exceed with the probability ``value``."""
         if self._find("quantile") is None:
             raise NotImplementedError(f"quantile is not implemented: {type(self).__name__}")
         return self._call("quantile", name, self._value(value))
@@ -281,11 +281,11 @@ class Distribution:
         return self._call("stddev", name)
 
     def covariance(self, name: str = "covariance") -> Tensor:
-        """The covariance of the elements of what is drawn."""
+        """Returns the covariance of the elements of samples."""
         return self._call("covariance", name)
 
     def mode(self, name: str = "mode") -> Tensor:
-        """What is most probable."""
+        """Returns the most probable value."""
         return self._call("mode", name)
 
     def cross_entropy(self, other: Distribution, name: str = "cross_entropy") -> Tensor:
@@ -320,7 +320,7 @@ class Distribution:
 
 
 class _Divergence:
-    """Where `Distribution` finds the divergences, whose module imports this one."""
+    """Holder of the divergence functions; their module sets them, because it imports this one."""
 
     between: Callable[[Distribution, Distribution], Tensor]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def logits_and_probs(name: str, logits: Any, probs: Any, several: bool) -> tuple[Tensor, Tensor]:
-    """Both, of one that is given.
+    """Returns logits and probabilities, computing one from the other.
 
     Raises:
       ValueError: neither is given, or both are.
@@ -42,12 +42,12 @@ def logits_and_probs(name: str, logits: Any, probs: Any, several: bool) -> tuple
 
 
 class Bernoulli(Distribution):
-    """One with a probability, else zero.
+    """Bernoulli distribution: 1 with a given probability, else 0.
 
     Args:
-      logits: the logarithm of the odds of one.
-      probs: the probability of one, in place of ``logits``.
-      dtype: of what is drawn.
+      logits: the logarithm of the odds of 1.
+      probs: the probability of 1, in place of ``logits``.
+      dtype: type of samples.
       validate_args: whether a step checks values.
       allow_nan_stats: whether statistics that do not exist are NaN.
       name: begins the names of its operations.
@@ -115,12 +115,12 @@ class Bernoulli(Distribution):
 
 
 class Categorical(Distribution):
-    """A class by its number.
+    """Categorical distribution over class indices.
 
     Args:
       logits: logarithms of the weights of the classes, [..., classes].
       probs: their probabilities, in place of ``logits``.
-      dtype: of what is drawn.
+      dtype: type of samples.
       validate_args: whether a step checks values.
       allow_nan_stats: whether statistics that do not exist are NaN.
       name: begins the names of its operations.
@@ -208,7 +208,7 @@ class Categorical(Distribution):
 
 
 class _OfCounts(Distribution):
-    """Distributions of vectors whose mean is a multiple of weights."""
+    """Base of distributions of count vectors, with a mean proportional to weights."""
 
     _total: Tensor
 
@@ -344,7 +344,7 @@ class _Concentrated(Distribution):
         return self._sum
 
     def _roots(self) -> Tensor:
-        """Vectors whose products are the covariances of different classes, but for their sign: [..., classes]."""
+        """Returns vectors with products equal to the negative covariances of different classes: [..., classes]."""
         raise NotImplementedError
 
     def _variance(self) -> Tensor:

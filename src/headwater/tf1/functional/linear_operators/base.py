@@ -1,4 +1,4 @@
-"""What all linear operators have: products, solutions, determinants, from the matrix unless there is a better way."""
+"""Base of all linear operators: products, solutions and determinants, by default computed from the matrix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _SINGULAR_BELOW = 1e-6
-"""A matrix whose determinant is smaller, beside the scale of its elements, passes for singular in assertions."""
+"""Assertions consider a matrix singular if its determinant, relative to the scale of its elements, is smaller."""
 
 
 class _Makers:
@@ -83,7 +83,7 @@ class LinearOperator:
         self._is_square_hint = is_square
         self._name = name or type(self).__name__
 
-    # What a class defines -----------------------------------------------------------------------------------------
+    # Defined by subclasses ----------------------------------------------------------------------------------------
 
     def _shape(self) -> TensorShape:
         raise NotImplementedError("_shape is not implemented.")
@@ -131,7 +131,7 @@ class LinearOperator:
         """The product ``left self``."""
         return makers.composition([left, self])
 
-    # What is known of it --------------------------------------------------------------------------------------------
+    # Properties -----------------------------------------------------------------------------------------------------
 
     @property
     def dtype(self) -> DType:
@@ -224,7 +224,7 @@ class LinearOperator:
         """M as a tensor."""
         return self.shape_tensor(name)[-2]
 
-    # What it computes -----------------------------------------------------------------------------------------------
+    # Computations ---------------------------------------------------------------------------------------------------
 
     def to_dense(self, name: str = "to_dense") -> Tensor:
         """The matrix."""
@@ -232,16 +232,16 @@ class LinearOperator:
             return self._to_dense()
 
     def matmul(self, x: TensorLike, adjoint: bool = False, adjoint_arg: bool = False, name: str = "matmul") -> Any:
-        """The product with a matrix [..., N, R], or the operator that is the product with an operator.
+        """Returns the product with a matrix [..., N, R], or the composition with an operator.
 
         Args:
-          x: what it is multiplied by.
-          adjoint: multiply the adjoint.
-          adjoint_arg: by the adjoint of ``x``.
+          x: the right factor.
+          adjoint: use the adjoint of this operator.
+          adjoint_arg: use the adjoint of ``x``.
           name: of the operations.
 
         Raises:
-          ValueError: the sizes do not fit.
+          ValueError: the sizes do not match.
         """
         if isinstance(x, LinearOperator):
             left, right = self.adjoint() if adjoint else self, x.adjoint() if adjoint_arg else x
@@ -347,7 +347,7 @@ class LinearOperator:
             return self._inverse()
 
     def cholesky(self, name: str = "cholesky") -> LinearOperator:
-        """The lower triangular operator whose product with its adjoint this is.
+        """Returns the Cholesky factor: the lower triangular L with this operator = L L^H.
 
         Raises:
           ValueError: it is not known to be positive definite and self-adjoint.

@@ -50,7 +50,7 @@ class LinearOperatorAdjoint(LinearOperator):
 
     @property
     def operator(self) -> LinearOperator:
-        """Whose adjoint this is."""
+        """The operator whose adjoint this is."""
         return self._operator
 
     def _shape(self) -> TensorShape:
@@ -124,7 +124,7 @@ class LinearOperatorInversion(LinearOperator):
 
     @property
     def operator(self) -> LinearOperator:
-        """Whose inverse this is."""
+        """The operator whose inverse this is."""
         return self._operator
 
     def _shape(self) -> TensorShape:
@@ -150,7 +150,7 @@ class LinearOperatorInversion(LinearOperator):
 
 
 class _Several(LinearOperator):
-    """What is made of a list of operators of one type."""
+    """Base of operators that combine a list of operators of one type."""
 
     _sign = ""
     _needs_square = False

@@ -73,7 +73,7 @@ class LinearOperatorLowerTriangular(LinearOperator):
     """The lower triangle of a matrix.
 
     Args:
-      tril: [..., N, N]; what is above the diagonal does not count.
+      tril: [..., N, N]; elements above the diagonal are ignored.
       is_non_singular: a hint: no element of the diagonal is 0.
       is_self_adjoint: a hint: the matrix is diagonal.
       is_positive_definite: a hint.
@@ -199,8 +199,8 @@ class LinearOperatorToeplitz(LinearOperator):
 
     Args:
       col: its first column, [..., N].
-      row: its first row, [..., N]; its first element does not count.
-      is_non_singular: a hint, as those behind it.
+      row: its first row, [..., N]; its first element is ignored.
+      is_non_singular: a hint.
       is_self_adjoint: a hint.
       is_positive_definite: a hint.
       is_square: True.
@@ -267,7 +267,7 @@ class LinearOperatorToeplitz(LinearOperator):
 
 
 class _Circulant(LinearOperator):
-    """What a spectrum says: the matrix that is diagonal in the Fourier basis."""
+    """Base of operators defined by a spectrum: matrices that are diagonal in the Fourier basis."""
 
     _block_depth = 1
 
@@ -336,7 +336,7 @@ class _Circulant(LinearOperator):
         return (fourier.fft, fourier.fft2d, fourier.fft3d)[self._block_depth - 1](x)
 
     def convolution_kernel(self, name: str = "convolution_kernel") -> Tensor:
-        """What a product convolves with: the inverse transform of the spectrum."""
+        """Returns the convolution kernel: the inverse Fourier transform of the spectrum."""
         with name_scope(name, "", self.graph_parents):
             return math.cast(self._transform(self._complex(self._spectrum), inverse=True), self.dtype)
 
@@ -388,11 +388,11 @@ class _Circulant(LinearOperator):
 
 
 class LinearOperatorCirculant(_Circulant):
-    """A matrix each row of which is the one above, shifted by one: ``F^H diag(spectrum) F``.
+    """A circulant matrix: each row is the previous one rotated by one: ``F^H diag(spectrum) F``.
 
     Args:
       spectrum: the eigenvalues, [..., N].
-      input_output_dtype: of what it is multiplied by and gives.
+      input_output_dtype: type of its operands and results.
       is_non_singular: a hint.
       is_self_adjoint: follows from a real spectrum.
       is_positive_definite: a hint.
