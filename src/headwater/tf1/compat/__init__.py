@@ -1,1 +1,1 @@
-"""TensorFlow's names for what Headwater does: spellings, argument orders and defaults, no behaviour."""
+"""TensorFlow's names for Headwater's functions: spellings, argument orders and defaults, but no behaviour."""

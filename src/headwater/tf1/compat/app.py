@@ -14,15 +14,15 @@ __all__ = ["flags", "run"]
 
 
 def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | None = None) -> NoReturn:
-    """Parses the flags, runs the program and ends the process with what it returns.
+    """Parses the flags, runs the program and ends the process with its result.
 
     Args:
-      main: called with the name of the program and the arguments that are no flags, nor undefined ones; ``main`` of the
-        program by default.
+      main: called with the name of the program and the arguments that are not defined flags; ``main`` of the program
+        by default.
       argv: the command line, ``sys.argv`` by default.
 
     Raises:
-      SystemExit: always; with code 2 after a line that names the flag when one is wrong, 1 after ``--help``.
+      SystemExit: always; with code 2 after a line that names an invalid flag, with code 1 after ``--help``.
     """
     _absl_app.define_help_flags()
     rest = flags.FLAGS(sys.argv if argv is None else argv, known_only=True)

@@ -1,4 +1,4 @@
-"""``tf.contrib.framework``: functions whose arguments have other names there."""
+"""``tf.contrib.framework``: functions with other argument names than in ``tf``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def smart_cond(
     false_fn: Callable[[], object] | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `cond`, but where ``pred`` is known already, just what its function returns.
+    """Returns the chosen function's result if ``pred`` is known when the graph is built, else `cond`.
 
     Raises:
       TypeError: a function is missing.
@@ -59,18 +59,18 @@ def py_func(
     stateful: bool = True,
     name: str | None = None,
 ) -> Structure:
-    """``tf.py_func`` with structures of arguments and results.
+    """Calls a Python function as `tf.py_func`, with structures of arguments and results.
 
     Args:
       func: takes arrays in the structure of ``args`` and ``kwargs``.
-      output_types: a structure of element types; None for no results, and then the operation is returned.
+      output_types: a structure of element types; None: the function has no results, and the operation is returned.
       output_shapes: a structure of shapes like ``output_types``.
 
     Returns:
       Tensors in the structure of ``output_types``.
 
     Raises:
-      ValueError: the shapes' structure is not that of the types.
+      ValueError: the structures of shapes and types differ.
     """
     given = [list(args), dict(kwargs or {})]
     flat = nest.flatten(given)

@@ -1,4 +1,4 @@
-"""Which of TensorFlow's ways a program is written in: graphs and sessions (1), or values at once (2)."""
+"""Detection of a program's TensorFlow version: graphs and sessions (1), or eager execution (2)."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ def install(code: CodeType | None, wanted: str | None = None) -> None:
 
 
 def dialect_of(code: CodeType) -> str:
-    """``2`` for a program of TensorFlow 2, else ``1``.
+    """Returns ``2`` for a program of TensorFlow 2, else ``1``.
 
-    A program is of TensorFlow 2 if it, or a module beside it that it imports, names what only TensorFlow 2 has; if it
-    uses Keras; or if nothing that it could need for a session is there and it imports no package that could make one.
-    Anything that TensorFlow 2 lacks makes it one of sessions, unless it asks for values at once itself.
+    A program is of TensorFlow 2 if it, or a module beside it that it imports, uses names that only TensorFlow 2 has; if
+    it uses Keras; or if it has nothing that a session needs and imports no package that could make one. Names that
+    TensorFlow 2 lacks make it a program of TensorFlow 1, unless it enables eager execution itself.
     """
     names, imported = _names(code)
     if names & {"enable_eager_execution", "enable_v2_behavior"}:
@@ -129,7 +129,7 @@ def _names(code: CodeType) -> tuple[set[str], set[str]]:
 
 
 def _imports(code: CodeType) -> list[str]:
-    """The modules that are imported in a piece of code, without what its inner functions import."""
+    """Returns the modules that a code object imports, except for imports in its inner functions."""
     return [str(each.argval) for each in dis.get_instructions(code) if each.opname == "IMPORT_NAME" and each.argval]
 
 

@@ -1,7 +1,7 @@
-"""``tf.flags``: flags of the command line, as TensorFlow 1.15 has them, which takes them from absl.
+"""``tf.flags``: command-line flags of TensorFlow 1.15, based on absl.
 
-`FLAGS` parses ``sys.argv`` when the first flag is asked for, be it before ``tf.app.run``. A command line that cannot be
-right ends the program with exit code 2, after one line that names the flag. What is not here is absl's
+`FLAGS` parses ``sys.argv`` when the first flag is read, even before ``tf.app.run``. An invalid command line ends the
+program with exit code 2, after one line that names the flag. Other attributes are absl's
 (https://abseil.io/docs/python/guides/flags).
 """
 
@@ -52,10 +52,10 @@ class LazyFlags:
 
         Args:
           argv: name of the program and its arguments.
-          known_only: leave flags that are not defined in place, instead of refusing them.
+          known_only: return undefined flags instead of refusing them.
 
         Returns:
-          The name of the program and what is left.
+          The name of the program and the remaining arguments.
 
         Raises:
           BadFlagError: an argument is wrong.
@@ -76,7 +76,7 @@ class LazyFlags:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(name)  # what Python itself asks for must not parse
+            raise AttributeError(name)  # look-ups by Python itself must not parse the command line
         return getattr(self._flags if hasattr(_absl.FlagValues, name) else self._parsed(), name)
 
     def __setattr__(self, name: str, value: TensorLike) -> None:
@@ -136,7 +136,7 @@ DEFINE_multi_string: Callable[..., Any] = _define(_absl.DEFINE_multi_string)
 DEFINE_spaceseplist: Callable[..., Any] = _define(_absl.DEFINE_spaceseplist)
 DEFINE_string: Callable[..., Any] = _define(_absl.DEFINE_string)
 
-# Flags belong to the module that defines them, not to this one: `--help` shows those of the program.
+# Flags belong to the module that defines them, not to this one: `--help` shows the program's flags.
 _absl.disclaim_key_flags()
 
 

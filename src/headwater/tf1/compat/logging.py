@@ -25,7 +25,7 @@ _CALLER: Final = 2
 
 
 class _Handler(logging.StreamHandler[Any]):
-    """Writes to what ``sys.stderr`` is at the time, unless Python's `logging` is set up."""
+    """Writes to the current ``sys.stderr``, unless Python's `logging` is configured."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -91,7 +91,7 @@ def error(msg: object, *args: object, **kwargs: Any) -> None:
 
 
 def fatal(msg: object, *args: object, **kwargs: Any) -> None:
-    """Shows a message of the highest level; the program goes on."""
+    """Logs a message of the highest level; the program continues."""
     _PROGRAM.fatal(msg, *args, stacklevel=_CALLER, **kwargs)
 
 
@@ -134,5 +134,5 @@ def log_first_n(level: int, msg: object, n: int, *args: object) -> None:
 
 
 def flush() -> None:
-    """Hands what was shown to the operating system."""
+    """Flushes logged messages to the operating system."""
     sys.stderr.flush()

@@ -1,12 +1,12 @@
-"""Which module of Headwater stands behind each module name of TensorFlow, and the finder that imports it so.
+"""Table of the Headwater modules that replace TensorFlow's, and the finder that imports them by TensorFlow's names.
 
 `install` puts a `Finder` on ``sys.meta_path`` of this process. From then on ``import tensorflow`` and imports of its
-submodules give modules that look up every attribute where `MODULES` says, at first use. Nothing outside the process
-changes, and an installed TensorFlow is left alone.
+submodules return modules that look up attributes at first use in the places listed in `MODULES`. Nothing outside the
+process changes, and an installed TensorFlow is not touched.
 
-A place to look in is written
+A place is written as
 
-- ``tf`` or ``tf.train``: the namespace of `headwater.tf1.compat.tf`, or what an attribute path in it leads to;
+- ``tf`` or ``tf.train``: the namespace `headwater.tf1.compat.tf`, or an attribute path in it;
 - ``headwater.x.y`` or any other module name: that module.
 
 Every name that is a module or namespace in ``tf`` itself (``tensorflow.train``, ``tensorflow.keras.layers``) is found
@@ -32,7 +32,7 @@ _FRAMEWORK = ("tf", "tf.errors", "tf.train", "tf.dtypes")
 MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow": ("tf",),
     "tensorflow.compat.v1": ("tf",),
-    # Where TensorFlow's sources keep what its namespace exports; a star stands for one further name.
+    # Modules of TensorFlow's sources that define its public names; a star stands for one further name.
     "tensorflow.python.client.device_lib": ("headwater.graph.session.local_devices",),
     "tensorflow.contrib.learn.python.learn": ("tf.contrib.learn",),
     "tensorflow.contrib.learn.python.learn.*": ("tf.contrib.learn",),
@@ -80,15 +80,15 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.python.training.*": ("tf.train", "tf"),
     "tensorflow.python.util.compat": ("tf.compat",),
     "tensorflow.python.util.nest": ("tf.nest",),
-    # The messages: TensorBoard carries those that event files need, Headwater the rest.
+    # Protocol messages: TensorBoard contains the messages of event files, Headwater the others.
     "tensorflow.core.example.*": ("headwater.data.io.protos.*",),
     "tensorflow.core.framework.device_attributes_pb2": ("headwater.data.io.protos.device_attributes_pb2",),
     "tensorflow.core.framework.*": ("tensorboard.compat.proto.*", "headwater.data.io.protos.*"),
     "tensorflow.core.protobuf.tensorflow_server_pb2": ("headwater.cluster.server_def",),
     "tensorflow.core.protobuf.*": ("tensorboard.compat.proto.*", "headwater.data.io.protos.*"),
     "tensorflow.core.util.*": ("tensorboard.compat.proto.*", "headwater.data.io.protos.*"),
-    # TensorBoard would take "tensorflow" for TensorFlow and use what Headwater does not have. It looks for this module
-    # first, and where it is there uses its own replacement.
+    # TensorBoard would take "tensorflow" for TensorFlow and use functions that Headwater does not have. If this module
+    # exists, TensorBoard uses its own replacement instead.
     "tensorboard.compat.notf": (),
 }
 
@@ -114,11 +114,11 @@ def missing_module(module_name: str) -> ModuleNotFoundError:
 
 
 class CompatModule(ModuleType):
-    """A module with a name of TensorFlow's, whose attributes are looked up in one or more places of Headwater.
+    """A module with TensorFlow's name that looks up its attributes in one or more places of Headwater.
 
     Args:
-      name: TensorFlow's name for it.
-      places: modules or namespaces, asked in this order; none for a package of submodules only.
+      name: TensorFlow's name of the module.
+      places: modules or namespaces, searched in this order; none for a package of submodules only.
     """
 
     def __init__(self, name: str, places: Sequence[object]) -> None:
@@ -133,7 +133,7 @@ class CompatModule(ModuleType):
             except AttributeError:
                 continue
             if isinstance(value, ModuleType) and len(places) == 1:
-                # As a module of its own, so that it, too, says by TensorFlow's name what it lacks.
+                # Wrap the module, so that its errors about missing attributes use TensorFlow's name, too.
                 value = _import_if_known(f"{self.__name__}.{name}") or value
             self.__dict__[name] = value
             return value
@@ -183,7 +183,7 @@ class Finder:
         return importlib.util.spec_from_loader(fullname, _Loader(places), origin="Headwater", is_package=True)
 
     def _places(self, fullname: str) -> list[Any] | None:
-        """What stands behind ``fullname``: places that exist, an empty list for a mere package; None for no module."""
+        """Returns the existing places for ``fullname``, an empty list for a mere package; None for no module."""
         for names in self._candidates(fullname):
             found = [place for name in names if (place := self._resolve(name)) is not None]
             if found or not names:
@@ -235,7 +235,7 @@ class _Loader(importlib.abc.Loader):
 
 
 def _import(name: str) -> ModuleType:
-    # Not importlib.import_module, whose frames would stand in the tracebacks of programs.
+    # Not importlib.import_module: its frames would appear in the tracebacks of programs.
     __import__(name)
     return sys.modules[name]
 
@@ -244,7 +244,7 @@ def _import_if_known(name: str) -> ModuleType | None:
     try:
         return _import(name)
     except ModuleNotFoundError as error:
-        if error.name is not None:  # not ours: a module that is there needs one that is not
+        if error.name is not None:  # not ours: an existing module imports a missing one
             raise
         return None
 

@@ -15,13 +15,13 @@ from headwater.tf1.compat.modules import missing_attribute
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """What a namespace holds.
+    """Contents of a namespace.
 
     Attributes:
-      doc: what it is about.
-      names: for each module the names to take from it, separated by blanks; ``here=there`` where the module calls the
-        name ``there``.
-      modules: names that stand for whole modules.
+      doc: its docstring.
+      names: for each module the names to export from it, separated by blanks; ``here=there`` if the module's name is
+        ``there``.
+      modules: names that refer to whole modules.
     """
 
     doc: str
@@ -29,7 +29,7 @@ class Area:
     modules: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def table(self) -> dict[str, tuple[str, str]]:
-        """For each name its module, and what the module calls it."""
+        """Returns, for each name, its module and the name in the module."""
         table: dict[str, tuple[str, str]] = {}
         for source, listed in self.names.items():
             for word in listed.split():

@@ -21,7 +21,7 @@ is_sequence = is_nested
 
 
 def flatten(structure: Structure, expand_composites: bool = False) -> list[Any]:
-    """The leaves, in order; those of a dictionary by sorted keys."""
+    """Returns the leaves in order; leaves of a dictionary are sorted by key."""
     del expand_composites
     return nest.flatten(structure)
 
@@ -51,10 +51,10 @@ def assert_same_structure(
 
 
 def map_structure(func: Callable[..., Structure], *structure: Any, **kwargs: Any) -> Structure:
-    """A structure like the first of what ``func`` gives for the leaves in the same place.
+    """Applies ``func`` to corresponding leaves, and returns the results in the structure of the first argument.
 
     Args:
-      kwargs: ``check_types``, as `assert_same_structure` has it; ``expand_composites`` is accepted.
+      kwargs: ``check_types``, see `assert_same_structure`; ``expand_composites`` is accepted.
 
     Raises:
       ValueError, TypeError: the structures differ, or there is none.

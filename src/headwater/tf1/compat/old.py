@@ -101,7 +101,7 @@ def make_all(module_name: str, doc_string_modules: object = None) -> list[str]:
 
 
 def _logits_first(loss: Callable[..., Tensor], older: tuple[str, ...], **renamed: str) -> Callable[..., Tensor]:
-    """``loss`` for programs before 1.0, too: there the logits came first, without names."""
+    """Returns ``loss`` for programs before 1.0, too, which pass the logits first, without names."""
 
     def function(*args: object, **kwargs: object) -> Tensor:
         named = {renamed.get(name, name): value for name, value in kwargs.items()}
@@ -126,7 +126,7 @@ sigmoid_cross_entropy_with_logits: Callable[..., Tensor] = _logits_first(
 
 
 def _inputs_first(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """``loss`` for programs before 1.0, too: there the inputs, which are floats, came before the labels."""
+    """Returns ``loss`` for programs before 1.0, too, which pass the inputs, which are floats, before the labels."""
 
     def function(*args: Any, **kwargs: object) -> Tensor:
         given = list(args)

@@ -1,4 +1,4 @@
-"""Names of TensorFlow's that are there, but not with all they stand for: what falls short of each."""
+"""Names of TensorFlow with partial support, and the differences."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.string_split": "gives a `tf.SparseTensor` only",
     "tf.strings.split": "gives a `tf.SparseTensor` only",
 }
-"""For each name, as programs write it, a clause that says what is not as in TensorFlow 1.15."""
+"""For each name, as written in programs, a clause that describes the difference from TensorFlow 1.15."""
 
 LEFT_OUT: Final[Mapping[str, str]] = {
     "models for phones: the converter and its interpreter are TensorFlow's own": "tf.lite.",

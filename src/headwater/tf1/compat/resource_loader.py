@@ -40,12 +40,12 @@ def get_root_dir_with_all_resources() -> str:
 
 
 def load_resource(path: str) -> bytes:
-    """What is in the file ``path``, relative to the calling module's folder; OSError when it is not there."""
+    """Returns the content of the file ``path``, relative to the calling module's folder; OSError if missing."""
     with open(os.path.join(_caller(), path), "rb") as file:
         return file.read()
 
 
 def readahead_file_path(path: str, readahead: str = "128M") -> str:
-    """``path`` itself: the system decides what to read ahead."""
+    """Returns ``path``: the operating system controls reading ahead."""
     del readahead
     return path

@@ -1,4 +1,4 @@
-"""What programs call to ask for TensorFlow 1's behaviour, which is the only one there is."""
+"""Functions that select TensorFlow 1's behaviour; they do nothing, because no other behaviour is supported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXECUTORS: Final = (None, "", "DEFAULT", "SINGLE_THREADED_EXECUTOR")
 
 
 def disable_v2_behavior() -> None:
-    """Does nothing: graphs, reference variables and TensorFlow 1's ways are what there is."""
+    """Does nothing: graphs, reference variables and TensorFlow 1's behaviour are always used."""
 
 
 disable_control_flow_v2: Callable[[], None] = disable_v2_behavior
@@ -40,7 +40,7 @@ def disable_v2_tensorshape() -> None:
 
 
 def output_all_intermediates(state: bool | None) -> None:
-    """Does nothing: what a branch computes is in no graph of its own that could give it."""
+    """Does nothing: branches have no graph of their own that could output intermediate values."""
     del state
 
 

@@ -1,4 +1,4 @@
-"""``tensorflow.python.framework.test_util``: what people's own tests take from there."""
+"""``tensorflow.python.framework.test_util``: helpers for tests of programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What layers with a kernel, a bias and an activation have in common."""
+"""Base of layers with a kernel, a bias and an activation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class WeightOptions(NamedTuple):
-    """How one weight starts and what it is held to."""
+    """Initializer, regularizer and constraint of a weight."""
 
     initializer: InitializerLike
     """The initial value; the variable scope's when None."""
     regularizer: Regularizer
-    """Gives a loss."""
+    """A function that returns a loss; None for none."""
     constraint: Constraint
     """See `Variable`."""
 

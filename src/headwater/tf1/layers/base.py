@@ -1,7 +1,7 @@
-"""`Layer`: what makes its variables at its first call, and finds them again at every other.
+"""`Layer`: makes its variables at its first call, and reuses them at every further call.
 
-The names of variables and operations are those of TensorFlow 1.15: a layer enters a variable scope of its name, made
-unique, and each call the name scope that was opened with it.
+Variables and operations have the same names as in TensorFlow 1.15: a layer enters a variable scope of its name, made
+unique, and each call enters the name scope opened with it.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _names_used: WeakKeyDictionary[Graph, dict[str, int]] = WeakKeyDictionary()
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """What a layer asks of an input.
+    """Requirements of a layer on an input.
 
     Attributes:
       dtype: its element type.
-      shape: its shape, with None for sizes that may be any.
+      shape: its shape, with None for arbitrary sizes.
       ndim: its number of dimensions.
       max_ndim: the largest number of dimensions.
       min_ndim: the smallest number of dimensions.
@@ -103,12 +103,12 @@ def _unique_name(base: str) -> str:
 
 
 class Layer:
-    """Base of all layers. A subclass overrides `call`, and `build` where it has variables.
+    """Base of all layers. A subclass overrides `call`, and `build` if it has variables.
 
     Args:
       trainable: whether optimizers change its variables.
-      name: its name, of which its variables' names begin; its class's in snake case when None, made unique.
-      dtype: the element type of its variables; that of its first input when None.
+      name: its name, the prefix of its variables' names; its class's name in snake case, made unique, when None.
+      dtype: the element type of its variables; the type of its first input when None.
 
     Attributes:
       built: whether `build` was called.
@@ -152,7 +152,7 @@ class Layer:
             with variable_scope(scope) as captured:
                 self._scope = captured
 
-    # What it is ----------------------------------------------------------------------------------------------------
+    # Properties ----------------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -212,15 +212,15 @@ class Layer:
 
     @property
     def losses(self) -> list[Any]:
-        """What regularizers add to the loss."""
+        """Losses of its regularizers."""
         return [loss for loss, _ in self._losses]
 
     def get_updates_for(self, inputs: Structure) -> list[Any]:
-        """Those of `updates` that belong to these inputs, or with None to none in particular."""
+        """Returns the `updates` that depend on these inputs; with None, the updates that depend on no inputs."""
         return [update for update, of in self._updates if _belongs(of, inputs)]
 
     def get_losses_for(self, inputs: Structure) -> list[Any]:
-        """Those of `losses` that belong to these inputs, or with None to none in particular."""
+        """Returns the `losses` that depend on these inputs; with None, the losses that depend on no inputs."""
         return [loss for loss, of in self._losses if _belongs(of, inputs)]
 
     def count_params(self) -> int:
@@ -241,7 +241,7 @@ class Layer:
         self.built = True
 
     def call(self, inputs: Structure, *args: Any, **kwargs: Any) -> Structure:
-        """What it computes."""
+        """Computes the layer's outputs; overridden by subclasses."""
         del args, kwargs
         return inputs
 

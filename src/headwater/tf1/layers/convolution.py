@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Convolution(AffineLayer):
-    """activation(kernel * inputs + bias): what all convolution layers share.
+    """Base of all convolution layers: activation(kernel * inputs + bias).
 
     Args:
       filters: the number of output channels.
@@ -42,13 +42,13 @@ class Convolution(AffineLayer):
       activation: applied to the result; None for none.
       use_bias: whether there is a bias.
       kernel_initializer, bias_initializer: initial values; the variable scope's when None.
-      kernel_regularizer, bias_regularizer: give losses.
-      activity_regularizer: gives a loss of the output.
+      kernel_regularizer, bias_regularizer: functions that return losses.
+      activity_regularizer: a function that returns a loss of the output.
       kernel_constraint, bias_constraint: see `Variable`.
       trainable, name: see `Layer`.
 
     Raises:
-      ValueError: an argument with another number of numbers, or one that is none of the names above.
+      ValueError: an argument has another length, or is not one of the names above.
     """
 
     rank: ClassVar[int] = 0
@@ -169,7 +169,7 @@ class Conv3D(Convolution):
 
 
 class _Transposed(Convolution):
-    """The transpose of a convolution: what its gradient computes for its input."""
+    """The transpose of a convolution: the gradient of a convolution with respect to its input."""
 
     def __init__(
         self,
@@ -265,12 +265,12 @@ class Conv3DTranspose(_Transposed):
 
 
 class SeparableConvolution(Convolution):
-    """A convolution of each channel by itself, then one that mixes the channels.
+    """A depthwise convolution of each channel, followed by a pointwise one that mixes the channels.
 
     Args:
-      depth_multiplier: into how many channels each one goes at first.
-      depthwise_initializer, depthwise_regularizer, depthwise_constraint: of the kernel of the first.
-      pointwise_initializer, pointwise_regularizer, pointwise_constraint: of the kernel of the second.
+      depth_multiplier: number of depthwise outputs of each channel.
+      depthwise_initializer, depthwise_regularizer, depthwise_constraint: of the depthwise kernel.
+      pointwise_initializer, pointwise_regularizer, pointwise_constraint: of the pointwise kernel.
     """
 
     def __init__(

@@ -98,11 +98,11 @@ class Dense(AffineLayer):
 
 
 class Dropout(Layer):
-    """In training each element 0 with probability ``rate``, else divided by 1 - ``rate``; otherwise unchanged.
+    """In training, sets elements to 0 with probability ``rate`` and divides the others by 1 - ``rate``.
 
     Args:
       rate: the probability.
-      noise_shape: the shape of the random choice, which broadcasts; that of the input when None.
+      noise_shape: shape of the random choice, which is broadcast; the shape of the input when None.
       seed: of the choice.
     """
 
@@ -130,10 +130,10 @@ class Dropout(Layer):
 
 
 class Flatten(Layer):
-    """All dimensions but the first as one.
+    """Flattens all dimensions but the first.
 
     Args:
-      data_format: ``channels_last`` or ``channels_first``, whose channels go last before.
+      data_format: ``channels_last``, or ``channels_first``: channels are moved last before.
     """
 
     def __init__(self, data_format: str | None = None, **kwargs: Any) -> None:

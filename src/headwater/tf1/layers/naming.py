@@ -30,7 +30,7 @@ def set_keras_style() -> None:
 
 @contextmanager
 def keras_style_scope() -> Generator[None]:
-    """A context whose layers and cells keep variables of their own."""
+    """Returns a context in which new layers and cells keep their own variables."""
     token = _within.set(True)
     try:
         yield

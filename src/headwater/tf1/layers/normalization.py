@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 
 class BatchNormalization(Layer):
-    """gamma (x - mean) / √(variance + epsilon) + beta (Ioffe and Szegedy, 2015).
+    """Batch normalization: gamma (x - mean) / √(variance + epsilon) + beta (Ioffe and Szegedy, 2015).
 
     In training, mean and variance are the batch's, over all dimensions but ``axis``; otherwise the moving averages
     m := momentum m + (1 - momentum) batch's, whose updates are in the collection ``UPDATE_OPS``: a training operation
     must run after them.
 
     Args:
-      axis: the dimension, or dimensions, that keep statistics of their own.
+      axis: the dimension, or dimensions, with separate statistics.
       momentum: of the moving averages.
       epsilon: added to the variance.
       center, scale: whether there are a beta and a gamma.
       beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer: initial values.
       beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint: see `Layer.add_weight`.
-      renorm, renorm_clipping, renorm_momentum, virtual_batch_size, adjustment: accepted as they are by default.
-      fused: compute images in one operation; when None, where that is possible.
+      renorm, renorm_clipping, renorm_momentum, virtual_batch_size, adjustment: only the defaults are supported.
+      fused: normalise images in one operation; None: if possible.
       trainable, name: see `Layer`.
 
     Raises:
-      ValueError: renormalisation, virtual batches or an adjustment, which there are not.
+      ValueError: renormalisation, virtual batches or an adjustment is requested.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class BatchNormalization(Layer):
 
 
 def _moved(variable: Variable, value: Tensor, momentum: Tensor) -> Tensor:
-    """``variable`` after it has gone the share 1 - ``momentum`` of the way to ``value``."""
+    """Moves ``variable`` the fraction 1 - ``momentum`` towards ``value``."""
     with name_scope("AssignMovingAvg", None, [value]) as scope, get_default_graph().colocate_with(variable.op):
         decay = math.cast(1.0 - momentum, variable.dtype.base_dtype)
         return assign_sub(variable, (variable - math.cast(value, variable.dtype.base_dtype)) * decay, name=scope)

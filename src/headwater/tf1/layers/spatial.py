@@ -1,4 +1,4 @@
-"""What layers over space share: numbers for each dimension, orders of dimensions, sizes of outputs."""
+"""Helpers of spatial layers: numbers for each dimension, orders of dimensions, sizes of outputs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The names of the namespace ``tf``: for each, where it lives."""
+"""The names of the namespace ``tf``, with the modules that define them."""

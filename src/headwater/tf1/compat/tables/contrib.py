@@ -1,4 +1,4 @@
-"""The names of ``tf.contrib``, and of the examples that came with TensorFlow."""
+"""The names of ``tf.contrib``, and of the examples shipped with TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The namespace ``tf`` that programs written for TensorFlow 0.x and 1.x expect: names, and where they live.
+"""The namespace ``tf`` of programs written for TensorFlow 0.x and 1.x.
 
 Each area is a module (`headwater.tf1.compat.tf.nn` is ``tf.nn``), made of a table in `headwater.tf1.compat.tables`. A
-name is loaded when it is first used; one that is not there raises an AttributeError that says where the list of names
-is. The ``.pyi`` files beside this one, which `make stubs` writes from the same tables, tell editors and type checkers.
+name is loaded at its first use; a missing name raises an AttributeError that refers to the list of names. `make stubs`
+writes the ``.pyi`` files beside this one, for editors and type checkers, from the same tables.
 """
 
 from __future__ import annotations
