@@ -1,4 +1,4 @@
-"""What columns have in common, and the features of a batch as columns see them."""
+"""Base of feature columns, and the features of a batch, which columns transform."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class IdWeightPair(NamedTuple):
 
 
 class Features:
-    """The features of a batch; what columns make of them is made once.
+    """The features of a batch, with a cache of columns' transformations.
 
     Args:
       features: tensors by their keys.
@@ -36,7 +36,7 @@ class Features:
         self._made: dict[Any, Any] = {}
 
     def get(self, column: Any) -> Any:
-        """What ``column`` makes of the features; for a key the feature, with a dimension more where it is a vector.
+        """Returns the transformation by ``column``; for a key the feature, with vectors expanded to matrices.
 
         Raises:
           ValueError: there is no such feature.
@@ -55,9 +55,9 @@ class Features:
 
 
 class Column:
-    """Base of all columns. Frozen: a column is known by its settings.
+    """Base of all columns. Columns are frozen and compared by their settings.
 
-    `name` is what its variables are called after, and the order in which columns are joined.
+    `name` is the prefix of its variables' names; columns are concatenated in the order of their names.
     """
 
     @property
@@ -65,12 +65,12 @@ class Column:
         raise NotImplementedError
 
     def transform(self, features: Features) -> Any:
-        """What it makes of the features."""
+        """Returns its transformation of the features."""
         raise NotImplementedError
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
-        """What to read from examples; see `parse_example`."""
+        """Features to parse from examples; see `parse_example`."""
         raise NotImplementedError
 
 
@@ -105,7 +105,7 @@ class CategoricalColumn(Column):
 
 
 def to_sparse(tensor: Tensor) -> SparseTensor:
-    """A dense matrix of categories as a sparse one, without those that mean none: empty text, and -1."""
+    """Converts a dense matrix of categories to a sparse one, without missing categories: empty text, and -1."""
     if isinstance(tensor, SparseTensor):
         return tensor
     nothing = "" if tensor.dtype.base_dtype == dtypes.string else -1

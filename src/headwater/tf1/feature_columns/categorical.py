@@ -271,14 +271,14 @@ def categorical_column_with_vocabulary_list(
     default_value: int = -1,
     num_oov_buckets: int = 0,
 ) -> VocabularyListColumn:
-    """Categories by their place in a list.
+    """Maps categories to their index in a list.
 
     Args:
-      default_value: the number of what is not in it.
-      num_oov_buckets: number of further numbers for that, in place of ``default_value``.
+      default_value: the index of categories that are not in the list.
+      num_oov_buckets: number of further indices for such categories, in place of ``default_value``.
 
     Raises:
-      ValueError: an empty list, one with duplicates, both of the last two, or a type that does not fit.
+      ValueError: the list is empty or has duplicates, both of the last two are given, or a type does not match.
     """
     words = tuple(vocabulary_list)
     if not words:

@@ -343,7 +343,7 @@ def input_layer(
     cols_to_vars: Any = None,
     cols_to_output_tensors: Any = None,
 ) -> Tensor:
-    """The columns of numbers side by side, in the order of their names: a matrix, a row an example.
+    """Concatenates dense columns, in the order of their names, to a matrix with a row per example.
 
     Args:
       features: tensors by their keys.
@@ -351,7 +351,7 @@ def input_layer(
       cols_to_vars, cols_to_output_tensors: dictionaries to fill.
 
     Raises:
-      ValueError: no columns, two of one name, or one that gives no numbers.
+      ValueError: there are no columns, two have the same name, or one is not dense.
     """
     columns = listed_dense(feature_columns)
     with variable_scope(None, default_name="input_layer", values=None):
@@ -359,10 +359,10 @@ def input_layer(
 
 
 def listed_dense(feature_columns: Iterable[Column]) -> list[DenseColumn]:
-    """Columns that give numbers, in the order of their names.
+    """Returns dense columns, in the order of their names.
 
     Raises:
-      ValueError: no columns, two of one name, or one that gives no numbers.
+      ValueError: there are no columns, two have the same name, or one is not dense.
     """
     columns = listed(feature_columns)
     found: list[DenseColumn] = []
@@ -386,7 +386,7 @@ def side_by_side(
     cols_to_vars: Any,
     cols_to_output_tensors: Any,
 ) -> Tensor:
-    """The numbers of `input_layer`, whose variables are in the variable scope that is open."""
+    """Returns the result of `input_layer`, with variables in the current variable scope."""
     made = Features(features)
     collections = collections_of(weight_collections)
     outputs: list[Tensor] = []
@@ -473,7 +473,7 @@ def _zeros(shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: Par
 
 
 def make_parse_example_spec(feature_columns: Iterable[Column]) -> dict[str, object]:
-    """What `parse_example` has to read for the columns.
+    """Returns the specification with which `parse_example` reads the columns' features.
 
     Raises:
       ValueError: two columns read one feature in different ways.

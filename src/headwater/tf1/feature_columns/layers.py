@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DenseFeatures(Layer):
-    """The columns of numbers side by side, in the order of their names: a matrix, a row an example.
+    """Concatenates dense columns, in the order of their names, to a matrix with a row per example.
 
     Args:
       feature_columns: the columns.
@@ -23,7 +23,7 @@ class DenseFeatures(Layer):
       name: the layer's name.
 
     Raises:
-      ValueError: no columns, two of one name, or one that gives no numbers.
+      ValueError: there are no columns, two have the same name, or one is not dense.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class DenseFeatures(Layer):
 
 
 class SequenceFeatures(Layer):
-    """The columns of sequences side by side, in the order of their names; and how many steps each example has.
+    """Concatenates sequence columns, in the order of their names; also returns each example's number of steps.
 
     Args:
       feature_columns: columns of numbers of sequences, and indicators and embeddings of categories of sequences.
@@ -46,7 +46,7 @@ class SequenceFeatures(Layer):
       name: the layer's name.
 
     Raises:
-      ValueError: no columns, or two of one name; when it is called also one that is not of sequences.
+      ValueError: there are no columns, or two have the same name; at a call: a column is not a sequence column.
     """
 
     def __init__(

@@ -76,10 +76,10 @@ def crossed_column(
     tensor_name_in_ckpt: str | None = None,
     hash_key: int | None = None,
 ) -> CategoricalColumn:
-    """`crossed_column` of columns, of which those of hash buckets count with their text.
+    """Returns a `crossed_column`; hashed columns are replaced by their text.
 
     Raises:
-      ValueError: a checkpoint, which is not supported, or another ``combiner`` than "sum".
+      ValueError: a checkpoint or another ``combiner`` than "sum" is given; neither is supported.
     """
     _require_sums(combiner)
     if ckpt_to_load_from is not None or tensor_name_in_ckpt is not None:

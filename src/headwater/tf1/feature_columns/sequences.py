@@ -65,8 +65,8 @@ class SequenceNumericColumn(Column):
 
     Attributes:
       shape: of the numbers of a step.
-      default_value: what stands for numbers after the end of a sequence.
-      normalizer_fn: changes the numbers.
+      default_value: padding after the end of a sequence.
+      normalizer_fn: transforms the numbers.
     """
 
     key: str
@@ -161,16 +161,16 @@ def sequence_numeric_column(
     dtype: DTypeLike = dtypes.float32,
     normalizer_fn: Callable[[Any], Any] | None = None,
 ) -> SequenceNumericColumn:
-    """Numbers of each step.
+    """Returns a column with numbers of each step.
 
     Args:
       shape: of the numbers of a step.
-      default_value: what stands for numbers after the end of a sequence.
-      normalizer_fn: changes the sparse tensor of the numbers.
+      default_value: padding after the end of a sequence.
+      normalizer_fn: transforms the sparse tensor of the numbers.
 
     Raises:
-      TypeError: ``normalizer_fn`` cannot be called.
-      ValueError: a bad shape or type.
+      TypeError: ``normalizer_fn`` is not callable.
+      ValueError: the shape or type is invalid.
     """
     like = dense.numeric_column(key, shape, None, dtype, normalizer_fn)
     return SequenceNumericColumn(key, like.shape, default_value, as_dtype(dtype), normalizer_fn)
@@ -182,7 +182,7 @@ def sequence_numeric_column(
 def sequence_input_layer(
     features: Any, feature_columns: ColumnsLike, weight_collections: Sequence[str] | None = None, trainable: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """The columns of sequences side by side, in the order of their names.
+    """Concatenates sequence columns, in the order of their names.
 
     Args:
       features: tensors by their keys.
@@ -194,8 +194,8 @@ def sequence_input_layer(
       ``[batch, steps, size]`` of float32, and how many steps each example has, int64.
 
     Raises:
-      ValueError: no columns, two of one name, or one that is not of sequences. A step fails where an example has
-        sequences of different lengths.
+      ValueError: there are no columns, two have the same name, or one is not a sequence column. A step fails if an
+        example has sequences of different lengths.
     """
     columns = dense.listed(feature_columns)
     with variable_scope(None, default_name="sequence_input_layer", values=None):
@@ -205,7 +205,7 @@ def sequence_input_layer(
 def sequences_side_by_side(
     features: Any, columns: Sequence[Column], weight_collections: Sequence[str] | None, trainable: bool
 ) -> tuple[Tensor, Tensor]:
-    """The numbers and lengths of `sequence_input_layer`, whose variables are in the variable scope that is open."""
+    """Returns the result of `sequence_input_layer`, with variables in the current variable scope."""
     made = Features(features)
     outputs: list[Tensor] = []
     lengths: list[Tensor] = []

@@ -1,4 +1,4 @@
-"""What metrics are made of: local variables, weights, collections."""
+"""Common parts of metrics: local variables, weights, collections."""
 
 from __future__ import annotations
 
@@ -70,6 +70,6 @@ def of_both(
     metrics_collections: Any,
     updates_collections: Any,
 ) -> Metric:
-    """``compute(*states, name)`` of the state as it is, and of what the updates make of it."""
+    """Returns ``compute(*states, name)`` for the current state, and for the updated state."""
     value = compute(*states, "value")
     return collected(value, compute(*updates, "update_op"), metrics_collections, updates_collections)

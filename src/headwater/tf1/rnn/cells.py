@@ -117,7 +117,7 @@ class RNNCell(Layer):
 
 
 class LayerCell(RNNCell):
-    """A cell whose variables lie in a scope of its own name."""
+    """A cell with its variables in a scope of its own name."""
 
     def __call__(
         self,
@@ -138,7 +138,7 @@ class LayerCell(RNNCell):
 
 
 class _OneStateCell(LayerCell):
-    """A cell whose one state has the size of its output."""
+    """A cell with one state of the size of its output."""
 
     _num_units: int
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class LSTMStateTuple(NamedTuple):
-    """The state of an LSTM cell: ``c``, what it remembers, and ``h``, its output."""
+    """The state of an LSTM cell: ``c``, the cell state, and ``h``, the output."""
 
     c: Any
     h: Any
@@ -40,7 +40,7 @@ class LSTMStateTuple(NamedTuple):
 
 
 class _LSTM(LayerCell):
-    """What both cells share: a state of two parts, as a tuple or side by side."""
+    """Base of both cells: a state of two parts, as a tuple or concatenated."""
 
     _sizes: tuple[int, int]
     _state_is_tuple: bool

@@ -85,23 +85,23 @@ def dynamic_rnn(
     time_major: bool = False,
     scope: str | VariableScope | None = None,
 ) -> tuple[Any, Any]:
-    """A cell along sequences: the outputs of all steps, and the last state.
+    """Runs a cell along sequences, and returns the outputs of all steps and the last state.
 
-    The steps are one scan: one executable for any number of them, with a gradient that keeps what each computed.
+    The steps are one scan: one executable for any number of steps, with a gradient that stores intermediate values.
 
     Args:
       cell: an `RNNCell`.
       inputs: [batch, time, …], or [time, batch, …] with ``time_major``; or a nested structure of such.
-      sequence_length: for each example how many steps it has; beyond them outputs are 0 and states stay. None for all.
+      sequence_length: number of steps of each example, after which outputs are 0 and states stay; None for all.
       initial_state: the state before the first step; zeros of type ``dtype`` when None.
       dtype: see ``initial_state``.
       parallel_iterations, swap_memory: accepted.
-      time_major: see ``inputs``; outputs are alike.
+      time_major: see ``inputs``; also for outputs.
       scope: variable scope; ``rnn`` when None.
 
     Raises:
-      TypeError: ``cell`` is no cell.
-      ValueError: neither ``initial_state`` nor ``dtype``, or shapes that do not fit.
+      TypeError: ``cell`` is not a cell.
+      ValueError: neither ``initial_state`` nor ``dtype`` is given, or shapes do not match.
     """
     del parallel_iterations, swap_memory
     require_cell("cell", cell)
@@ -215,15 +215,15 @@ def static_state_saving_rnn(
     sequence_length: TensorLike | None = None,
     scope: str | VariableScope | None = None,
 ) -> tuple[list[Any], Any]:
-    """`static_rnn` whose first state comes from ``state_saver``, and whose last state goes there.
+    """Runs `static_rnn` from the state in ``state_saver``, and saves the last state there.
 
     Args:
       cell, inputs, sequence_length, scope: see `static_rnn`.
-      state_saver: an object with ``state(name)`` and ``save_state(name, value)``, which gives an operation.
+      state_saver: an object with ``state(name)`` and ``save_state(name, value)``, which returns an operation.
       state_name: the name of the state, or a tuple of names, one for each part of a state that is a tuple.
 
     Raises:
-      ValueError: another number of names than the state has parts.
+      ValueError: the numbers of names and of the state's parts differ.
     """
     names = nest.flatten(state_name)
     if len(names) != len(nest.flatten(cell.state_size)):
@@ -262,7 +262,7 @@ def static_bidirectional_rnn(
 
 
 def _against(steps: Sequence[Any], lengths: object) -> list[Any]:
-    """The steps in reverse: of each example those that it has."""
+    """Returns the steps in reverse order, for each example within its length."""
     if lengths is None:
         return list(reversed(steps))
     whole = indexing.reverse_sequence(arrays.stack(list(steps)), math.to_int64(lengths), seq_axis=0, batch_axis=1)

@@ -1,4 +1,4 @@
-"""`raw_rnn`: a cell in a loop whose inputs, outputs and end a function of the program decides."""
+"""`raw_rnn`: a cell in a loop in which a function of the program controls inputs, outputs and the end."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def raw_rnn(
     swap_memory: bool = False,
     scope: str | None = None,
 ) -> tuple[Any, Any, Any]:
-    """Runs ``cell`` step after step, until ``loop_fn`` says that every example is finished.
+    """Runs ``cell`` step after step, until ``loop_fn`` reports that every example is finished.
 
     Args:
       cell: an `RNNCell`.
-      loop_fn: ``f(time, cell_output, cell_state, loop_state)`` gives whether each example is finished, the next input,
-        the next state, what to emit, and its own next state. The first call is without output and states (None): it
-        gives the first ones, and, as what to emit, None for the cell's output or zeros like what later calls emit,
-        without the batch.
+      loop_fn: ``f(time, cell_output, cell_state, loop_state)`` returns whether each example is finished, the next
+        input, the next state, the value to emit, and its own next state. In the first call output and states are None:
+        it returns the initial ones, and, as value to emit, zeros with the shape of emitted values without the batch,
+        or None to emit the cell's output.
       parallel_iterations, swap_memory: accepted.
       scope: variable scope; ``rnn`` when None.
 
     Returns:
-      TensorArrays of what was emitted, zeros for examples that are finished; the last state; and the last one of
+      TensorArrays of emitted values, zeros for finished examples; the last state of the cell; and the last state of
       ``loop_fn``.
 
     Raises:
-      TypeError: ``cell`` is no cell, or ``loop_fn`` cannot be called.
-      ValueError: an input whose batch is not known in the graph at all.
+      TypeError: ``cell`` is not a cell, or ``loop_fn`` is not callable.
+      ValueError: the batch dimension of an input is not known in the graph at all.
     """
     del parallel_iterations, swap_memory
     require_cell("cell", cell)

@@ -83,7 +83,7 @@ class MultiRNNCell(RNNCell):
 
 
 class _Wrapper(RNNCell):
-    """A cell that stands for another one, whose variables keep their names."""
+    """A cell that wraps another one; the wrapped cell's variables keep their names."""
 
     def __init__(self, cell: RNNCell) -> None:
         super().__init__()
@@ -231,7 +231,7 @@ def _all_but_c(state: Structure) -> LSTMStateTuple | bool:
 
 
 def _choices(values: Any, chosen: Callable[[Any], Any] | None) -> list[bool]:
-    """For every leaf whether it is one that ``chosen`` says; all without it."""
+    """Returns for every leaf whether ``chosen`` selects it; without ``chosen`` all leaves are selected."""
     if chosen is None:
         return [True] * len(nest.flatten(values))
     found = chosen(values)
@@ -243,7 +243,7 @@ def _choices(values: Any, chosen: Callable[[Any], Any] | None) -> list[bool]:
 
 
 class ResidualWrapper(_Wrapper):
-    """A cell whose inputs are added to its outputs.
+    """Adds a cell's inputs to its outputs.
 
     Args:
       cell: the cell.

@@ -1,1 +1,1 @@
-"""What ``tf.test`` offers to people's own tests: test cases with sessions, assertions, checks of gradients."""
+"""``tf.test`` for tests of programs: test cases with sessions, assertions, checks of gradients."""

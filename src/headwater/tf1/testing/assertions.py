@@ -83,7 +83,7 @@ class Assertions(_TestCase):
         self._all_close(a, b, rtol, atol, msg, "")
 
     def assertNotAllClose(self, a: Any, b: Any, **kwargs: Any) -> None:
-        """Two structures are not close in the sense of `assertAllClose`, whose arguments these are."""
+        """Asserts that two structures are not close in the sense of `assertAllClose`, which has the same arguments."""
         self._fails(lambda: self.assertAllClose(a, b, **kwargs), "The two values are close at all elements")
 
     def assertAllCloseAccordingToType(
@@ -159,10 +159,10 @@ class Assertions(_TestCase):
         if others:
             self.fail(f"{others[:_SHOWN]} are not in {expected_set}")
 
-    # What describes a value ---------------------------------------------------------------------------------------
+    # Types and shapes ---------------------------------------------------------------------------------------------
 
     def assertDTypeEqual(self, target: object, expected_dtype: Any) -> None:
-        """A tensor, or an array, is of this type."""
+        """Asserts the type of a tensor or an array."""
         found = target.dtype if isinstance(target, Tensor) else self._array(target).dtype
         self.assertEqual(as_dtype(found).base_dtype, as_dtype(expected_dtype).base_dtype)
 

@@ -1,7 +1,7 @@
-"""``tf.test.Benchmark``: steps timed, and what came out written where ``TEST_REPORT_FILE_PREFIX`` says.
+"""``tf.test.Benchmark``: times steps, and writes reports to files with the prefix ``TEST_REPORT_FILE_PREFIX``.
 
-A program's benchmarks run with ``--benchmarks=PATTERN``: methods called ``benchmark…`` of all classes of this kind
-whose full name, ``module.Class.method``, the pattern occurs in (``all``: all of them).
+A program's benchmarks run with ``--benchmarks=PATTERN``: all methods ``benchmark…`` of subclasses whose full name,
+``module.Class.method``, contains a match of the pattern (``all``: all of them).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FLAG = re.compile("--?benchmarks=(.*)")
 
 
 class Benchmark:
-    """Benchmarks; those of a subclass are its methods called ``benchmark…``."""
+    """Base of benchmarks: methods ``benchmark…`` of subclasses are benchmarks."""
 
     registry: ClassVar[list[type[Benchmark]]] = []
 
@@ -52,18 +52,18 @@ class Benchmark:
 
         Args:
           sess: the session.
-          op_or_tensor: what to run.
-          feed_dict: values for it.
-          burn_iters: steps before those that count.
-          min_iters: steps that count.
-          store_trace: one step more, whose trace for Chrome is in the result.
-          store_memory_usage: accepted; XLA does not tell it by step.
+          op_or_tensor: the operation or tensor to run.
+          feed_dict: values to feed.
+          burn_iters: number of warm-up steps, which are not timed.
+          min_iters: number of timed steps.
+          store_trace: run one more step, and add its trace for Chrome to the result.
+          store_memory_usage: accepted; XLA does not report it by step.
           name: of the benchmark; the method's when None.
           extras: for the report.
           mbs: MiB that a step moves, for the throughput.
 
         Returns:
-          What was reported: ``iters``, ``wall_time`` in seconds, ``extras``, ``name`` and ``throughput`` in MiB/s.
+          The report: ``iters``, ``wall_time`` in seconds, ``extras``, ``name`` and ``throughput`` in MiB/s.
         """
         del store_memory_usage
         for _ in range(burn_iters):
@@ -159,7 +159,7 @@ def asked_for(arguments: list[str]) -> str | None:
 
 
 def run_benchmarks(pattern: str) -> None:
-    """Runs the benchmarks whose names ``pattern`` occurs in, each class with one object."""
+    """Runs the benchmarks with names that contain a match of ``pattern``; makes one object per class."""
     for kind in list(Benchmark.registry):
         made: object = None
         for method in (name for name in dir(kind) if name.startswith("benchmark")):

@@ -1,4 +1,4 @@
-"""Which devices tests may count on."""
+"""Queries of devices for tests."""
 
 from __future__ import annotations
 

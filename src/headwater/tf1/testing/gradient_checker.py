@@ -1,4 +1,4 @@
-"""Gradients compared with what small changes of the input do to the output."""
+"""Comparison of gradients with finite differences."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def compute_gradient_error(
     init_targets: object = None,
     extra_feed_dict: FeedDict | None = None,
 ) -> float:
-    """The largest difference between the two Jacobians of `compute_gradient`, whose arguments these are."""
+    """Returns the largest difference between the two Jacobians of `compute_gradient`, with the same arguments."""
     found = compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict)
     pairs = cast("list[Pair]", found if isinstance(found, list) else [found])
     return max((float(np.max(np.abs(one - other))) for one, other in pairs if one.size), default=0.0)
@@ -114,7 +114,7 @@ class _Check:
         self._y_type = as_dtype(y.dtype).base_dtype.as_numpy_dtype
         self._y_shape = tuple(int(dim) for dim in np.atleast_1d(y_shape)) if np.size(y_shape) else ()
         with y.graph.as_default():
-            # Its copy is what the gradient is made of: a tensor that is fed could not be fetched as well.
+            # Compute the gradient from a copy: a tensor that is fed cannot be fetched as well.
             self._dy = constant(np.ones(self._y_shape, self._y_type))
             (self._dx,) = gradients(y, x, identity(self._dy))
         if self._dx is None:
@@ -160,7 +160,7 @@ class _Check:
 
 
 def _units(dtype: Any) -> tuple[complex, ...]:
-    """By what an element may change: real, and imaginary where it is complex."""
+    """Returns the units by which an element varies: real, and imaginary if it is complex."""
     return (1, 1j) if np.dtype(dtype).kind == "c" else (1,)
 
 

@@ -1,4 +1,4 @@
-"""What a file of tests needs around its tests: `main`, clusters within the process, graphs compared."""
+"""Helpers of test programs: `main`, clusters within the process, comparison of graphs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def test_src_dir_path(relative_path: str) -> str:
-    """An absolute path for one that is relative to ``TEST_SRCDIR`` or, where that is not set, the program's folder."""
+    """Returns the absolute path of a path relative to ``TEST_SRCDIR`` or, if unset, to the program's folder."""
     program = sys.modules["__main__"]
     here = os.path.dirname(os.path.abspath(getattr(program, "__file__", "") or ""))
     return os.path.join(os.environ.get("TEST_SRCDIR") or here, relative_path)
@@ -44,7 +44,7 @@ def test_src_dir_path(relative_path: str) -> str:
 def create_local_cluster(
     num_workers: int, num_ps: int, protocol: str = "grpc", worker_config: object = None, ps_config: object = None
 ) -> tuple[list[Server], list[Server]]:
-    """Servers of this process that make a cluster of jobs ``worker`` and ``ps``, at ports that the system chooses.
+    """Starts a cluster of jobs ``worker`` and ``ps`` in this process, at ports that the system chooses.
 
     Args:
       num_workers: how many workers.
@@ -54,7 +54,7 @@ def create_local_cluster(
       ps_config: ``ConfigProto`` of the parameter servers.
 
     Returns:
-      The servers of the workers, and those of the parameter servers.
+      The workers' servers, and the parameter servers.
     """
     counts = {"worker": num_workers, "ps": num_ps}
     configs = {"worker": worker_config, "ps": ps_config}

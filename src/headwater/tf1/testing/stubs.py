@@ -42,7 +42,7 @@ class StubOutForTesting:
         self._replace(self._smart, owner, attr_name, new_attr)
 
     def SmartUnsetAll(self) -> None:
-        """Puts back what `SmartSet` replaced, the last first."""
+        """Restores attributes that `SmartSet` replaced, the last first."""
         self._put_back(self._smart)
 
     def Set(self, parent: object, child_name: str, new_child: object) -> None:
@@ -54,7 +54,7 @@ class StubOutForTesting:
         self._replace(self._set, parent, child_name, new_child)
 
     def UnsetAll(self) -> None:
-        """Puts back what `Set` replaced, the last first."""
+        """Restores attributes that `Set` replaced, the last first."""
         self._put_back(self._set)
 
     def _replace(self, kept: list[tuple[object, str, object]], owner: object, name: str, new: object) -> None:

@@ -1,4 +1,4 @@
-"""`TestCase`: a test with an empty graph of its own, sessions, and threads whose errors count."""
+"""`TestCase`: a test with its own empty graph, sessions, and threads whose errors fail the test."""
 
 from __future__ import annotations
 
@@ -74,14 +74,13 @@ class TestCase(Assertions):
     def session(
         self, graph: object = None, config: object = None, use_gpu: bool = False, force_gpu: bool = False
     ) -> Generator[Session]:
-        """A session that is the default one, with its graph, within the block, and is closed after it.
+        """Yields a new session, the default one within the block with its graph as default graph; closes it at the end.
 
         Args:
-          graph: to run; the default one when None.
+          graph: the graph to run; the default one when None.
           config: a ``ConfigProto``.
-          use_gpu: let operations run on a GPU where there is one; else those that are made in the block are put on the
-            CPU.
-          force_gpu: put operations that are made in the block on the first GPU.
+          use_gpu: let operations run on a GPU if there is one; False: place operations made in the block on the CPU.
+          force_gpu: place operations made in the block on the first GPU.
         """
         with _new_session(graph, config, force_gpu) as session, _devices(session, use_gpu, force_gpu):
             yield session
@@ -141,14 +140,14 @@ class TestCase(Assertions):
         args: Sequence[object] | None = None,
         kwargs: Mapping[str, object] | None = None,
     ) -> CheckedThread:
-        """A thread whose error fails the test. It has to be joined before the test ends."""
+        """Returns a thread whose error fails the test; it has to be joined before the test ends."""
         thread = CheckedThread(self, target, args or (), kwargs or {})
         self._checked.append(thread)
         return thread
 
     @contextmanager
     def captureWritesToStream(self, stream: Any) -> Generator[CapturedWrites]:
-        """What the block writes to a stream with a file descriptor, by whatever way, goes to the file that it gives."""
+        """Captures all writes of the block to a stream's file descriptor; yields the captured output."""
         descriptor = stream.fileno()
         path = os.path.join(self.get_temp_dir(), f"captured-{threading.get_ident()}")
         stream.flush()
@@ -165,13 +164,13 @@ class TestCase(Assertions):
 
 
 class CapturedWrites:
-    """What was written within `TestCase.captureWritesToStream`."""
+    """Output captured by `TestCase.captureWritesToStream`."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def contents(self) -> str:
-        """All of it so far."""
+        """Returns all captured output so far."""
         with open(self._path, errors="replace") as file:
             return file.read()
 
@@ -216,7 +215,7 @@ class CheckedThread:
 
 
 def get_temp_dir() -> str:
-    """A folder for the tests of this process: what ``--test_tmpdir`` or ``TEST_TMPDIR`` says."""
+    """Returns a folder for the tests of this process: ``TEST_TMPDIR`` or the flag ``--test_tmpdir``."""
     folder = os.environ.get("TEST_TMPDIR") or absltest.get_default_test_tmpdir()
     os.makedirs(folder, exist_ok=True)
     return folder

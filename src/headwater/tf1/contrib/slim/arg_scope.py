@@ -52,17 +52,17 @@ def arg_scoped_arguments(func: object) -> tuple[str, ...]:
 
 @contextmanager
 def arg_scope(list_ops_or_scope: Sequence[Callable[..., object]] | Scope, **kwargs: object) -> Generator[Scope]:
-    """Within the block the functions listed get ``kwargs``.
+    """Sets default arguments ``kwargs`` of the listed functions within the block.
 
     Args:
-      list_ops_or_scope: functions decorated with `add_arg_scope`; or what an earlier block gave, to enter it again.
+      list_ops_or_scope: functions decorated with `add_arg_scope`; or the scope of an earlier block, to reenter it.
 
     Yields:
-      The scope: what to give to another `arg_scope`.
+      The scope, which can be passed to another `arg_scope`.
 
     Raises:
-      TypeError: neither a list nor a scope.
-      ValueError: a scope with arguments, or a function that was not decorated.
+      TypeError: ``list_ops_or_scope`` is neither a list nor a scope.
+      ValueError: a scope is given together with arguments, or a function is not decorated.
     """
     if isinstance(list_ops_or_scope, Mapping):
         if kwargs:

@@ -28,14 +28,14 @@ def variance_scaling_initializer(
     seed: int | None = None,
     dtype: DTypeLike = dtypes.float32,
 ) -> Callable[..., Tensor]:
-    """Random values of variance ``factor`` / n (He et al., 2015, with the defaults).
+    """Returns an initializer with random values of variance ``factor`` / n (He et al., 2015, with the defaults).
 
     Args:
-      mode: what n is: the number of inputs (``FAN_IN``), of outputs (``FAN_OUT``), or their mean (``FAN_AVG``).
-      uniform: uniform values, else a normal distribution cut at two standard deviations.
+      mode: definition of n: the number of inputs (``FAN_IN``), of outputs (``FAN_OUT``), or their mean (``FAN_AVG``).
+      uniform: uniform values, else a normal distribution truncated at two standard deviations.
 
     Raises:
-      TypeError: ``dtype`` is not floating, or another ``mode``.
+      TypeError: ``dtype`` is not floating, or ``mode`` is unknown.
     """
     if not as_dtype(dtype).is_floating:
         raise TypeError("Cannot create initializer for non-floating point type.")

@@ -78,7 +78,7 @@ def collect_output(collections: object, output: Any) -> Any:
 
 
 def finished(outputs: Any, layer: Any, settings: Mapping[str, Any]) -> Any:
-    """What follows a layer: collections, normalizer, activation."""
+    """Applies the steps after a layer: collections, normalizer, activation."""
     collections = settings["variables_collections"]
     for attribute, name in (
         ("kernel", "weights"),
@@ -314,10 +314,10 @@ def separable_convolution2d(
     trainable: bool = True,
     scope: str | VariableScope | None = None,
 ) -> Tensor:
-    """A convolution of each channel by itself, then one that mixes them; without the latter where num_outputs is None.
+    """A depthwise convolution of each channel, then a pointwise one that mixes them unless ``num_outputs`` is None.
 
     Args:
-      depth_multiplier: into how many channels each one goes at first.
+      depth_multiplier: number of depthwise outputs of each channel.
     """
     settings = _settings(locals())
     channels = _channels(data_format)

@@ -100,7 +100,7 @@ def batch_norm(
             _collect_updates=False,
             _beta_first=flat,
         )
-        # Rows are images of one pixel: the averages then keep the unbiased variance, as those of images do.
+        # Treat rows as images of one pixel: the moving averages of images keep the unbiased variance.
         images = arrays.reshape(inputs, [-1, 1, 1, inputs.dims[-1]]) if flat and inputs.dims else inputs
         outputs = layer(images, training=is_training)
         if flat:

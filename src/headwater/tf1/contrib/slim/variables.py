@@ -1,4 +1,4 @@
-"""Variables with devices and collections of their own, and lists of those that there are."""
+"""Variables with devices and collections, and lists of existing variables."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def add_model_variable(var: Variable) -> None:
 def get_variables(
     scope: Any = None, suffix: str | None = None, collection: str = GraphKeys.GLOBAL_VARIABLES
 ) -> list[Any]:
-    """The variables of a collection whose names begin with ``scope`` and end with ``suffix``."""
+    """Returns the variables of a collection with names that begin with ``scope`` and end with ``suffix``."""
     begin = scope.name if isinstance(scope, VariableScope) else scope
     if suffix is not None:
         suffix = suffix if ":" in suffix else f"{suffix}:"
@@ -183,10 +183,10 @@ def get_variables_by_name(given_name: str, scope: object = None) -> list[Any]:
 
 
 def get_unique_variable(var_op_name: str) -> Any:
-    """The variable whose operation has this name.
+    """Returns the variable with this operation name.
 
     Raises:
-      ValueError: there is none, or more than one whose name begins so.
+      ValueError: there is none.
     """
     found = get_variables(var_op_name)
     exact = [item for item in found if item.op.name == var_op_name]
@@ -221,10 +221,10 @@ def filter_variables(
     exclude_patterns: Sequence[str] | None = None,
     reg_search: bool = True,
 ) -> list[Variable]:
-    """Those variables whose operations' names some of ``include_patterns`` match and none of ``exclude_patterns``.
+    """Returns variables whose operation names match some of ``include_patterns`` and none of ``exclude_patterns``.
 
     Args:
-      reg_search: look for the patterns anywhere in the names, not just at the begin.
+      reg_search: search for the patterns anywhere in the names, not just at the beginning.
     """
     matches = re.search if reg_search else re.match
     included = [
@@ -243,10 +243,10 @@ def filter_variables(
 
 
 def assign_from_values(var_names_to_values: Mapping[str, object]) -> tuple[Any, dict[Any, Any]]:
-    """An operation that gives variables values, and what to feed to it.
+    """Returns an operation that assigns values to variables, and the values to feed to it.
 
     Raises:
-      ValueError: a name that no variable has.
+      ValueError: there is no variable with a name.
     """
     feeds: FeedDict = {}
     updates: list[object] = []
