@@ -1,6 +1,6 @@
-"""The ledger of a training where it is kept, on the first ``ps``, with its journal.
+"""The ledger of a training on the first ``ps``, with its journal.
 
-The caller's lock is held in all methods but `flush`, so that an update and its account are one thing.
+All methods but `flush` need the caller's lock, so that an update and its record are atomic.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _log = logging.getLogger("headwater")
 
 
 class Accounts:
-    """Which examples of which epochs are applied. Until a worker asks for some there is nothing, and all costs nothing.
+    """Record of the applied examples of each epoch. Costs nothing until a worker asks for examples.
 
     Args:
       name: of the set of parameters.
-      task: that keeps it.
-      seed: of epochs whose workers name none.
-      log_dir: the folder for the journal; by default what ``HEADWATER_LOG_DIR`` names. Empty: none is written.
-      clock: gives seconds since 1970.
-      run: the number that stands for the ledger; None: a random one.
+      task: the task that keeps it.
+      seed: for epochs without a seed of the workers.
+      log_dir: the folder for the journal; by default the value of ``HEADWATER_LOG_DIR``. Empty: no journal is written.
+      clock: returns seconds since 1970.
+      run: number that identifies the ledger; None: a random one.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Accounts:
         self._ledger: Ledger | None = None
         self._journal: Journal | None = None
 
-    # What workers do --------------------------------------------------------------------------------------------------
+    # Requests of workers ----------------------------------------------------------------------------------------------
 
     def hand_out(
         self,
@@ -60,7 +60,8 @@ class Accounts:
         share: tuple[int, int] | None,
         update: int,
     ) -> tuple[Work, int] | Nothing:
-        """A range for a worker with the seed of its epoch, see `Ledger.hand_out`; ``update`` is the present version."""
+        """Assigns a range to a worker, with the seed of its epoch, see `Ledger.hand_out`; ``update`` is the present
+        version."""
         ledger = self._of(training, update)
         known = set(ledger.plans())
         found = ledger.hand_out(worker, first, last, plan, share)
@@ -68,7 +69,7 @@ class Accounts:
         return (found, ledger.plans()[found.epoch].seed or 0) if isinstance(found, Work) else found
 
     def hold(self, worker: str, work: Work, plan: Plan, update: int) -> bool:
-        """A worker goes on with a range that another ledger has handed out, see `Ledger.hold`."""
+        """Lets a worker keep a range that another ledger has assigned, see `Ledger.hold`."""
         ledger = self._of(0, update)
         known = set(ledger.plans())
         held = ledger.hold(worker, work, plan)
@@ -95,16 +96,16 @@ class Accounts:
         return ledger
 
     def first_open(self) -> int:
-        """The first epoch that is not over."""
+        """Returns the first epoch that is not over."""
         return 0 if self._ledger is None else self._ledger.first_open()
 
     def has_work(self, training: int, first: int, last: int) -> bool:
-        """Whether it is of use for a worker to ask, see `Ledger.has_work`."""
+        """Returns whether a worker should ask for a range, see `Ledger.has_work`."""
         ledger = self._ledger
         return ledger is None or ledger.training < training or ledger.has_work(first, last)
 
     def set_aside(self, first: int, last: int) -> str:
-        """The ranges of some epochs that were set aside, and why, in words."""
+        """Describes the ranges of some epochs that were set aside, with the reasons."""
         ledger = self._ledger
         return "; ".join(f"{work}: {reason}" for work, reason in ledger.set_aside(first, last)) if ledger else ""
 
@@ -112,22 +113,22 @@ class Accounts:
         return self._ledger is not None and self._ledger.holds(worker, work)
 
     def holders(self) -> list[str]:
-        """The workers that have ranges."""
+        """Returns the workers that hold ranges."""
         return [] if self._ledger is None else self._ledger.holders()
 
     def give(self, worker: str, works: Sequence[Work]) -> bool:
-        """Whether the gradient of these ranges may be applied, see `Ledger.give`."""
+        """Records the gradient of ranges; returns whether it may be applied, see `Ledger.give`."""
         if not works:
             return True
         return self._ledger is not None and self._ledger.give(worker, works)
 
     def dropped(self, worker: str, works: Sequence[Work]) -> None:
-        """The gradient of ranges that were just given came too late."""
+        """Returns ranges whose gradient arrived too late to the waiting ones."""
         if self._ledger is not None:
             self._ledger.dropped(worker, works)
 
     def applied(self, update: int) -> None:
-        """What was gathered is part of update number ``update``."""
+        """Marks the gathered ranges as part of update number ``update``."""
         ledger = self._ledger
         if ledger is None:
             return
@@ -140,31 +141,32 @@ class Accounts:
             _log.info("%s: each example of epoch %d of %r is applied", self._task, epoch, self._name)
 
     def spoiled(self, reason: str) -> None:
-        """The update of what was gathered could not be made."""
+        """Returns the gathered ranges to the waiting ones, because their update failed."""
         if self._ledger is not None:
             self._tell(self._ledger.spoiled(reason))
 
     def failed(self, worker: str, work: Work, reason: str) -> None:
-        """A worker gives a range back, see `Ledger.failed`."""
+        """Takes a range back from a worker, see `Ledger.failed`."""
         if self._ledger is not None:
             self._tell(self._ledger.failed(worker, work, reason))
 
     def left(self, worker: str, reason: str) -> None:
-        """A worker is gone, see `Ledger.left`."""
+        """Takes the ranges of a worker that has left or was lost back, see `Ledger.left`."""
         if self._ledger is not None:
             self._tell(self._ledger.left(worker, reason))
 
     def back(self, worker: str) -> None:
-        """A worker that was taken for lost goes on."""
+        """Restores the ranges of a worker that counted as lost and has returned."""
         if self._ledger is not None:
             self._ledger.back(worker)
 
     def reclaim(self, worker: str, work: Work) -> bool:
-        """A worker goes on with a range that was taken from it, see `Ledger.reclaim`."""
+        """Gives a range that was taken from a worker back to it; returns whether that was possible, see
+        `Ledger.reclaim`."""
         return self._ledger is not None and self._ledger.reclaim(worker, work)
 
     def begun_anew(self, worker: str) -> None:
-        """A worker's program was started anew."""
+        """Takes the ranges of a worker back whose program was restarted."""
         if self._ledger is not None:
             self._tell(self._ledger.begun_anew(worker))
 
@@ -185,17 +187,17 @@ class Accounts:
             elif reason:
                 _log.warning("%s: %s, which %s had, is handed out again: %s", self._task, work, worker, reason)
 
-    # Keeping ----------------------------------------------------------------------------------------------------------
+    # Saving -----------------------------------------------------------------------------------------------------------
 
     def to_bytes(self, again: Collection[str] | None = None) -> bytes | None:
-        """The ledger, see `Ledger.to_bytes`; None while there is none."""
+        """Returns the ledger as bytes, see `Ledger.to_bytes`; None where there is none."""
         return None if self._ledger is None else self._ledger.to_bytes(again)
 
     def restore(self, data: bytes, update: int) -> int:
-        """Takes the ledger that belongs to the parameters of version ``update``; the number of its training.
+        """Restores the ledger of the parameters of version ``update``; returns the number of its training.
 
         Raises:
-          InvalidArgumentError: ``data`` are none.
+          InvalidArgumentError: ``data`` are not a ledger.
         """
         self._ledger = Ledger.from_bytes(data)
         self._open_journal("restored", self._ledger, update)
@@ -211,7 +213,7 @@ class Accounts:
             self._journal.add(*record)
 
     def flush(self) -> None:
-        """Writes the journal as far as it goes. Before what it says is acknowledged."""
+        """Writes the pending records of the journal. Called before an answer acknowledges them."""
         if self._journal is not None:
             self._journal.flush()
 

@@ -1,4 +1,4 @@
-"""Whether every example of an epoch was applied exactly once: read from journals, not asked of the ledger."""
+"""Checks from the journals, independently of the ledger, that every example of an epoch was applied exactly once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from headwater.ps.accounting.order import shuffled
 
 
 class Entry(NamedTuple):
-    """A range that an update held.
+    """A range that was applied by an update.
 
     Attributes:
-      start, stop: the places from the first on, up to but without the second.
-      update: version of the parameters once it was made.
+      start, stop: the positions from ``start`` up to, but excluding, ``stop``.
+      update: version of the parameters after the update.
       time: in seconds since 1970.
-      worker: whose gradient it was.
+      worker: the worker that pushed the gradient.
     """
 
     start: int
@@ -36,16 +36,16 @@ class Entry(NamedTuple):
 
 @dataclass(kw_only=True, slots=True)
 class Epoch:
-    """What the journals say of an epoch.
+    """The records of an epoch in the journals.
 
     Attributes:
       training, epoch: its numbers.
       size: number of examples.
-      unit: what is counted.
+      unit: unit of counting, see `headwater.ps.accounting.ledger.Plan`.
       shuffle, seed: its order.
-      entries: what was applied, and not rolled back.
-      over: whether the ledger took it for over.
-      back: ranges that were handed out again.
+      entries: ranges that were applied, and not rolled back.
+      over: whether the ledger recorded its end.
+      back: number of positions that were returned to be assigned again.
       aside: ranges that were set aside, with the latest reason.
     """
 
@@ -61,11 +61,11 @@ class Epoch:
     aside: dict[Span, str] = field(default_factory=dict[Span, str])
 
     def missing(self) -> list[Span]:
-        """The places that were not applied."""
+        """Returns the positions that were not applied."""
         return Intervals((entry.start, entry.stop) for entry in self.entries).gaps(0, self.size)
 
     def double(self) -> list[tuple[Span, list[Entry]]]:
-        """The places that were applied more than once, and by whom."""
+        """Returns the positions that were applied more than once, with their entries."""
         edges = sorted({edge for entry in self.entries for edge in (entry.start, entry.stop)})
         begins: dict[int, list[Entry]] = {}
         for entry in self.entries:
@@ -79,11 +79,11 @@ class Epoch:
         return found
 
     def beyond(self) -> list[Entry]:
-        """What was applied and is no part of the epoch."""
+        """Returns the applied entries that lie outside the epoch."""
         return [entry for entry in self.entries if entry.stop > self.size or entry.start < 0]
 
     def by_worker(self) -> dict[str, int]:
-        """How many were applied, by worker."""
+        """Returns the number of applied positions, by worker."""
         found: dict[str, int] = {}
         for entry in sorted(self.entries, key=lambda entry: entry.worker):
             found[entry.worker] = found.get(entry.worker, 0) + entry.stop - entry.start
@@ -91,11 +91,11 @@ class Epoch:
 
     @property
     def exact(self) -> bool:
-        """Whether each was applied once; of an epoch that is not over, whether none was more often."""
+        """Whether each position was applied once; in an epoch that is not over, whether none was applied more often."""
         return not self.double() and not self.beyond() and not (self.over and self.missing())
 
     def place_of(self, example: int) -> int:
-        """Where an example is in this epoch."""
+        """Returns the position of an example in this epoch."""
         if not self.shuffle:
             return example
         return shuffled(self.seed, self.epoch, self.size).tolist().index(example)
@@ -103,13 +103,13 @@ class Epoch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rollback:
-    """A ``ps`` that was started anew, with older parameters.
+    """A restart of a ``ps`` with older parameters.
 
     Attributes:
-      time: when, in seconds since 1970.
-      update: what the parameters had seen.
-      updates: how many updates of before do not count any more.
-      places: how many examples these held.
+      time: in seconds since 1970.
+      update: version of the restored parameters.
+      updates: number of earlier updates that do not count any more.
+      places: number of positions in these updates.
     """
 
     time: float
@@ -120,14 +120,14 @@ class Rollback:
 
 @dataclass(kw_only=True, slots=True)
 class Run:
-    """All lives of a ledger.
+    """All incarnations of a ledger.
 
     Attributes:
       name: of the set of parameters.
-      task: that kept it.
+      task: the task that kept it.
       files: its journals, in their order.
       epochs: by number of training and epoch.
-      rollbacks: what restores undid.
+      rollbacks: the restarts that undid updates.
     """
 
     name: str
@@ -160,10 +160,10 @@ class Audit:
 
 
 def audit(logdir: str) -> Audit:
-    """Reads all journals of a log folder.
+    """Reads all journals in a log folder.
 
     Raises:
-      NotFoundError: there is none.
+      NotFoundError: there are none.
     """
     paths = sorted(glob(os.path.join(logdir, FILES)), key=_began)
     if not paths:
@@ -191,7 +191,7 @@ def audit(logdir: str) -> Audit:
 
 
 def _began(path: str) -> str:
-    """What is of the time in the name of a journal: they are as long as each other."""
+    """Returns the time in the name of a journal as a sort key: all are of the same length."""
     return ".".join(os.path.basename(path).rsplit(".", 4)[1:3])
 
 
@@ -263,5 +263,5 @@ def _roll_back(run: Run, time: float, update: int) -> None:
 
 
 def spans_text(spans: Iterable[Span]) -> str:
-    """Ranges in words."""
+    """Describes ranges."""
     return ", ".join(f"[{start}, {stop})" for start, stop in spans)

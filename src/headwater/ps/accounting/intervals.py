@@ -1,4 +1,4 @@
-"""Sets of whole numbers, kept as ranges: memory grows with the number of gaps, not with that of the numbers."""
+"""Sets of whole numbers, stored as ranges: memory grows with the number of gaps, not with the number of elements."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
 Span = tuple[int, int]
-"""The numbers from the first on, up to but without the second."""
+"""The numbers from the first up to, but excluding, the second."""
 
 
 class Intervals:
     """A set of whole numbers.
 
     Args:
-      spans: what is in it at the beginning.
+      spans: initial contents.
     """
 
     def __init__(self, spans: Iterable[Span] = ()) -> None:
@@ -23,10 +23,10 @@ class Intervals:
             self.add(start, stop)
 
     def add(self, start: int, stop: int) -> None:
-        """Adds the numbers from ``start`` on, up to but without ``stop``, which is greater."""
+        """Adds the numbers from ``start`` up to, but excluding, ``stop``, which is greater."""
         first = bisect_left(self._stops, start)
         behind = bisect_right(self._starts, stop)
-        if first < behind:  # it touches these: they become one
+        if first < behind:  # merge the ranges that it touches
             start, stop = min(start, self._starts[first]), max(stop, self._stops[behind - 1])
         self._starts[first:behind] = [start]
         self._stops[first:behind] = [stop]
@@ -35,7 +35,7 @@ class Intervals:
         return iter(zip(self._starts, self._stops, strict=True))
 
     def __len__(self) -> int:
-        """How many numbers are in it."""
+        """Number of elements."""
         return sum(self._stops) - sum(self._starts)
 
     @property
@@ -44,7 +44,7 @@ class Intervals:
         return self._stops[-1] if self._stops else 0
 
     def gaps(self, start: int, stop: int) -> list[Span]:
-        """The numbers of a range that are not in it."""
+        """Returns the numbers of a range that are not in the set."""
         found: list[Span] = []
         at = bisect_right(self._stops, start)
         while start < stop and at < len(self._starts):
@@ -57,6 +57,6 @@ class Intervals:
         return found
 
     def from_here(self, number: int) -> int:
-        """The first number from ``number`` on that is not in it."""
+        """Returns the first number from ``number`` on that is not in the set."""
         at = bisect_right(self._starts, number) - 1
         return max(number, self._stops[at]) if at >= 0 else number

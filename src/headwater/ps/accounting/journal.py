@@ -1,20 +1,20 @@
-"""The journal: which examples each update of the parameters held, in a file that `headwater audit` reads.
+"""The journal: records the examples of each update of the parameters, in a file that `headwater audit` reads.
 
-A file is one life of the ``ps`` that keeps the ledger. It is a TFRecord file, so each record has a checksum; each is a
-list in JSON, of which the first element says what it is::
+A file belongs to one incarnation of the ``ps`` that keeps the ledger. It is a TFRecord file, so each record has a
+checksum; each record is a list in JSON, whose first element is its kind::
 
     ["begins", run, set, task, time, update]            the first record: a ledger begins
-    ["restored", run, set, task, time, update]          the first record: a ledger goes on as it was at that update;
-                                                        what the lives before wrote of later ones does not count
-    ["continued", run, set, task, time]                 the first record: of the same life as the file before, which
-                                                        could not be written any more
+    ["restored", run, set, task, time, update]          the first record: a ledger is restored to its state at that
+                                                        update; earlier records of later updates do not count
+    ["continued", run, set, task, time]                 the first record: continues the previous file of the same
+                                                        incarnation, which could not be written any more
     ["epoch", training, epoch, size, unit, batch, shuffle, seed]
     ["applied", update, time, training, [[worker, epoch, start, stop], ...]]
     ["back", time, training, worker, epoch, start, stop, tries, set aside, reason]
     ["over", time, training, epoch]
 
-``run`` is a number that all lives of a ledger share, ``time`` is in seconds since 1970, and ``update`` is the version
-of the parameters on that ``ps`` once the update is made.
+``run`` is a number that all incarnations of a ledger share, ``time`` is in seconds since 1970, and ``update`` is the
+version of the parameters on that ``ps`` after the update.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ from headwater.data.io.tfrecord import TFRecordWriter
 from headwater.errors import OpError
 
 FILES: Final = "examples.*.journal"
-"""The names of journals in a log folder."""
+"""Pattern of the names of journals in a log folder."""
 
 MOST: Final = 100_000
-"""How many records wait for a disk that does not take them."""
+"""Maximum number of records that wait for a disk that cannot be written."""
 
 Record = Sequence[Any]
 
 
 class Journal:
-    """Appends records to a new file, which is made at the first one.
+    """Appends records to a new file, which is created with the first one.
 
-    `add` only remembers a record; `flush` writes what there is, as one call of the system. Both may be called by any
-    thread. Where a record cannot be written it is kept, and tried again later, in another file; where that fails until
-    `MOST` records wait, the journal ends.
+    `add` only queues a record; `flush` writes the queue with one system call. Both may be called by any thread. Records
+    that cannot be written are kept, and retried later in another file; when more than `MOST` records wait, the journal
+    ends.
 
     Args:
-      folder: the log folder; it is made, with those around it, if it is missing.
+      folder: the log folder; it is made, with its parents, if it is missing.
       first: the first record.
-      troubles: is told of what cannot be written.
-      clock: gives seconds since 1970.
-      retry_s: how long to wait between two tries, in seconds.
+      troubles: receives reports of failed writes.
+      clock: returns seconds since 1970.
+      retry_s: time between two attempts, in seconds.
     """
 
     def __init__(
@@ -83,12 +83,12 @@ class Journal:
         self._written_bytes = 0
 
     def add(self, *record: object) -> None:
-        """Remembers a record."""
+        """Queues a record."""
         if self._retry_at < math.inf:
             self._pending.append(record)
 
     def flush(self) -> None:
-        """Writes all records that there are."""
+        """Writes all queued records."""
         if not self._pending or (self._retry_at and self._clock() < self._retry_at):
             return
         pending, what = self._pending, f"the journal of examples in {self._folder}"
@@ -111,7 +111,7 @@ class Journal:
                 self._troubles.written(what)
 
     def close(self) -> None:
-        """Writes what there is, and ends the file."""
+        """Writes all queued records, and closes the file."""
         self.flush()
         if self._writer is not None:
             self._writer.close()
@@ -125,7 +125,7 @@ class Journal:
             writer.write_all(records)
             writer.flush()
         except BaseException:
-            # What was written whole stays, and what comes goes to another file.
+            # Keep the records that were written completely, and continue in another file.
             self._writer = None
             with contextlib.suppress(OpError):
                 writer.close()
@@ -149,5 +149,5 @@ def _packed(record: Record) -> bytes:
 
 
 def _nbytes(records: Sequence[bytes]) -> int:
-    """How long records are in a file, each with its length and two checksums."""
+    """Returns the size of records in a file, each with its length and two checksums."""
     return sum(map(len, records)) + 16 * len(records)

@@ -1,7 +1,7 @@
-"""Who has which examples of an epoch, and which are done. Pure: no threads, no clocks; the first ``ps`` keeps it.
+"""Record of the examples of an epoch: assigned, gathered, applied. Pure: no threads, no clocks; on the first ``ps``.
 
-An epoch has the numbers from 0 up to its size: places in the epoch's order, not examples. Workers are handed out
-*ranges* of them, most often a batch. A range is in one state at a time::
+An epoch has the numbers from 0 up to its size: positions in the epoch's order, not examples. Workers are assigned
+*ranges* of them, usually a batch. A range is in one state at a time::
 
     fresh -> held -> gathered -> done
                |         |
@@ -9,11 +9,11 @@ An epoch has the numbers from 0 up to its size: places in the epoch's order, not
                     v
                  waiting -> held -> ...      or, when it was tried too often: aside
 
-*Held*: a worker computes its gradient. *Gathered*: the gradient was given, and waits with others to become an update.
-*Done*: that update is applied. A worker that is lost, or whose gradient is dropped, has its ranges back in *waiting*.
-A range that was lost or failed as often as its plan allows is *set aside*: the epoch is never over then.
+*Held*: a worker computes its gradient. *Gathered*: the gradient was pushed, and waits with others for an update.
+  *Done*: that update is applied. The ranges of a worker that is lost, or whose gradient is dropped, return to
+  *waiting*. A range that was lost or failed as often as its plan allows is *set aside*: then the epoch never ends.
 
-Done ranges merge, so memory grows with the number of workers, not with that of examples.
+Done ranges are merged, so memory grows with the number of workers, not with the number of examples.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from headwater.ps.accounting.intervals import Intervals, Span
 if TYPE_CHECKING:
     from headwater.data.io.json_types import JsonObject
 
-#: How much is kept of why a range has failed, in letters: it goes to other tasks with all that is known.
+#: Maximum length of the reason of a failed range, in characters: it is sent to other tasks with the whole ledger.
 _REASON: Final = 500
 
 
 class Work(NamedTuple):
-    """A range of an epoch: the places from ``start`` on, up to but without ``stop``."""
+    """A range of an epoch: the positions from ``start`` up to, but excluding, ``stop``."""
 
     epoch: int
     start: int
@@ -47,7 +47,8 @@ class Work(NamedTuple):
 
 
 class Nothing(enum.Enum):
-    """Why there is no range for a worker: others hold what is left; all is done; or ranges were set aside."""
+    """Reason why there is no range for a worker: others hold the rest; all ranges are done; or ranges were set
+    aside."""
 
     YET = enum.auto()
     OVER = enum.auto()
@@ -56,17 +57,17 @@ class Nothing(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """How an epoch is divided. All workers must say the same.
+    """Division of an epoch into ranges. All workers must use the same.
 
     Attributes:
       size: number of examples.
-      batch: most examples in a range; ranges do not go over the end of a batch.
-      tries: how often a range may fail, or be lost with its worker, before it is set aside.
+      batch: maximum number of examples in a range; ranges do not cross the end of a batch.
+      tries: number of failures, or losses with a worker, after which a range is set aside.
       shuffle: whether each epoch has an order of its own.
-      seed: of these orders; None: that of the ledger.
-      unit: what is counted: ``"examples"``; ``"places"`` of an order of more examples, of which the epoch is the first
-        part; ``"batches"``, where examples cannot be told apart; or ``"parts"`` of these, where workers share each:
-        all have equally many, whatever examples they have.
+      seed: for these orders; None: the ledger's seed.
+      unit: unit of counting: ``"examples"``; ``"places"``, positions in an order of more examples, of which the epoch
+        is the first part; ``"batches"``, where examples cannot be told apart; or ``"parts"`` of batches, where workers
+        share each batch: all workers have equally many, whatever examples they have.
     """
 
     size: int
@@ -88,14 +89,14 @@ class Plan:
 
 
 class Given(NamedTuple):
-    """A range whose gradient became part of an update, and whose worker that was."""
+    """A range whose gradient became part of an update, and its worker."""
 
     worker: str
     work: Work
 
 
 class Back(NamedTuple):
-    """A range that ``worker`` does not have any more: why, after how many tries, and whether it is set aside."""
+    """A range that ``worker`` lost: the reason, the number of tries, and whether it is set aside."""
 
     worker: str
     work: Work
@@ -105,7 +106,7 @@ class Back(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What an update has done: its ranges, and the epochs that are over with it."""
+    """The effect of an update: its ranges, and the epochs that it completed."""
 
     given: Sequence[Given]
     over: Sequence[int]
@@ -113,16 +114,16 @@ class Applied(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Count:
-    """How far an epoch is, in examples.
+    """Progress of an epoch.
 
     Attributes:
-      epoch: which.
-      unit: what is counted.
-      size: how many it has.
-      done: applied.
-      out: handed out, and not applied.
-      waiting: not handed out, or given back.
-      aside: set aside.
+      epoch: its number.
+      unit: unit of counting, see `Plan`.
+      size: total number.
+      done: number applied.
+      out: number assigned and not applied.
+      waiting: number not assigned, or given back.
+      aside: number set aside.
     """
 
     epoch: int
@@ -142,7 +143,7 @@ class Count:
 
 
 class _Piece(NamedTuple):
-    """A range that waits, and how often it failed."""
+    """A waiting range, and the number of its failures."""
 
     start: int
     stop: int
@@ -151,15 +152,15 @@ class _Piece(NamedTuple):
 
 @dataclass(kw_only=True, slots=True)
 class _Epoch:
-    """What is known of an epoch that is not over.
+    """State of an epoch that is not over.
 
     Attributes:
-      plan: with its seed.
-      fresh: places from here on were never handed out.
-      waiting: pieces before that, by place.
-      done: places whose examples are applied.
+      plan: its plan, with a seed.
+      fresh: positions from here on were never assigned.
+      waiting: waiting ranges before that, by position.
+      done: positions whose examples are applied.
       aside: ranges that failed too often, with the latest reason.
-      out: places that are held or gathered.
+      out: number of positions that are held or gathered.
     """
 
     plan: Plan
@@ -170,7 +171,8 @@ class _Epoch:
     out: int = 0
 
     def take(self, share: tuple[int, int] | None) -> _Piece | None:
-        """The next range, within one batch; of that, the part ``share`` = (number, of how many) where it is divided."""
+        """Assigns the next range, within one batch; of that, the part ``share`` = (number, of how many) where it is
+        shared."""
         plan = self.plan
         piece = self.waiting[0] if self.waiting else _Piece(self.fresh, plan.size, 0)
         if piece.start >= plan.size:
@@ -190,7 +192,7 @@ class _Epoch:
         return piece._replace(stop=stop)
 
     def cut(self, start: int, stop: int) -> bool:
-        """Takes these places, which are of one batch; False where not all of them wait."""
+        """Assigns these positions, which belong to one batch; False where not all of them are waiting."""
         if start >= self.fresh:
             left = [(self.fresh, start)]
             self.fresh = stop
@@ -220,15 +222,15 @@ class _Epoch:
 
 
 class Ledger:
-    """The ranges of a training.
+    """Assigns the ranges of a training and records their state.
 
     Args:
-      run: a number that stands for this ledger, also after it was restored.
-      seed: of epochs whose plan has none.
+      run: number that identifies this ledger, also after a restore.
+      seed: for epochs whose plan has none.
       training: number of the training.
 
     Attributes:
-      run, seed, training: the same.
+      run, seed, training: as passed.
     """
 
     def __init__(self, *, run: int, seed: int, training: int = 0) -> None:
@@ -239,26 +241,26 @@ class Ledger:
         self._epochs: dict[int, _Epoch] = {}
         self._held: dict[str, dict[Work, int]] = {}
         self._gathered: list[tuple[Given, int]] = []
-        #: What each worker has given last, gathered or not.
+        #: The ranges of each worker's latest gradient, gathered or not.
         self._given_last: dict[str, Sequence[Work]] = {}
         self._away: dict[str, list[Work]] = {}
 
-    # Handing out ------------------------------------------------------------------------------------------------------
+    # Assigning --------------------------------------------------------------------------------------------------------
 
     def hand_out(
         self, worker: str, first: int, last: int, plan: Plan, share: tuple[int, int] | None = None
     ) -> Work | Nothing:
-        """The next range for a worker, or why there is none.
+        """Assigns the next range to a worker, or returns why there is none.
 
         Args:
           worker: its name.
-          first, last: the epochs that it goes through. One begins when the one before is handed out, but not before
-            the second before is over. One that has not begun when a later one has counts as over.
+          first, last: the epochs that it goes through. An epoch begins when the previous one is completely assigned,
+          but not before the one before that is over. An epoch that has not begun when a later one has counts as over.
           plan: of these epochs.
-          share: the part of a batch that is this worker's, as (number, of how many); None: all of it.
+          share: this worker's part of a batch, as (number, of how many); None: all of it.
 
         Raises:
-          FailedPreconditionError: another worker said that the epoch has another plan.
+          FailedPreconditionError: another worker has used another plan for the epoch.
         """
         known: _Epoch | None = None
         for epoch in self._not_over(first, last):
@@ -273,11 +275,11 @@ class Ledger:
         return Nothing.YET if known else Nothing.OVER
 
     def first_open(self) -> int:
-        """The first epoch that is not over."""
+        """Returns the first epoch that is not over."""
         return self._over.from_here(0)
 
     def has_work(self, first: int, last: int) -> bool:
-        """Whether it is of use to ask for a range: there is one, or there will be none."""
+        """Returns whether a worker should ask for a range: there is one, or there will not be any."""
         epochs = self._not_over(first, last)
         for epoch in epochs:
             known = self._epochs.get(epoch)
@@ -286,7 +288,7 @@ class Ledger:
         return not epochs
 
     def _not_over(self, first: int, last: int) -> list[int]:
-        """The first two of these epochs that are not over, without those that were passed over."""
+        """Returns the first two of these epochs that are not over, except epochs that were skipped."""
         begun = max(self._over.end - 1, max(self._epochs, default=-1))
         found: list[int] = []
         epoch = self._over.from_here(first)
@@ -317,11 +319,11 @@ class Ledger:
         return known
 
     def plans(self) -> dict[int, Plan]:
-        """The plan, with its seed, of each epoch that began and is not over."""
+        """Returns the plan, with its seed, of each epoch that has begun and is not over."""
         return {epoch: known.plan for epoch, known in self._epochs.items()}
 
     def set_aside(self, first: int, last: int) -> list[tuple[Work, str]]:
-        """The ranges of some epochs that were set aside, and why."""
+        """Returns the ranges of some epochs that were set aside, with the reasons."""
         return [
             (Work(epoch, *span), reason)
             for epoch, known in sorted(self._epochs.items())
@@ -330,21 +332,21 @@ class Ledger:
         ]
 
     def holds(self, worker: str, work: Work) -> bool:
-        """Whether a worker has a range."""
+        """Returns whether a worker holds a range."""
         return work in self._held.get(worker, ())
 
     def holders(self) -> list[str]:
-        """The workers that have ranges."""
+        """Returns the workers that hold ranges."""
         return sorted(worker for worker, held in self._held.items() if held)
 
-    # What becomes of a range ------------------------------------------------------------------------------------------
+    # State of ranges --------------------------------------------------------------------------------------------------
 
     def give(self, worker: str, works: Sequence[Work]) -> bool:
-        """A worker gives the gradient of ranges that it holds, which waits to become part of an update.
+        """Records the gradient of ranges that a worker holds; it is gathered for the next update.
 
         Returns:
-          False where it does not hold all of them, any more or ever: then the gradient must not be applied, and what
-          it does hold is handed out again.
+          False where the worker does not hold all of them (any more): then the gradient must not be applied, and those
+          that it does hold are assigned again.
         """
         held = self._held.get(worker, {})
         if len(set(works)) < len(works) or not all(work in held for work in works):
@@ -356,7 +358,7 @@ class Ledger:
         return True
 
     def applied(self) -> Applied:
-        """What was gathered is part of an update now: it is done."""
+        """Marks the gathered ranges as done, because their update is applied."""
         given = [one for one, _ in self._gathered]
         self._gathered.clear()
         for _, work in given:
@@ -375,26 +377,26 @@ class Ledger:
         return self._epochs[epoch].plan.size
 
     def dropped(self, worker: str, works: Sequence[Work]) -> None:
-        """The gradient of ranges that were just given came too late. They are handed out again."""
+        """Returns ranges whose gradient was dropped after `give` to the waiting ones."""
         for work in works:
             at = next(at for at, (given, _) in enumerate(self._gathered) if given == (worker, work))
             _, tries = self._gathered.pop(at)
             self._put_back(worker, work, tries)
 
     def spoiled(self, reason: str) -> list[Back]:
-        """The update of what was gathered could not be made."""
+        """Returns the gathered ranges to the waiting ones, because their update failed."""
         gathered, self._gathered = self._gathered, []
         return [self._put_back(worker, work, tries + 1, reason) for (worker, work), tries in gathered]
 
     def failed(self, worker: str, work: Work, reason: str) -> list[Back]:
-        """A worker gives a range back; with a ``reason`` where it could not do it, which counts as a try."""
+        """Takes a range back from a worker; a ``reason`` says that it failed, which counts as a try."""
         tries = self._held.get(worker, {}).pop(work, None)
         return [] if tries is None else [self._put_back(worker, work, tries + bool(reason), reason)]
 
     def left(self, worker: str, reason: str) -> list[Back]:
-        """A worker is gone; with a ``reason`` where it was lost, which counts as a try of what it held.
+        """Takes all ranges back from a worker that left; a ``reason`` says that it was lost, which counts as a try.
 
-        What it has given stays gathered.
+        Ranges whose gradient it has pushed stay gathered.
         """
         held = self._held.pop(worker, {})
         if reason and held:
@@ -402,12 +404,12 @@ class Ledger:
         return [self._put_back(worker, work, tries + bool(reason), reason) for work, tries in held.items()]
 
     def back(self, worker: str) -> None:
-        """A worker that was taken for lost goes on: it holds what it held, as far as no other worker got it."""
+        """Restores the ranges of a worker that counted as lost and returned, except ranges that were assigned again."""
         for work in self._away.pop(worker, ()):
             self.reclaim(worker, work)
 
     def reclaim(self, worker: str, work: Work) -> bool:
-        """A worker goes on with a range that was taken from it; whether it may, for no other has got it."""
+        """Gives a range back to the worker from which it was taken; returns whether it had not been assigned again."""
         known = self._epochs.get(work.epoch)
         if known is None:
             return False
@@ -424,10 +426,10 @@ class Ledger:
         return True
 
     def hold(self, worker: str, work: Work, plan: Plan) -> bool:
-        """A worker goes on with a range that another ledger of this training has handed out; whether it may.
+        """Lets a worker keep a range that another ledger of this training has assigned; returns whether it may.
 
         Raises:
-          FailedPreconditionError: as `hand_out`.
+          FailedPreconditionError: see `hand_out`.
         """
         if self._over.from_here(work.epoch) != work.epoch or not self._open(worker, work.epoch, plan).cut(*work[1:]):
             return False
@@ -435,7 +437,7 @@ class Ledger:
         return True
 
     def begun_anew(self, worker: str) -> list[Back]:
-        """A worker's program was started anew: it does not come back for what it held."""
+        """Takes the ranges of a worker whose program was restarted back for good."""
         backs = self.left(worker, "its program was started anew")
         self._away.pop(worker, None)
         return backs
@@ -450,10 +452,10 @@ class Ledger:
             insort(known.waiting, _Piece(work.start, work.stop, tries))
         return Back(worker, work, tries, aside, reason)
 
-    # What it knows ----------------------------------------------------------------------------------------------------
+    # Status -----------------------------------------------------------------------------------------------------------
 
     def counts(self) -> list[Count]:
-        """How far each epoch is that began and is not over."""
+        """Returns the progress of each epoch that has begun and is not over."""
         return [known.count(epoch) for epoch, known in sorted(self._epochs.items())]
 
     def __str__(self) -> str:
@@ -464,13 +466,12 @@ class Ledger:
         return "; ".join([*ended[-1:], *map(str, self.counts())])
 
     def to_bytes(self, again: Collection[str] | None = None) -> bytes:
-        """What a ledger can be made of that goes on in the place of this one.
+        """Serializes the ledger, so that another one can take over.
 
         Args:
-          again: workers that bring the gradient again which they gave last, and which is gathered here: the other
-            ledger has them hold its ranges, and all that this one has handed out. What they gave before, as in a
-            former life, they do not bring. None: what is done and what is set aside is all that it has, and all else
-            is handed out again.
+          again: workers that push the gradient gathered here again: in the other ledger they hold its ranges, and other
+            assigned ranges are kept, too. Gradients of earlier incarnations of a worker are not pushed again. None: the
+            other ledger knows only done and set-aside ranges, and everything else is assigned again.
         """
         epochs = [
             [epoch, asdict(known.plan), list(known.done), [[*span, reason] for span, reason in known.aside.items()]]
@@ -481,8 +482,8 @@ class Ledger:
         return json.dumps({**state, "epochs": epochs, **hands}, separators=(",", ":")).encode()
 
     def _hands(self, again: Collection[str]) -> tuple[list[Any], list[Any], list[Any]]:
-        """What workers hold, by worker as (epoch, start, stop, tries); what those that are away have held; and of each
-        epoch from where on it was never handed out, and what waits before that."""
+        """Returns the held ranges, by worker as (epoch, start, stop, tries); the ranges of lost workers that may
+        return; and for each epoch its first position that was never assigned, and the waiting ranges before that."""
         held = {worker: dict(its) for worker, its in self._held.items() if its}
         waiting = {epoch: list(known.waiting) for epoch, known in self._epochs.items()}
         for (worker, work), tries in self._gathered:
@@ -498,10 +499,10 @@ class Ledger:
 
     @staticmethod
     def from_bytes(data: bytes) -> Ledger:
-        """What `to_bytes` wrote.
+        """Parses the result of `to_bytes`.
 
         Raises:
-          InvalidArgumentError: it is something else.
+          InvalidArgumentError: it is malformed.
         """
         try:
             state: JsonObject = json.loads(data)
@@ -516,7 +517,7 @@ class Ledger:
         return made
 
     def _take_hands(self, held: Iterable[Any], away: Iterable[Any], epochs: Iterable[Any]) -> None:
-        """Goes on with what `_hands` has said of another ledger."""
+        """Restores the result of `_hands` of another ledger."""
         out: dict[int, list[Span]] = {}
         for worker, works in held:
             for epoch, start, stop, tries in works:

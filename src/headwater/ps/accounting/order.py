@@ -1,4 +1,4 @@
-"""The order in which an epoch has its examples: the same at every worker, from a seed."""
+"""The order of the examples of an epoch, computed from a seed equally on every worker."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 
 def shuffled(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
-    """The numbers of all examples in the order of an epoch.
+    """Returns the numbers of all examples in the order of an epoch.
 
     Args:
-      seed: of all epochs.
+      seed: for all epochs.
       epoch: from 0.
       size: number of examples.
     """

@@ -1,8 +1,8 @@
-"""The copies that a ``ps`` has of a set's shards, where each shard has two of them, which move.
+"""The replicas of a set's shards on a ``ps``, where each shard has two replicas, which move.
 
-A move is a change of views: the primary feeds a copy at another ``ps`` while workers push, and hands over; see
-`headwater.state.copy`. What is here says to each copy where it should be: because another ``ps`` or a command asks
-for that, or because this one comes or goes.
+A move is a change of views: the primary feeds a replica on another ``ps`` while workers push, and hands over; see
+`headwater.state.copy`. This module sets the target of each replica: on request of another ``ps`` or a command, or
+because this ``ps`` joins or shuts down.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from headwater.state.views import View
 
 _log = logging.getLogger("headwater")
 
-#: How long a ``ps`` that ends waits until its copies are elsewhere, where others are there, in seconds.
+#: How long a ``ps`` that shuts down waits until others have its replicas, where there are others, in seconds.
 LEAVE_S: Final = 300.0
 
 
 class MovingCopy(Hosted, Protocol):
-    """A copy of a shard; see `headwater.state.copy.KeptCopy`."""
+    """Interface of a replica of a shard; see `headwater.state.copy.KeptCopy`."""
 
     @property
     def view(self) -> View | None: ...
@@ -76,16 +76,16 @@ class MovingCopy(Hosted, Protocol):
 
 
 class CopyHolder:
-    """The copies on this ``ps`` of the shards of a set: one of each shard, of which most may be spare.
+    """This ``ps``'s replicas of the shards of a set: one of each shard, most of which may be unused.
 
     Args:
-      directory: where shards are, as far as this task knows.
-      servers: the ``ps`` of which it knows.
-      copies: by shard; all of them.
+      directory: this task's knowledge of the places of shards.
+      servers: the ``ps`` known to this task.
+      copies: the replicas of all shards, by shard.
       task: this task's name.
-      address: where others reach it.
-      hear_over: called with the reason where this task comes after the job is over.
-      began: called with the name of another ``ps`` that says that it begins.
+      address: this task's address for the others.
+      hear_over: called with the reason where this task joins after the job is over.
+      began: called with the name of another ``ps`` that reports its start.
     """
 
     def __init__(
@@ -113,11 +113,13 @@ class CopyHolder:
         self._closed = False
         directory.learn(Places(addresses={task: address}))
 
-    # Coming and going -------------------------------------------------------------------------------------------------
+    # Joining and leaving ----------------------------------------------------------------------------------------------
 
     def join(self) -> None:
-        """Says to the other ``ps`` where this one is. Where it has no copy, and copies are elsewhere, gets its share
-        from them; ends where the job is over."""
+        """Announces this ``ps`` to the others.
+
+        Where it has no replica, and others have some, it gets its share of them; it ends where the job is over.
+        """
         told = self._tell_all(begins=True)
         while not (self._closed or self._leaves or self._over):
             if any(not copy.is_spare for copy in self.copies.values()):
@@ -136,11 +138,12 @@ class CopyHolder:
             self._pause(LOOK_S)
 
     def hand_over(self, is_needed: Callable[[], bool]) -> None:
-        """The task ends though the job goes on: other ``ps`` get its copies, and it takes none any more. Those that no
-        other one will have, the chief keeps.
+        """Hands the replicas to other ``ps``, because this task shuts down during the job, and accepts no more.
+
+        The chief keeps those that no other ``ps`` takes.
 
         Args:
-          is_needed: whether workers wait for those that were lost to come back, where none other is there.
+          is_needed: whether workers still need replicas whose other ``ps`` are lost, which are then waited for.
         """
         with self._changed:
             self._leaves = True
@@ -150,8 +153,8 @@ class CopyHolder:
                 spread(self._directory, without=(self._task,), me=self._told())
             except OpError as error:
                 _log.warning("%s leaves to others where its copies go: %s", self._task, error.message)
-        # None is brought to this task from now on; what is still here goes to any of those that stay. One that is about
-        # to end, too, does not wait for this one.
+        # No replica is sent to this task from now on; each remaining one is sent to a ps that stays. A ps that shuts
+        # down, too, does not wait for this one.
         self._servers.leaving.add(self._task)
         self._tell_all(leaves=True)
         give_up_at = time.monotonic() + LEAVE_S
@@ -167,8 +170,11 @@ class CopyHolder:
             leave_now(list(self.copies.values()))
 
     def _await_others(self, is_needed: Callable[[], bool]) -> list[Told]:
-        """What other ``ps`` say of themselves that take copies. Where there is none, waits for those that were lost, as
-        long as this one ``is_needed``; those that are about to end, too, say so, and are not waited for."""
+        """Returns the reports of other ``ps`` that take replicas.
+
+        Where there are none, waits for lost ones, as long as this one ``is_needed``; a ``ps`` that announced its
+        shutdown is not waited for.
+        """
         began, reminder = time.monotonic(), Reminder()
         while True:
             answers = self._directory.ask_all()
@@ -188,15 +194,15 @@ class CopyHolder:
             self._pause(LOOK_S)
 
     def _others(self) -> list[str]:
-        """The other ``ps`` that have not said that they are about to end."""
+        """Returns the other ``ps`` that have not announced their shutdown."""
         return [task for task in map(server_name, self._servers.staying()) if task != self._task]
 
     def _kept(self) -> list[int]:
-        """The shards of which this task has one of the two copies, or is fed one, which may be one by now."""
+        """Returns the shards of which this task has a replica, or is being fed one, which may be complete by now."""
         return [shard for shard, copy in self.copies.items() if not copy.is_spare]
 
     def _tell_all(self, *, begins: bool = False, leaves: bool = False) -> list[Told]:
-        """Tells every other ``ps`` of this one; what those say that answer."""
+        """Announces this ``ps`` to every other one; returns the reports of those that answer."""
         found: list[Told] = []
         for task in self._directory.servers():
             try:
@@ -213,11 +219,11 @@ class CopyHolder:
     # Other tasks ------------------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
-        """Answers a worker where the shard is served here; else says where it is."""
+        """Serves a worker where this replica is the primary; otherwise answers where that is."""
         self._copy_of(hello, channel).serve(channel, hello, watchdog)
 
     def take(self, channel: Channel, first: Frame) -> None:
-        """Takes what a primary sends, and answers what another task asks of shards."""
+        """Receives frames of a primary, and answers requests of other tasks about shards."""
         if first.kind == kinds.SECOND:
             return self._copy_of(first, channel).take(channel, first)
         try:
@@ -258,20 +264,22 @@ class CopyHolder:
         return Frame(kinds.DONE, (self._directory.words(), told.takes, told.over, loads))
 
     def _told(self) -> Told:
-        """What this ``ps`` says of itself: of the shards that it serves."""
+        """Returns this ``ps``'s report, on the shards for which it is primary."""
         loads = {shard: copy.load() for shard, copy in self.copies.items() if copy.serves}
         return Told(takes=not (self._leaves or self._closed or self._over), over=self._over, loads=loads)
 
     def _move(self, shard: int, primary: str, second: str) -> tuple[float, int]:
-        """Has the copies of a shard that is served here go to two ``ps``; returns when they are there, or another one
-        serves and goes on with that.
+        """Moves the replicas of a shard, of which this is the primary, to two ``ps``.
+
+        Returns when they are there, or when another primary serves, which completes the move.
 
         Returns:
-          For how long workers could not have the shard, in seconds; and how many bytes it has.
+          For how long workers could not use the shard, in seconds; and its size in bytes.
 
         Raises:
-          FailedPreconditionError: it cannot move.
-          UnavailableError: it is not served here, has not moved within `MOVE_S`, or is to go elsewhere by now.
+          FailedPreconditionError: the shard cannot move.
+          UnavailableError: this is not the primary, or the shard has not moved within `MOVE_S`, or has another target
+            by now.
         """
         copy = self.copies.get(shard)
         if copy is None or not copy.serves:
@@ -288,7 +296,7 @@ class CopyHolder:
             self._pause(LOOK_S)
         return (0.0 if stays else copy.held_up_s), nbytes
 
-    # What the task asks -----------------------------------------------------------------------------------------------
+    # Service interface ------------------------------------------------------------------------------------------------
 
     @property
     def _serving(self) -> list[MovingCopy]:
@@ -296,30 +304,30 @@ class CopyHolder:
 
     @property
     def version(self) -> int:
-        """How many updates the values of the first shard have seen that it serves."""
+        """Number of updates applied to the first shard for which this is the primary."""
         return next((copy.version for copy in self._serving), 0)
 
     @property
     def counts_steps(self) -> bool:
-        """Whether its version is the job's step."""
+        """Whether its version is the job's global step."""
         return self.copies[0].counts_steps
 
     @property
     def steps(self) -> int:
-        """Gradients of workers that it has answered, for one shard."""
+        """Number of pushed gradients that were answered, for one shard."""
         return max(copy.steps for copy in self.copies.values())
 
     @property
     def way_back(self) -> WayBack | None:
-        """None: it has no state of its own in a folder."""
+        """Replicated shards keep no state on disk, so there is no recovery report."""
         return None
 
     def sizes(self) -> list[VariableSize]:
-        """What it holds, of what it serves; see `HostedParameters.sizes`."""
+        """Returns the sizes of the shards for which this is the primary; see `HostedParameters.sizes`."""
         return [size for copy in self._serving for size in copy.sizes()]
 
     def group(self) -> GroupProgress:
-        """How training goes, and which copies it has."""
+        """Returns the progress of the training, and this task's replicas."""
         serving = [shard for shard, copy in self.copies.items() if copy.serves]
         following = [shard for shard in self._kept() if shard not in serving]
         lacking = [shard for shard in serving if self.copies[shard].lacks_second]
@@ -335,7 +343,7 @@ class CopyHolder:
         )
 
     def waits(self) -> list[tuple[str, float]]:
-        """Which workers wait here."""
+        """Returns the workers that wait here, each with the reason and the start of the wait."""
         return [wait for copy in self.copies.values() for wait in copy.waits()]
 
     def refusal(self, task: Claim) -> str:
@@ -343,7 +351,7 @@ class CopyHolder:
         return next((reason for copy in self.copies.values() if (reason := copy.refusal(task))), "")
 
     def job_over(self) -> None:
-        """The chief's program has ended."""
+        """Marks the job as over: the chief's program has ended."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -356,7 +364,7 @@ class CopyHolder:
             copy.worker_ended()
 
     def close(self) -> None:
-        """The task stops."""
+        """Closes all replicas, because the task stops."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

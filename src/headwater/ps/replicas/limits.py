@@ -1,4 +1,4 @@
-"""What replicas cannot be had for."""
+"""Configurations that do not support replication."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from headwater.ps.consistency import Consistency, KOfN
 
 
 def require_replicas(replicas: int, servers: int, choice: Consistency, *, saves: bool = False) -> None:
-    """Looks whether there can be that number of copies of each part.
+    """Checks that a program can have this number of replicas of each part.
 
     Args:
-      replicas: how many.
-      servers: how many ``ps`` there are.
-      choice: how closely workers keep together.
+      replicas: number of replicas.
+      servers: number of ``ps``.
+      choice: the consistency between workers.
       saves: whether each ``ps`` saves its own state.
 
     Raises:
-      ValueError: there cannot be.
+      ValueError: it cannot.
     """
     if replicas not in (1, 2):
         raise ValueError(f"replicas must be 1 or 2, not {replicas!r}")

@@ -1,4 +1,4 @@
-"""How a worker reaches whichever copy of a shard serves."""
+"""A worker's route to the replica of a shard that is the primary."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from headwater.cluster.transport.waiting import Patience
 from headwater.errors import UnavailableError
 from headwater.state.sites import PeerServerLink
 
-#: How long to try one copy before the other one, in seconds.
+#: How long to try one replica before the other, in seconds.
 _TRY_S = 0.5
-#: Between two attempts where no copy can be reached, in seconds.
+#: Pause between two attempts where no replica can be reached, in seconds.
 _PAUSE_S = 0.1
 
 
 class EitherLink:
-    """The way to the copy of a shard that serves. A conversation that broke off is gone on with at the other copy.
+    """A route to the primary of a shard. After a lost connection, the other replica is tried.
 
     Args:
-      links: to both copies' tasks, first to the one that serves at the beginning.
+      links: to both replicas' tasks, the initial primary's first.
 
     Attributes:
-      check: called whenever a copy was not there, while it is waited for without a deadline. What it raises ends the
-        wait.
+      check: called whenever a replica could not be reached, while it is waited for without a deadline. An error that it
+        raises ends the wait.
     """
 
     def __init__(self, links: Sequence[PeerServerLink]) -> None:
         self.check: Callable[[], None] | None = None
         self._links = links
         self._at = 0
-        # Whether to try a copy though it showed no sign of life: the other one may have sent this worker to it.
+        # Whether to try a replica that sends no heartbeats: the other one may have sent this worker to it.
         self._tries_lost = False
 
     def reach(self, deadline_s: float | None = None) -> Any:
-        """Waits until a copy can be reached; see `headwater.cluster.transport.links.Link.reach`."""
+        """Waits until a replica can be reached; see `headwater.cluster.transport.links.Link.reach`."""
         give_up_at = time.monotonic() + (Patience.from_environment().deadline_s if deadline_s is None else deadline_s)
         while True:
             link = self._links[self._at]
@@ -56,11 +56,11 @@ class EitherLink:
             pause(_PAUSE_S)
 
     def take(self) -> Channel:
-        """A channel to the copy that was reached."""
+        """Returns a channel to the replica that was reached."""
         return self._links[self._at].take_now()
 
     def give_back(self, channel: Channel, usable: bool) -> None:
-        """Ends a conversation; the other copy is tried next where it broke off."""
+        """Returns a channel; after a lost connection, the other replica is tried next."""
         self._links[self._at].give_back(channel, usable)
         if not usable:
             self._tries_lost = True

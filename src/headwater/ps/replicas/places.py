@@ -1,7 +1,7 @@
-"""On which ``ps`` the two copies of each shard should be. Pure.
+"""Placement of the two replicas of each shard. Pure.
 
-Both copies of a shard make about equally much work and take equally much memory, so all copies are evened out first;
-then which of both serves, as that one talks to the workers.
+Both replicas of a shard cause about equally much work and take equally much memory, so all replicas are balanced first,
+then the roles, since the primary also talks to the workers.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from headwater.ps.shards.places import SLACK
 
 
 class Pair(NamedTuple):
-    """The ``ps`` that have the copies of a shard: the one that serves, and the other one; None where there is none."""
+    """The ``ps`` of the replicas of a shard: the primary's and the backup's; None where there is no backup."""
 
     primary: str
     second: str | None
 
 
 class CopyMove(NamedTuple):
-    """The copies of a shard are to be elsewhere."""
+    """A change of the placement of a shard's replicas."""
 
     shard: int
     before: Pair
@@ -28,19 +28,19 @@ class CopyMove(NamedTuple):
 
 
 def plan_copies(pairs: Mapping[int, Pair], loads: Mapping[int, float], servers: Collection[str]) -> list[CopyMove]:
-    """Where to have the copies of shards, so that ``servers`` have about equally much to do, and others nothing.
+    """Plans the placement of replicas, so that ``servers`` have about equal loads, and other ``ps`` none.
 
-    First copies that other ``ps`` have, or that are missing, go to whichever has least, the greatest first. Then, while
-    that makes the busier of two less busy, a copy goes from there to the other one. Then of two copies the other one
-    serves, while that makes the serving of the busier one less.
+    First replicas that are missing or on other ``ps`` are placed on the least loaded server, the largest first. Then,
+    while that reduces the larger load of two servers, a replica moves from that server to the other one. Finally the
+    backup of a shard becomes its primary while that reduces the larger load of primaries.
 
     Args:
-      pairs: by shard where its copies are.
-      loads: by shard what a copy makes its ``ps`` do, in any unit.
-      servers: those that may have copies; at least two.
+      pairs: current placement, by shard.
+      loads: load of a replica, by shard, in any unit.
+      servers: ``ps`` that may have replicas; at least two.
 
     Returns:
-      What is to change, sorted by shards.
+      The changes, sorted by shards.
     """
     ranked = sorted(servers)
     total = dict.fromkeys(ranked, 0.0)
@@ -65,7 +65,7 @@ def plan_copies(pairs: Mapping[int, Pair], loads: Mapping[int, float], servers: 
 
 
 def _move_one(held: Mapping[int, set[str]], loads: Mapping[int, float], total: MutableMapping[str, float]) -> bool:
-    """Moves one copy from a busier ``ps`` to an idler one; False where that does not help."""
+    """Moves one replica from a busier ``ps`` to a less busy one; False where that does not help."""
     by_load = sorted(total, key=lambda server: (total[server], server))
     for busy in reversed(by_load):
         for idle in by_load:
@@ -86,7 +86,7 @@ def _move_one(held: Mapping[int, set[str]], loads: Mapping[int, float], total: M
 
 
 def _even_out(serving: MutableMapping[int, str], held: Mapping[int, set[str]], loads: Mapping[int, float]) -> None:
-    """Has the other copy of a shard serve, as long as that helps."""
+    """Swaps the roles of replicas as long as that balances the primaries."""
     total: dict[str, float] = {}
     for shard, having in held.items():
         for server in having:

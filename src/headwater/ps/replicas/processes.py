@@ -1,4 +1,4 @@
-"""The ``ps`` that may have copies of a set's shards, as far as a task has heard of them."""
+"""The ``ps`` known to a task that may have replicas of a set's shards."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from headwater.state.sites import PeerServerLink
 
 
 def server_name(number: int) -> str:
-    """What the ``ps`` of a number is called."""
+    """Returns the name of the ``ps`` with this number."""
     return str(TaskName("ps", number))
 
 
 def server_number(task: str) -> int:
-    """The number of a ``ps``."""
+    """Returns the number of a ``ps``."""
     return TaskName.parse(task).index
 
 
 class KnownServers:
-    """Those that a directory knows; see `headwater.state.sites.Processes`.
+    """The ``ps`` in a directory; see `headwater.state.sites.Processes`.
 
     Args:
-      directory: of the set.
+      directory: the set's directory.
 
     Attributes:
-      leaving: names of those that are about to end.
+      leaving: names of ``ps`` that have announced their shutdown.
     """
 
     def __init__(self, directory: Directory) -> None:
@@ -35,22 +35,22 @@ class KnownServers:
         self.leaving: set[str] = set()
 
     def numbers(self) -> Sequence[int]:
-        """Of all that were heard of, this one among them."""
+        """Returns the numbers of all known ``ps``, including this one."""
         return sorted(server_number(task) for task in self._directory.servers())
 
     def staying(self) -> Sequence[int]:
-        """Of those that are not about to end."""
+        """Returns the numbers of the ``ps`` that have not announced their shutdown."""
         return [number for number in self.numbers() if server_name(number) not in self.leaving]
 
     def name(self, number: int) -> str:
-        """What it is called."""
+        """Returns the name of the ``ps`` with this number."""
         return server_name(number)
 
     def link(self, number: int) -> PeerServerLink:
-        """The way to another one.
+        """Returns a link to another ``ps``.
 
         Raises:
-          UnavailableError: nothing was heard of it.
+          UnavailableError: the ``ps`` is unknown.
         """
         try:
             return self._directory.link(server_name(number))

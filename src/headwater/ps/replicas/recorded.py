@@ -1,4 +1,4 @@
-"""An updater that notes what happens to its values, for another copy of them, which does the same."""
+"""An updater that records the changes of its values, so that a backup can repeat them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headwater.ps.updater import Array, HostedTable, Updater
 
 
 class Change(NamedTuple):
-    """What has happened to values, as a frame has it; see `headwater.ps.replicas.feed`."""
+    """A change of values, in the words of a frame; see `headwater.ps.replicas.feed`."""
 
     kind: int
     header: Sequence[Any]
@@ -19,10 +19,10 @@ class Change(NamedTuple):
 
 
 class RecordedUpdater:
-    """Does what another updater does, and notes it where it succeeded.
+    """Wraps an updater, and records each change that succeeded.
 
     Args:
-      updater: the other one.
+      updater: the wrapped updater.
     """
 
     def __init__(self, updater: Updater) -> None:
@@ -33,7 +33,7 @@ class RecordedUpdater:
         ]
 
     def successor(self) -> RecordedUpdater:
-        """The same values, which this one cannot reach any more."""
+        """Returns a recorder of the same values, and disconnects this one from them."""
         made = RecordedUpdater(self.inner)
         self.inner = retired = cast(Updater, _Retired())
         for table in self.tables:
@@ -41,7 +41,7 @@ class RecordedUpdater:
         return made
 
     def take(self) -> list[Change]:
-        """What has happened since this was called last, in order."""
+        """Returns the changes since the last call, in order."""
         noted, self._noted = self._noted, []
         return noted
 
@@ -86,19 +86,20 @@ class RecordedUpdater:
 
 
 class _Retired:
-    """What does nothing any more."""
+    """Stands in for an updater or table after the step-down; every access raises UnavailableError."""
 
     def __getattr__(self, name: str) -> Any:
         raise UnavailableError(None, None, "these values are served no more")
 
 
 class _RecordedTable:
-    """A table of such an updater. What `begin` and `restore` do is not noted: no other copy is there yet.
+    """A table of a recorded updater. `begin` and `restore` are not recorded: there is no backup yet when they are
+    called.
 
     Args:
-      table: the other updater's.
+      table: the table of the wrapped updater.
       number: its number there.
-      note: notes a change.
+      note: records a change.
     """
 
     def __init__(
@@ -121,10 +122,10 @@ class _RecordedTable:
 
 
 def repeat(updater: Updater, change: Change) -> None:
-    """Does what another updater has noted.
+    """Repeats a recorded change on another updater.
 
     Raises:
-      ValueError: it is no change.
+      ValueError: the change is malformed.
     """
     kind, header, tensors = change
     match kind, header:

@@ -1,4 +1,4 @@
-"""A copy of a shard of parameters on this ``ps``: it serves workers, or follows the copy that does."""
+"""A replica of a shard of parameters on this ``ps``: it serves workers as primary, or follows the primary as backup."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ from headwater.state.views import Copy, View, as_words
 
 _log = logging.getLogger("headwater")
 
-#: How long workers may take to come to a copy when it has taken over, or their channel to it has ended, in seconds; see
+#: How long workers may take to connect to a new primary, or to reconnect after their channel has ended, in seconds; see
 #: `HostMemory.take_over` and `Attendance`.
 COME_S = 15.0
 
-#: Makes what holds a shard, with the updater inside: with one that is given, or else an empty one.
+#: Makes a shard's host with its updater: a given updater, or else an empty one.
 MakeHosted = Callable[["RecordedUpdater | None"], tuple[HostedParameters, RecordedUpdater]]
 
 
 def shard_name(name: str, shard: int) -> str:
-    """What a set's shard is called where each shard has two copies."""
+    """Returns the name of a set's shard where each shard has two replicas."""
     return f"{name}/{shard}"
 
 
 class ShardCopy(KeptCopy):
-    """One of the two copies of a shard.
+    """One of the two replicas of a shard.
 
     Args:
       name: of the set of parameters.
       shard: its number.
-      make: makes what holds the values, with the updater inside: with one that is given, or else empty.
+      make: makes the host with its updater: a given updater, or else an empty one.
       site: see `KeptCopy`.
-      expect: see `Expect`; None where workers come by themselves.
+      expect: see `Expect`; None where workers connect without it.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ShardCopy(KeptCopy):
     ) -> None:
         self._make = make
         self._expect = expect
-        #: Workers that this task waits for before it ends with the job, and until when.
+        #: Workers that this task waits for before it ends with the job, and the end of the wait.
         self._awaited: tuple[Collection[str], float] | None = None
         self._steps = 0
         self._since = 0.0
@@ -78,10 +78,11 @@ class ShardCopy(KeptCopy):
         self._have(*self._make(None))
 
     def _have(self, host: HostedParameters, updater: RecordedUpdater) -> None:
-        """From now on it has these."""
+        """Installs the host and its updater as this replica's contents."""
         self._memory: Any = None
         self._told: Any = None
-        # Changes whose memory has yet to come: without it, it is not known whose they were.
+        # Changes whose memory has not arrived. They are made together with it: a promotion in between would have
+        # values without the record of the requests that made them, so that a retry would be applied twice.
         self._ahead: list[Change] = []
         for table in updater.tables:
             table.watch()
@@ -94,40 +95,40 @@ class ShardCopy(KeptCopy):
         self._steps += self._host.steps
         self._host.workers.end_talks()
 
-    # What the task asks -----------------------------------------------------------------------------------------------
+    # Service interface ------------------------------------------------------------------------------------------------
 
     @property
     def version(self) -> int:
-        """How many updates the values have seen."""
+        """Number of updates applied to the values."""
         memory = self._memory
         return self._host.version if self._serving or memory is None else memory[0][1]
 
     @property
     def counts_steps(self) -> bool:
-        """Whether its version is the job's step."""
+        """Whether its version is the job's global step."""
         return self._serving and self._host.counts_steps
 
     @property
     def steps(self) -> int:
-        """Gradients of workers that it has answered."""
+        """Number of pushed gradients that were answered."""
         return self._steps + self._host.steps
 
     @property
     def way_back(self) -> WayBack | None:
-        """None: it has no state of its own in a folder."""
+        """Replicated shards keep no state on disk, so there is no recovery report."""
         return None
 
     def load(self) -> Load:
-        """What it makes this task do."""
+        """Returns the load of the shard on this task."""
         rate = self._host.workers.travelled / max(1.0, time.monotonic() - self._since)
         return Load(nbytes=sum(size.nbytes for size in self.sizes()), rate=rate, second=self.second)
 
     def sizes(self) -> list[VariableSize]:
-        """What it holds; see `HostedParameters.sizes`."""
+        """Returns the sizes of the shard's blocks and optimizer state; see `HostedParameters.sizes`."""
         return self._host.sizes()
 
     def group(self) -> GroupProgress:
-        """How training goes, and how the copies stand."""
+        """Returns the progress of the training, and the state of the replicas."""
         return replace(
             self._host.group(),
             updates=self.version,
@@ -137,7 +138,7 @@ class ShardCopy(KeptCopy):
         )
 
     def waits(self) -> list[tuple[str, float]]:
-        """Which workers wait here."""
+        """Returns the workers that wait here, each with the reason and the start of the wait."""
         return self._host.waits()
 
     def refusal(self, task: Claim) -> str:
@@ -155,22 +156,24 @@ class ShardCopy(KeptCopy):
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
-        """Answers a worker, where this copy serves; tells it to try the other one where that does."""
+        """Serves a worker where this replica is the primary; otherwise tells it to try the other one."""
         host = self._await_serving(channel, lambda: self._host)
         if host is not None:
             host.serve(channel, hello, watchdog)
 
     def _secure(self, host: HostedParameters, channel: Channel) -> None:
-        """Returns once the other copy has all that the next answer on ``channel`` says, or the view has no other one.
+        """Returns once the backup has everything that the next answer on ``channel`` acknowledges, or the view has no
+        backup.
 
         Raises:
-          UnavailableError: this copy does not serve any more, or the worker is gone.
+          UnavailableError: this replica is no longer the primary, or the worker is disconnected.
         """
         feed, number = self._note(host)
         self._secure_answer(channel, feed, number, lambda: self._host is host)
 
     def _note(self, host: HostedParameters) -> tuple[Feed | None, int]:
-        """Sends the other copy what has happened since; the number of the frame that it has to confirm."""
+        """Sends the changes since the last call to the backup; returns the number of the frame that it has to
+        acknowledge."""
         with host.lock:
             if self._host is not host or not self._serving:
                 return None, 0
@@ -180,7 +183,7 @@ class ShardCopy(KeptCopy):
             try:
                 self._send(feed, host, noted)
             except BaseException:
-                feed.end()  # it lacks what was noted
+                feed.end()  # the backup lacks these changes: it must be filled again
                 raise
             return feed, feed.given
 
@@ -195,7 +198,7 @@ class ShardCopy(KeptCopy):
             feed.remember(memory)
         self._told = memory
 
-    # Following and leading -------------------------------------------------------------------------------------------
+    # Backup and primary ----------------------------------------------------------------------------------------------
 
     def _apply(self, frame: Frame, channel: Channel) -> None:
         self._carry_out(frame, channel.peer)
@@ -250,7 +253,8 @@ class ShardCopy(KeptCopy):
         return ParameterFeed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
 
     def _all(self, host: HostedParameters) -> Iterator[Change]:
-        """Brings another copy all there is at this moment; then `_all_sent`. The host's lock is held."""
+        """Returns all changes that fill a new backup with the present state; afterwards, `_all_sent`. The host's lock
+        is held."""
         self._note(host)
         tables = self._updater.tables
         memory = self._told = host.memory.words()
@@ -266,7 +270,7 @@ class ShardCopy(KeptCopy):
     def _all_sent(host: HostedParameters, tables: Sequence[HostedTable]) -> None:
         with host.lock:
             for table in tables:
-                table.saving_failed()  # rows that change are put aside no more
+                table.saving_failed()  # stop setting aside rows that change
 
     def _step_down(self) -> None:
         host = self._host
@@ -275,14 +279,15 @@ class ShardCopy(KeptCopy):
             memory = host.memory.words()
             with self._changed:
                 self._stops_serving()
-                # The values stay where they are. Who still waits for the lock cannot change them any more.
+                # The values stay in place, under a new host. Threads that wait for the old host's lock can no longer
+                # change them.
                 self._have(*self._make(self._updater.successor()))
                 self._memory = memory
         self._steps += host.steps
         host.workers.end_talks()
 
     def _rows(self, host: HostedParameters, number: int) -> Iterator[Change]:
-        """All rows of a table, as they were when saving them began."""
+        """Yields all rows of a table in their state when the save began."""
         while True:
             with host.lock:
                 taken = self._updater.tables[number].take_saved(ROWS_AT_ONCE)
@@ -303,7 +308,8 @@ class ShardCopy(KeptCopy):
             self._await_workers(())
 
     def _await_workers(self, workers: Collection[str]) -> None:
-        """This task does not end with the job before these have come to it, for a while, instead of those before."""
+        """Delays this task's end with the job until these workers have connected, within `COME_S`; replaces earlier
+        ones."""
         if self._expect is not None:
             if self._awaited is not None:
                 self._expect(self._awaited[0], coming=False)

@@ -1,9 +1,9 @@
-"""A copy of what a ``ps`` holds of tables that grow: it serves workers, or follows the copy that does.
+"""A replica of a part of the tables that grow: it serves workers as primary, or follows the primary as backup.
 
-What a worker asks goes to the other copy as it came, in the order in which it was done here, and is done there by the
-same code. What becomes of a row depends on nothing but that: its first values on seed and key, its admission on what
-was seen before. Only which of several rows goes that were used equally depends on where they are. So room is made
-before a call, and the other copy hears which keys went.
+Requests of workers are forwarded to the backup unchanged, in the order in which the primary executed them, and executed
+there by the same code. The fate of a row depends only on these requests: its initial values on seed and key, its
+admission on earlier uses. The one exception is the eviction among rows that were used equally, which depends on their
+positions. So the primary makes room before it executes a request, and sends the backup the evicted keys.
 
 The frames of a feed (see `headwater.state.feed`)::
 
@@ -57,23 +57,23 @@ _Change = tuple[int, Sequence[object], Sequence[Array]]
 
 
 class Programs:
-    """Tables that the program of this task makes: an optimizer that is a function does not travel."""
+    """Tables that the program of this task makes, since an optimizer that is a function cannot be sent."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._made: dict[str, tuple[TableConfig, str | None]] = {}
 
     def make(self, name: str, config: TableConfig, folder: str | None = None) -> None:
-        """The program has a table of that name; see `TableService.make`."""
+        """Registers a table of the program; see `TableService.make`."""
         with self._changed:
             self._made[name] = config, folder
             self._changed.notify_all()
 
     def wait(self, name: str, goes_on: Callable[[], bool]) -> tuple[TableConfig, str | None]:
-        """Waits for a table, as long as ``goes_on`` says.
+        """Waits for a table, as long as ``goes_on`` returns True.
 
         Raises:
-          UnavailableError: it has not come.
+          UnavailableError: the program has not made it.
         """
         with self._changed:
             while not self._changed.wait_for(lambda: name in self._made, LOOK_S):
@@ -83,14 +83,14 @@ class Programs:
 
 
 class CopiedTables(TableService):
-    """A part of all tables, in one life of a copy of it.
+    """A part of all tables, in one incarnation of a replica of it.
 
     Args:
-      copy: that has them.
+      copy: the replica that has them.
       task, index, tasks: see `TableService`.
 
     Attributes:
-      order: held while they change, and while the other copy is told so.
+      order: held during a change, and until it was sent to the backup, so that both execute changes in the same order.
     """
 
     def __init__(self, copy: TablesCopy, task: str, index: int, tasks: int) -> None:
@@ -109,7 +109,7 @@ class CopiedTables(TableService):
             self._channels.pop(channel, None)
 
     def successor(self) -> CopiedTables:
-        """The same tables, of which those who are served by this one hear no more. `order` is held."""
+        """Returns a service of the same tables, to which connections of this one have no access. `order` is held."""
         made = CopiedTables(self._copy, self._task, self._index, self._tasks)
         made.saving = self.saving
         with self._lock:
@@ -117,16 +117,16 @@ class CopiedTables(TableService):
         return made
 
     def _require_served(self) -> None:
-        """Looks whether these are what the copy has; `order` is held.
+        """Checks that the replica still has these contents; `order` is held.
 
         Raises:
-          UnavailableError: others have taken their place.
+          UnavailableError: other contents have replaced them.
         """
         if not self._copy.has(self):
             raise UnavailableError(None, None, f"{self._task} serves these tables no more")
 
     def end(self, reason: str) -> None:
-        """No worker is served any more."""
+        """Ends all connections of workers."""
         for channel in list(self._channels):
             channel.break_off(reason)
 
@@ -155,13 +155,13 @@ class CopiedTables(TableService):
                 gone: list[NDArray[np.int64]] = []
                 try:
                     table.make_room(of_table, gone, looks_up=looks_up)
-                finally:  # some may have gone where there is no room, too
+                finally:  # some may have been evicted even where there is not enough room
                     if gone:
                         self._tell(kinds.EVICT, (table.name,), [np.concatenate(gone)])
             try:
                 yield
             except BaseException:
-                # How far it came is not known: the other copy is filled up anew.
+                # It is unknown how much of the change was made: the backup must be filled again.
                 feed = self._copy.feed_of(self)
                 if feed is not None:
                     feed.end()
@@ -179,10 +179,10 @@ class CopiedTables(TableService):
                     self._tell(kinds.ROWS, (name,), table.shard_records(shard))
             return table
 
-    # The other copy ---------------------------------------------------------------------------------------------------
+    # Replication ------------------------------------------------------------------------------------------------------
 
     def everything(self) -> tuple[list[_Change], list[tuple[Table, TableSnapshot]]]:
-        """What there is, but for rows, and snapshots of these. `order` is held, and `saving`."""
+        """Returns the whole state except rows, and snapshots of the rows. `order` and `saving` are held."""
         with self._lock:
             clients = [(client.number, client.last) for client in self._clients.values()]
         tables = self.tables()
@@ -190,7 +190,7 @@ class CopiedTables(TableService):
         return begins, [(table, TableSnapshot(table)) for table in tables]
 
     def follow(self, frame: Frame, channel: Channel) -> None:
-        """Does what the primary has done."""
+        """Repeats a change that the primary has made."""
         match frame.kind, frame.header:
             case kinds.STATE, (int(), [*clients]):
                 for number, last in clients:
@@ -218,11 +218,11 @@ def _opened(table: Table) -> _Change:
 
 
 class TablesCopy(KeptCopy):
-    """One of the two copies of a part of all tables: that of the keys that belong to it.
+    """One of the two replicas of a part of all tables, which has the keys that belong to the part.
 
     Args:
       shard: number of the part.
-      tasks: how many parts there are.
+      tasks: number of parts.
       programs: tables of this task's program.
       moves: whether parts move between ``ps``.
       site: see `KeptCopy`.
@@ -260,45 +260,45 @@ class TablesCopy(KeptCopy):
             self._contents = contents.successor()
         contents.end(f"{self._task} serves {self._called} no more")
 
-    # What the task asks -----------------------------------------------------------------------------------------------
+    # Service interface ------------------------------------------------------------------------------------------------
 
     @property
     def version(self) -> int:
-        """How many updates the table has seen that has seen most."""
+        """Largest number of updates of a table."""
         return max((table.step for table in self._contents.tables()), default=0)
 
     @property
     def counts_steps(self) -> bool:
-        """No: parameters do."""
+        """Always False: parameters count steps."""
         return False
 
     @property
     def steps(self) -> int:
-        """None: parameters count them."""
+        """Always 0: parameters count the gradients."""
         return 0
 
     @property
     def way_back(self) -> WayBack | None:
-        """None: it has no state of its own in a folder."""
+        """Replicated tables keep no state on disk, so there is no recovery report."""
         return None
 
     def load(self) -> Load:
-        """What its tables make this task do. Each use of a row is taken for a row that travels."""
+        """Returns the load of the tables on this task. Each use of a row counts as a row that is sent."""
         told = [(table.statistics(), 4 * table.config.dim) for table in self._contents.tables()]
         uses = sum((one.hits + one.misses) * nbytes for one, nbytes in told)
         rate = uses / max(1.0, time.monotonic() - self._since)
         return Load(nbytes=sum(one.nbytes for one, _ in told), rate=rate, second=self.second)
 
     def loads(self) -> tuple[TableLoad, ...]:
-        """What its tables say of themselves, where this copy serves."""
+        """Returns the statistics of the tables, where this replica is the primary."""
         return self._contents.loads() if self._serving else ()
 
     def sizes(self) -> list[VariableSize]:
-        """Nothing: tables are told of by `loads`."""
+        """Returns an empty list: `loads` reports on tables."""
         return []
 
     def group(self) -> GroupProgress:
-        """How the copies stand."""
+        """Returns the state of the replicas."""
         return GroupProgress(
             name=self._called,
             updates=self.version,
@@ -308,42 +308,43 @@ class TablesCopy(KeptCopy):
         )
 
     def waits(self) -> list[tuple[str, float]]:
-        """None: no worker waits for others here."""
+        """Returns an empty list: no worker waits for others here."""
         return []
 
     def refusal(self, task: Claim) -> str:
-        """Any task may use tables."""
+        """Returns an empty text: any task may use tables."""
         del task
         return ""
 
     def worker_ended(self) -> None:
-        """No worker waits for it here."""
+        """Does nothing: no worker waits for another here."""
 
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: object = None) -> None:
-        """Answers a worker, where this copy serves; tells it to try the other one where that does."""
+        """Serves a worker where this replica is the primary; otherwise tells it to try the other one."""
         del watchdog
         contents = self._await_serving(channel, lambda: self._contents)
         if contents is not None:
             contents.serve(channel, Frame(hello.kind, hello.header[:2]))
 
     def secure(self, contents: CopiedTables, channel: Channel) -> None:
-        """Returns once the other copy has all that the next answer on ``channel`` may say; see `_secure_answer`."""
+        """Returns once the backup has everything that the next answer on ``channel`` may acknowledge; see
+        `_secure_answer`."""
         feed = self._feed
         number = feed.given if feed is not None else 0
         self._secure_answer(channel, feed, number, lambda: self._contents is contents)
 
     def has(self, contents: CopiedTables) -> bool:
-        """Whether ``contents`` are what it has."""
+        """Returns whether ``contents`` are the replica's present contents."""
         return self._contents is contents
 
     def feed_of(self, contents: CopiedTables) -> Feed | None:
-        """Where changes of ``contents`` go to; None where these are not served, or there is no other copy."""
+        """Returns the feed for changes of ``contents``; None where these are not served, or there is no backup."""
         return self._feed if self._contents is contents else None
 
     def _wake_other(self) -> None:
-        """The other task makes its copy when it is asked for one; no worker may have reached it."""
+        """Asks the other task for its replica, so that it makes one; no worker may have reached it."""
         home, beside = self._site.pair
         link = self._processes.link(home if self._site.ps == beside else beside)
         link.reach(DIAL_S)
@@ -352,11 +353,11 @@ class TablesCopy(KeptCopy):
             channel.send(Frame(kinds.OPEN_TABLES, (0, (), self._shard, self._moving)))
             channel.recv(LOOK_S)
         except DeadlineExceededError:
-            pass  # it waits, too
+            pass  # it waits for its program, but has been asked
         finally:
             link.give_back(channel, False)
 
-    # Following and leading --------------------------------------------------------------------------------------------
+    # Backup and primary -----------------------------------------------------------------------------------------------
 
     def _apply(self, frame: Frame, channel: Channel) -> None:
         if frame.kind == kinds.STATE:
@@ -399,10 +400,10 @@ class TablesCopy(KeptCopy):
 
 
 class CopiesOfTables:
-    """What a ``ps`` has of all tables: copies of some parts.
+    """A ``ps``'s replicas of parts of all tables.
 
     Args:
-      copies: by number of the part.
+      copies: the replicas, by number of the part.
       programs: tables of this task's program.
     """
 
@@ -411,11 +412,11 @@ class CopiesOfTables:
         self._programs = programs
 
     def make(self, name: str, config: TableConfig, folder: str | None = None) -> None:
-        """See `TableService.make`; a table is made when a worker opens it."""
+        """Registers a table; see `TableService.make`. It is made when a worker opens it."""
         self._programs.make(name, config, folder)
 
     def serve(self, channel: Channel, hello: Frame) -> None:
-        """Answers a worker; see `TablesCopy.serve`."""
+        """Serves a worker; see `TablesCopy.serve`."""
         match hello.header:
             case (int(), _, int(shard), None | int()) if shard in self.copies:
                 self.copies[shard].serve(channel, hello)
@@ -423,12 +424,13 @@ class CopiesOfTables:
                 raise bad_header(hello, channel.peer)
 
     def loads(self) -> tuple[TableLoad, ...]:
-        """What all tables that are served say of themselves."""
+        """Returns the statistics of all tables for which this task is primary."""
         return tuple(load for copy in self.copies.values() for load in copy.loads())
 
     def before_end(self) -> None:
-        """See `TableService.before_end`: nothing is left with the chief, as second copies have all."""
+        """Does nothing: unlike in `TableService.before_end`, the backups have everything, so the chief keeps
+        nothing."""
 
     def close(self, *, over: bool) -> None:
-        """The task ends; so do its copies, by themselves."""
+        """Does nothing: the replicas are closed through their service."""
         del over

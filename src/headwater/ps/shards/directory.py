@@ -1,27 +1,27 @@
-"""What a task knows of where shards are, and how tasks tell each other.
+"""A task's knowledge of the places of shards, and the frames by which tasks exchange it.
 
 On a channel of its own, whose first frame names the set; an answer may be preceded by WAIT frames::
 
     WHERE   (set, asker, places, begins, leaves)   answered by DONE (places, whether it takes further shards, whether
-                                            the job is over, (shard, bytes, bytes that travel per second, second) of
-                                            each that it has). A ``ps`` that ``begins`` has nothing: what it was about
-                                            to give before is void; to one that ``leaves``, no copies go. ``second`` is
-                                            the ``ps`` that has the other copy of the shard, empty where none has, and
-                                            None where there is one copy of each
-    MOVE    (set, shard, target, address)   asks the ``ps`` that has a shard to give it to another one; answered by DONE
-                                            (seconds for which workers could not have it, bytes)
-    MOVE    (set, shard, primary, address, second, address)   the same where there are two copies: the two ``ps`` that
-                                            are to have them, the one that serves first. Answered when they do, or when
-                                            another one serves, which goes on with that
-    OFFER   (set, shard, term, source, places, knobs)   from the ``ps`` that has it: it is about to give a shard;
-                                            answered by DONE (whether that is welcome). Then, on the same channel,
+                                            the job is over, (shard, bytes, bytes transferred per second, second) of
+                                            each that it owns). A ``ps`` that ``begins`` has nothing: its earlier
+                                            offers are void; to a ``ps`` that ``leaves``, no replicas are sent.
+                                            ``second`` is the ``ps`` of the shard's backup, empty where there is none,
+                                            and None where shards have one replica each
+    MOVE    (set, shard, target, address)   asks the owner of a shard to send it to another ``ps``; answered by DONE
+                                            (seconds for which workers could not use it, bytes)
+    MOVE    (set, shard, primary, address, second, address)   the same where there are two replicas: the target ``ps``
+                                            of both, the primary's first. Answered when they are there, or when another
+                                            primary serves, which completes the move
+    OFFER   (set, shard, term, source, places, knobs)   from the owner: it is about to send a shard; answered by
+                                            DONE (whether it is accepted). Then, on the same channel,
     STATE   (names, memory)                 the values of its blocks, then the optimizer's state, of these names; and
-                                            what `headwater.ps.host_memory.HostMemory.words` says; answered by
-                                            DONE (whether it has the shard now)
-    TOOK    (set, shard, term)              whether it has taken the shard with that term; where it has not, it never
-                                            will. Answered by DONE (whether it has)
+                                            the result of `headwater.ps.host_memory.HostMemory.words`; answered by
+                                            DONE (whether the shard is installed)
+    TOOK    (set, shard, term)              asks whether the shard is installed with that term; if not, that term is
+                                            refused from now on. Answered by DONE (whether it is)
 
-``places`` are as `headwater.ps.shards.places.Places.words` has them.
+``places`` are the result of `headwater.ps.shards.places.Places.words`.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("headwater")
 
-#: How long another task may take to say where shards are, in seconds.
+#: How long another task may take to answer where shards are, in seconds.
 TELL_S: Final = 2.0
 
-#: The way to a ``ps``, by its name and address.
+#: Makes a link to a ``ps``, from its name and address.
 LinkTo = Callable[[str, str], "PeerServerLink"]
 
 
 class Expect(Protocol):
-    """Has this task not end with the job before some workers have come to it; see `TaskShell.expect`."""
+    """Delays this task's end with the job until some workers have connected to it; see `TaskShell.expect`."""
 
     def __call__(self, tasks: Collection[str], *, coming: bool = True) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
-    """What a shard makes its ``ps`` do.
+    """Load of a shard on its ``ps``.
 
     Attributes:
-      nbytes: of its values.
-      rate: bytes that travel per second.
-      second: the ``ps`` that has its other copy, empty where none has; None where there is one copy of each.
+      nbytes: size of its values, in bytes.
+      rate: bytes sent and received per second.
+      second: the ``ps`` of its backup, empty where there is none; None where shards have one replica each.
     """
 
     nbytes: int
@@ -74,12 +74,12 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Told:
-    """What a ``ps`` says of itself.
+    """Report of a ``ps`` on itself.
 
     Attributes:
       takes: whether it takes further shards.
-      over: whether it has heard that the job is over.
-      loads: of the shards that it has, by number.
+      over: whether it knows that the job is over.
+      loads: of its shards, by number.
     """
 
     takes: bool
@@ -88,13 +88,13 @@ class Told:
 
 
 class Directory:
-    """Where the shards of a set are, as far as this task knows. Used by several threads.
+    """This task's knowledge of the places of a set's shards. Used by several threads.
 
     Args:
       name: of the set.
       me: this task's name.
-      addresses: of the ``ps`` that are known at the beginning, by name.
-      link: gives the way to one.
+      addresses: of the ``ps`` known at the beginning, by name.
+      link: makes a link to a ``ps``.
 
     Attributes:
       name: of the set.
@@ -109,64 +109,64 @@ class Directory:
         self._places = Places(addresses=dict(addresses))
 
     def of(self, shard: int) -> Place | None:
-        """Where a shard is; None where that is not known."""
+        """Returns the place of a shard; None where it is unknown."""
         with self._lock:
             return self._places.shards.get(shard)
 
     def words(self) -> Any:
-        """What is known, for another task."""
+        """Returns the known places, for another task."""
         with self._lock:
             return self._places.words()
 
     def places(self) -> dict[int, Place]:
-        """Where each shard is that is known."""
+        """Returns the known places, by shard."""
         with self._lock:
             return dict(self._places.shards)
 
     def servers(self) -> list[str]:
-        """Every ``ps`` that was heard of."""
+        """Returns the names of all known ``ps``."""
         with self._lock:
             return sorted(self._places.addresses)
 
     def address(self, task: str) -> str:
-        """Where a ``ps`` is."""
+        """Returns the address of a ``ps``."""
         with self._lock:
             return self._places.addresses[task]
 
     def learn(self, other: Places) -> list[int]:
-        """Takes what another task knows; the shards that are elsewhere than was known."""
+        """Adopts the knowledge of another task; returns the shards whose known place has changed."""
         with self._lock:
             return self._places.learn(other)
 
     def note(self, shard: int, term: int, task: str, address: str = "") -> None:
-        """A shard has moved."""
+        """Records the move of a shard."""
         addresses = {task: address} if address else {}
         self.learn(Places(shards={shard: Place(term, task)}, addresses=addresses))
 
     def note_address(self, task: str, address: str) -> None:
-        """A ``ps`` says where it is; it may have been elsewhere before."""
+        """Records the address that a ``ps`` reports, which may be a new one."""
         with self._lock:
             self._places.addresses[task] = address
 
     def link(self, task: str) -> PeerServerLink:
-        """The way to a ``ps`` that was heard of."""
+        """Returns a link to a known ``ps``."""
         return self._link(task, self.address(task))
 
     def exchange(self, task: str, frame: Frame, within_s: float) -> Frame:
-        """The answer of a ``ps`` on a channel of its own.
+        """Returns the answer of a ``ps`` on a channel of its own.
 
         Raises:
-          OpError: it cannot be reached, does not answer in time, or says that something went wrong.
+          OpError: it cannot be reached, does not answer in time, or answers with an error.
         """
         return exchange(self.link(task), task, frame, within_s)
 
     def ask(
         self, task: str, *, begins: bool = False, leaves: bool = False, within_s: float = TELL_S
     ) -> tuple[Told, list[int]]:
-        """Asks a ``ps`` what it knows, and tells it what is known here.
+        """Exchanges knowledge with a ``ps``.
 
         Returns:
-          What it says of itself, and the shards that are elsewhere than was known.
+          Its report on itself, and the shards whose known place has changed.
 
         Raises:
           OpError: see `exchange`.
@@ -187,7 +187,7 @@ class Directory:
         return Told(takes=takes, over=over, loads=told), moved
 
     def ask_all(self, *, but_lost: bool = False) -> dict[str, Told]:
-        """Asks every ``ps`` that was heard of, perhaps all but those that show no sign of life; what those say that
+        """Asks every known ``ps``, with ``but_lost`` except those without heartbeats; returns the reports of those that
         answer."""
         found: dict[str, Told] = {}
         asked: set[str] = set()

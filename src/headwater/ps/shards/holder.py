@@ -1,8 +1,9 @@
-"""The shards of a set that this ``ps`` has: it serves workers, gives shards to other ``ps``, and takes some.
+"""Owns this ``ps``'s shards of a set: serves workers, sends shards to other ``ps`` and receives them.
 
-A shard that moves is held: nothing changes, and no answer leaves, from the moment of which its state is until the other
-``ps`` has said that it has it. The other one decides, and once: what it has not taken when it is asked, it never will.
-So a ``ps`` whose offer got no answer asks until it knows, and meanwhile neither of them serves the shard.
+A shard that moves is frozen: from the moment of the snapshot until the other ``ps`` has acknowledged it, nothing
+changes and no answer is sent. The receiver decides on the move, once: a shard that it has not installed when it is
+asked, it never will. So a ``ps`` whose offer got no answer asks until it knows, and meanwhile neither of them serves
+the shard.
 """
 
 from __future__ import annotations
@@ -35,42 +36,42 @@ from headwater.ps.updater import Updater
 
 _log = logging.getLogger("headwater")
 
-#: The shard that stays where it is: it counts steps, and accounts for examples.
+#: The shard that never moves: it counts steps, and accounts for examples.
 FIXED: Final = 0
-#: How long another ``ps`` may take to make room for a shard, and to take it, in seconds.
+#: How long another ``ps`` may take to prepare for a shard, and to install it, in seconds.
 PREPARE_S: Final = 60.0
 TAKE_S: Final = 60.0
-#: How long a round may take to end before a shard moves, in seconds.
+#: How long to wait for the end of a round before a shard moves, in seconds.
 ROUND_S: Final = 60.0
-#: Between two attempts, in seconds.
+#: Pause between two attempts, in seconds.
 PAUSE_S: Final = 0.1
-#: How long a ``ps`` that begins waits for others that do not answer, in seconds.
+#: How long a ``ps`` that starts waits for others that do not answer, in seconds.
 BEGIN_S: Final = 30.0
-#: How long workers may take to come to a shard that was moved; see `HostMemory.take_over`.
+#: How long workers may take to connect after a shard was moved; see `HostMemory.take_over`.
 COME_S: Final = 15.0
 
-#: Why a ``ps`` could not be reached that has no process, as far as can be told.
+#: Failures to connect which mean, as far as can be told, that the ``ps`` has no process.
 _NOT_THERE: Final = (Problem.REFUSED, Problem.UNREACHABLE, Problem.UNKNOWN_HOST, Problem.NO_ANSWER)
 
-#: Makes what holds a shard, empty, with the updater inside.
+#: Makes an empty host of a shard with its updater.
 Make = Callable[[int], tuple[HostedParameters, Updater]]
-#: What leaves the state of a shard with the chief when the task ends, and brings it back.
+#: Makes the handoff of a shard's state to the chief at a graceful shutdown.
 Leaving = Callable[[int, HostedParameters], LeavingState]
-#: Has an updater do what it will do, before workers wait for it: its shard, and the knobs of an update.
+#: Has an updater run once, so that it is compiled before workers wait for it: its shard, and the hyperparameters.
 Rehearse = Callable[[Updater, int, Sequence[float]], None]
 
 
 @dataclass(kw_only=True, slots=True)
 class _Slot:
-    """A shard, as this ``ps`` knows it.
+    """State of a shard on this ``ps``.
 
     Attributes:
-      host: what holds it; None where another ``ps`` has it.
-      updater: in that.
-      since: when it came (`time.monotonic`).
-      moving: whether it is being given away.
-      offered: who is about to give it, and with which term; None where no task is.
-      void: the latest term with which it will not be taken any more.
+      host: the shard's host; None where another ``ps`` owns the shard.
+      updater: the host's updater.
+      since: time at which it was installed (`time.monotonic`).
+      moving: whether it is being sent to another ``ps``.
+      offered: the ``ps`` that is about to send it, and the term; None where there is no offer.
+      void: the latest term whose offer must not be accepted any more.
     """
 
     host: HostedParameters | None = None
@@ -82,17 +83,17 @@ class _Slot:
 
 
 class ShardHolder:
-    """See above.
+    """Owns this ``ps``'s shards: serves workers, sends shards to other servers and receives them.
 
     Args:
-      directory: where shards are, as far as this task knows.
-      shards: how many there are.
+      directory: this task's knowledge of the places of shards.
+      shards: number of shards.
       task: this task's name.
-      address: where others reach it.
-      make: makes what holds a shard.
+      address: this task's address for the others.
+      make: makes the host of a shard.
       rehearse: see `Rehearse`.
       expect: see `Expect`.
-      hear_over: called with the reason where this task comes after the job is over.
+      hear_over: called with the reason where this task joins after the job is over.
       leaving: see `Leaving`.
     """
 
@@ -130,13 +131,13 @@ class ShardHolder:
         self.moved: int = 0
         directory.learn(Places(addresses={task: address}))
 
-    # Beginning --------------------------------------------------------------------------------------------------------
+    # Start ------------------------------------------------------------------------------------------------------------
 
     def begin(self, first: Mapping[int, Place]) -> None:
-        """Asks the other ``ps`` where the shards are, then has its own: those that they say it has, and those that
-        none of them knows of, and that are here at ``first``.
+        """Asks the other ``ps`` for the places of shards, then makes its own: those that they report to be here, and
+        those that are unknown to all and assigned to this task by ``first``.
 
-        A ``ps`` that cannot be reached knows nothing; one that does not answer is waited for, for a while.
+        An unreachable ``ps`` counts as knowing nothing; one that does not answer is waited for, up to `BEGIN_S`.
         """
         answered: set[str] = {self._task}
         give_up_at, reminder = time.monotonic() + BEGIN_S, Reminder()
@@ -161,7 +162,7 @@ class ShardHolder:
                     self._have(shard, *self._make(shard))
         for state in self._states():
             if not state.restore():
-                break  # the chief is gone, or stands still
+                break  # the chief is gone, or does not answer
         with self._changed:
             self._begun = True
             self._changed.notify_all()
@@ -176,7 +177,7 @@ class ShardHolder:
         return True
 
     def _have(self, shard: int, host: HostedParameters, updater: Updater) -> None:
-        """From now on this ``ps`` has a shard. `_changed` is held."""
+        """Installs a shard on this ``ps``. `_changed` is held."""
         slot = self._slots[shard]
         slot.host, slot.updater, slot.since = host, updater, time.monotonic()
         if shard != FIXED:
@@ -188,50 +189,50 @@ class ShardHolder:
 
     @property
     def held(self) -> list[int]:
-        """The shards that it has."""
+        """The shards that it owns."""
         return [shard for shard, slot in enumerate(self._slots) if slot.host is not None]
 
     @property
     def moving(self) -> list[int]:
-        """The shards that it is giving away: as far as it knows, it may still have them."""
+        """The shards that it is sending to another ``ps``: it may still own them."""
         return [shard for shard, slot in enumerate(self._slots) if slot.moving]
 
     def updater(self, shard: int) -> Updater | None:
-        """The values of a shard; None where another ``ps`` has it."""
+        """Returns the updater of a shard; None where another ``ps`` owns the shard."""
         return self._slots[shard].updater
 
     @property
     def _hosts(self) -> list[HostedParameters]:
         return [host for slot in self._slots if (host := slot.host) is not None]
 
-    # What the task asks -----------------------------------------------------------------------------------------------
+    # Service interface ------------------------------------------------------------------------------------------------
 
     @property
     def version(self) -> int:
-        """How many updates the values of its first shard have seen."""
+        """Number of updates applied to its first shard."""
         return next((host.version for host in self._hosts), 0)
 
     @property
     def counts_steps(self) -> bool:
-        """Whether its version is the job's step."""
+        """Whether its version is the job's global step."""
         return self._slots[FIXED].host is not None
 
     @property
     def steps(self) -> int:
-        """Gradients of workers that it has answered, for one shard."""
+        """Number of pushed gradients that were answered, for one shard."""
         return max([self._steps, *(host.steps for host in self._hosts)])
 
     @property
     def way_back(self) -> WayBack | None:
-        """None: it has no state of its own in a folder."""
+        """Shards that move keep no state on disk, so there is no recovery report."""
         return None
 
     def sizes(self) -> list[VariableSize]:
-        """What it holds; see `HostedParameters.sizes`."""
+        """Returns the sizes of its shards' blocks and optimizer state; see `HostedParameters.sizes`."""
         return [size for host in self._hosts for size in host.sizes()]
 
     def group(self) -> GroupProgress:
-        """How training goes, and which shards it has."""
+        """Returns the progress of the training, and this task's shards."""
         hosts = self._hosts
         if not hosts:
             return GroupProgress(name=self._name, shards=f"none of {len(self._slots)}")
@@ -239,7 +240,7 @@ class ShardHolder:
         return replace(hosts[0].group(), name=self._name, shards=f"{held} of {len(self._slots)}")
 
     def waits(self) -> list[tuple[str, float]]:
-        """Which workers wait here."""
+        """Returns the workers that wait here, each with the reason and the start of the wait."""
         return [wait for host in self._hosts for wait in host.waits()]
 
     def refusal(self, task: Claim) -> str:
@@ -247,7 +248,7 @@ class ShardHolder:
         return next((reason for host in self._hosts if (reason := host.refusal(task))), "")
 
     def job_over(self) -> None:
-        """The chief's program has ended."""
+        """Marks the job as over: the chief's program has ended."""
         with self._changed:
             self._over = True
             hosts = self._hosts
@@ -263,18 +264,20 @@ class ShardHolder:
             host.worker_ended()
 
     def close(self) -> None:
-        """The task stops."""
+        """Ends all waits, because the task stops."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def hand_over(self) -> None:
-        """The task ends though the job goes on: the other ``ps`` get its shards, and it takes none any more. The chief
-        keeps the first, and those that no other one takes, until this task is back."""
+        """Sends the shards to other ``ps``, because this task shuts down during the job, and accepts no more.
+
+        The chief keeps the first shard, and those that no other ``ps`` takes, until this task is back.
+        """
         with self._changed:
             self._leaves = True
         hand_over(self.directory, [shard for shard in self.held if shard != FIXED], self.give, self._told())
-        with self._changed:  # others may have had some of them move meanwhile
+        with self._changed:  # another ps or a command may have requested some of the moves
             self._changed.wait_for(lambda: self._closed or not self.moving)
         if not set(self.held) - {FIXED}:
             _log.warning("%s has given away its shards of %r", self._task, self._name)
@@ -283,7 +286,7 @@ class ShardHolder:
                 break
 
     def _states(self) -> list[LeavingState]:
-        """What leaves the states of the shards that are here, and brings them back."""
+        """Returns the handoffs of the states of this task's shards."""
         hosts = [(shard, slot.host) for shard, slot in enumerate(self._slots)]
         return [self._leaving(shard, host) for shard, host in hosts if host is not None]
 
@@ -309,7 +312,7 @@ class ShardHolder:
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
-        """Answers a worker where the shard is here; else says where it is."""
+        """Serves a worker where this task owns the shard; otherwise answers where it is."""
         _, _, number = str(hello.header[0]).rpartition("/")
         if not number.isdecimal() or int(number) >= len(self._slots):
             raise bad_header(hello, channel.peer)
@@ -374,7 +377,7 @@ class ShardHolder:
         return Frame(kinds.DONE, (self.directory.words(), told.takes, told.over, loads))
 
     def _told(self) -> Told:
-        """What this ``ps`` says of itself."""
+        """Returns this ``ps``'s report on itself."""
         with self._changed:
             now = time.monotonic()
             loads = {
@@ -389,7 +392,7 @@ class ShardHolder:
             return Told(takes=takes, over=self._over, loads=loads)
 
     def _drop(self, shard: int) -> None:
-        """What is elsewhere is not here. `_changed` is held."""
+        """Discards a shard that is known to be elsewhere. `_changed` is held."""
         slot, place = self._slots[shard], self.directory.of(shard)
         if slot.host is None or slot.moving or place is None or place.task == self._task:
             return
@@ -397,8 +400,11 @@ class ShardHolder:
         self._part_with(slot)
 
     def _claim(self) -> None:
-        """What this ``ps`` has, as far as is known, though it has it not, it has lost: the chief brings it anew, unless
-        another one turns out to have it. `_changed` is held."""
+        """Makes an empty host for each shard that is assigned to this ``ps`` and missing here, since it was lost.
+        `_changed` is held.
+
+        The chief fills it again, unless another ``ps`` turns out to own the shard.
+        """
         lost = [
             shard
             for shard, place in self.directory.places().items()
@@ -407,11 +413,11 @@ class ShardHolder:
         for shard in lost:
             _log.warning("%s has lost shard %d of %r", self._task, shard, self._name)
             self._have(shard, *self._make(shard))
-        if lost:  # others may take themselves for its place
+        if lost:  # others may believe that they own it
             threading.Thread(target=self.directory.ask_all, daemon=True).start()
 
     def _part_with(self, slot: _Slot) -> None:
-        """A shard is here no more; its workers look for it elsewhere. `_changed` is held."""
+        """Removes a shard from this task; its workers look for it elsewhere. `_changed` is held."""
         host = slot.host
         assert host is not None
         self._steps = max(self._steps, host.steps)
@@ -420,22 +426,22 @@ class ShardHolder:
             host.lock.notify_all()
         host.workers.end_talks()
 
-    # Giving -----------------------------------------------------------------------------------------------------------
+    # Sending ----------------------------------------------------------------------------------------------------------
 
     def give(self, shard: int, target: str, address: str) -> tuple[float, int]:
-        """Gives a shard to another ``ps``.
+        """Sends a shard to another ``ps``.
 
         Args:
           shard: its number.
-          target: the other ``ps``.
-          address: where that is.
+          target: name of the other ``ps``.
+          address: its address.
 
         Returns:
-          For how long workers could not have it, in seconds; and how many bytes it has.
+          For how long workers could not use the shard, in seconds; and its size in bytes.
 
         Raises:
-          FailedPreconditionError: it cannot move.
-          UnavailableError: it is not here, or the other one did not take it.
+          FailedPreconditionError: the shard cannot move.
+          UnavailableError: this task does not own it, or the other one did not accept it.
         """
         if shard == FIXED:
             raise FailedPreconditionError(
@@ -464,7 +470,7 @@ class ShardHolder:
         finally:
             with self._changed:
                 slot.moving = False
-                self._drop(shard)  # another one may turn out to have it
+                self._drop(shard)  # another ps may turn out to own it
                 self._changed.notify_all()
 
     def _hand(
@@ -509,7 +515,7 @@ class ShardHolder:
                 self.moved += 1
                 self._part_with(slot)
             else:
-                # Others may have heard of a place with that term.
+                # Others may have learned of that term, so claim the shard with a later one.
                 self.directory.note(shard, term + 1, self._task)
                 host.turns.go_on()
         if not taken:
@@ -521,7 +527,8 @@ class ShardHolder:
         return seconds, nbytes
 
     def _ask_until_known(self, shard: int, term: int, target: str) -> bool:
-        """Whether the other ``ps`` has taken a shard. One that is lost is waited for, as workers do."""
+        """Returns whether the other ``ps`` has installed a shard. Waits for it to return if it is lost, as workers
+        do."""
         reminder = Reminder()
         while not self._closed:
             try:
@@ -530,7 +537,7 @@ class ShardHolder:
             except (OpError, MemoryError) as error:
                 cause = error.__cause__
                 if isinstance(cause, ConnectFailure) and cause.problem is Problem.REFUSED:
-                    # Its process has ended, and what it had taken with it, unless it has given that away.
+                    # Its process has ended, and the shard with it, unless it had sent the shard on.
                     self.directory.ask_all()
                     place = self.directory.of(shard)
                     return place is not None and place.term >= term
@@ -541,10 +548,10 @@ class ShardHolder:
                     self._changed.wait_for(lambda: self._closed, PAUSE_S)
         raise UnavailableError(None, None, f"{self._task} ends")
 
-    # Taking -----------------------------------------------------------------------------------------------------------
+    # Receiving --------------------------------------------------------------------------------------------------------
 
     def _accept(self, channel: Channel, shard: int, term: int, source: str, knobs: Sequence[float]) -> Frame:
-        """Takes a shard that another ``ps`` offers."""
+        """Receives a shard that another ``ps`` offers."""
         slot = self._slots[shard]
         with self._changed:
             self._changed.wait_for(lambda: self._begun or self._closed, PREPARE_S)
@@ -568,7 +575,7 @@ class ShardHolder:
             workers = host.workers.known_workers()
             self._expect(workers)
             with self._changed:
-                # One that leaves has said by now which shards it has, and the one that gives this keeps it.
+                # A ps that leaves has already reported its shards, so the sender must keep this one.
                 taken = term > slot.void and not (self._leaves or self._closed)
                 if taken:
                     self.directory.note(shard, term, self._task, self._address)
@@ -584,7 +591,8 @@ class ShardHolder:
         return Frame(kinds.DONE, (taken,))
 
     def _look_after(self, slot: _Slot, host: HostedParameters, workers: Collection[str]) -> None:
-        """Workers that do not come after a shard has moved are gone. One that is here for another shard computes."""
+        """Removes workers that do not connect after a shard has moved. A worker that is connected for another shard is
+        computing."""
         awaited = set(workers)
         while awaited:
             with self._changed:
@@ -596,7 +604,7 @@ class ShardHolder:
             awaited = host.workers.expected[0]
 
     def _has_taken(self, shard: int, term: int) -> bool:
-        """Whether a shard was taken with a term; where it was not, it will not be."""
+        """Returns whether a shard was installed with a term; if not, refuses that term from now on."""
         slot = self._slots[shard]
         with self._changed:
             place = self.directory.of(shard)

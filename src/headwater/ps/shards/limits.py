@@ -1,4 +1,4 @@
-"""What shards that move cannot be had for."""
+"""Configurations that do not support shards that move."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from headwater.cluster.variables import FIRST_PS, SHARDS
 
 
 def shards_of(shards: int | None, servers: int, *, replicas: int, saves: bool) -> int | None:
-    """How many shards a set has; None where it has a part for each ``ps``, which stays there.
+    """Returns the number of shards of a set; None where it has a part on each ``ps``, which does not move.
 
     Args:
-      shards: what the program says; None for what the environment does.
-      servers: how many ``ps`` it knows; 0 without a cluster.
-      replicas: how many copies there are of each part.
+      shards: the program's choice; None for the environment's.
+      servers: number of ``ps``; 0 without a cluster.
+      replicas: number of replicas of each part.
       saves: whether each ``ps`` saves its own state.
 
     Raises:
-      ValueError: it cannot have shards.
+      ValueError: the set cannot have shards.
     """
     told = os.environ.get(SHARDS, "")
     says = f"shards={shards}"
@@ -44,16 +44,16 @@ def shards_of(shards: int | None, servers: int, *, replicas: int, saves: bool) -
 
 
 def first_servers(servers: int) -> int:
-    """How many ``ps`` have the shards at the beginning, of those that a task knows."""
+    """Returns the number of ``ps``, of those known to a task, that have the shards at the beginning."""
     told = os.environ.get(FIRST_PS, "")
     return min(servers, int(told)) if told.isdecimal() and int(told) else servers
 
 
 def require_no_rows(shards: int | None, tables: list[str], *, replicas: int) -> None:
-    """Looks whether there are tables in parts that move, which need a second copy for that.
+    """Checks that tables in parts that move have backups.
 
     Raises:
-      ValueError: there are some.
+      ValueError: they have none.
     """
     if tables and shards is not None and replicas == 1:
         raise ValueError(
@@ -64,15 +64,16 @@ def require_no_rows(shards: int | None, tables: list[str], *, replicas: int) -> 
 
 
 def require_no_sums(what: str, *, shards: int | None, replicas: int) -> None:
-    """Looks whether the ``ps`` that find a norm over all gradients of a round, each for its own part, keep these parts.
+    """Checks that parts do not move, where the ``ps`` compute a norm over all gradients of a round, each for its own
+    part.
 
     Args:
-      what: takes such a norm.
-      shards: how many there are that move; None where parts stay.
-      replicas: how many copies of each part there are.
+      what: the feature that takes such a norm.
+      shards: number of shards that move; None where parts do not move.
+      replicas: number of replicas of each part.
 
     Raises:
-      ValueError: a part may be on another ``ps`` when its share of the norm is asked for.
+      ValueError: a part may be on another ``ps`` when its share of the norm is requested.
     """
     if shards is None and replicas == 1:
         return

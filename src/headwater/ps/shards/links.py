@@ -1,4 +1,4 @@
-"""How a worker reaches whichever ``ps`` has a shard."""
+"""A worker's route to the ``ps`` that owns a shard."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _log = logging.getLogger("headwater")
 
 #: How long to try a ``ps`` before the others are asked where the shard is, in seconds.
 _TRY_S: Final = 0.5
-#: Between two attempts, in seconds: at first, and at most.
+#: Pause between two attempts, in seconds: initial and maximum.
 _PAUSE_S: Final = (0.005, 0.2)
 
 
 class ShardLink:
-    """The way to the ``ps`` that has a shard. A conversation that broke off is gone on with where it is then.
+    """A route to the ``ps`` that owns a shard. After a lost connection, the shard's place is looked up again.
 
     Args:
-      directory: where shards are, as far as this task knows.
+      directory: this task's knowledge of the places of shards.
       shard: its number.
 
     Attributes:
-      check: called whenever the ``ps`` was not there, while it is waited for without a deadline. What it raises ends
-        the wait.
+      check: called whenever the ``ps`` could not be reached, while it is waited for without a deadline. An error that
+        it raises ends the wait.
     """
 
     def __init__(self, directory: Directory, shard: int) -> None:
@@ -40,19 +40,19 @@ class ShardLink:
         self._directory = directory
         self._shard = shard
         self._at: tuple[str, PeerServerLink] | None = None
-        #: Whether it may be elsewhere than was known.
+        #: Whether the known place may be outdated.
         self._doubts = False
-        #: When it was reached last, and how often in a row it was soon after the time before.
+        #: Time of the last successful `reach`, and the number of them in a row that came soon after the previous one.
         self._reached = -float("inf")
         self._soon = 0
 
     def reach(self, deadline_s: float | None = None) -> Any:
-        """Waits until the ``ps`` that has the shard can be reached; see
+        """Waits until the ``ps`` that owns the shard can be reached; see
         `headwater.cluster.transport.links.Link.reach`."""
         give_up_at = time.monotonic() + (Patience.from_environment().deadline_s if deadline_s is None else deadline_s)
         pause_s = _PAUSE_S[0]
         self._soon = self._soon + 1 if time.monotonic() - self._reached < _TRY_S else 0
-        if self._soon > 1:  # it has the shard no more, and no other task knows better yet
+        if self._soon > 1:  # that ps refuses to serve the shard, and no task knows its new place yet
             pause(min(_PAUSE_S[1], _PAUSE_S[0] * 2 ** min(self._soon, 10)))
         while True:
             place = self._directory.of(self._shard)
@@ -80,7 +80,7 @@ class ShardLink:
             pause_s = min(_PAUSE_S[1], 2 * pause_s)
 
     def _look_for(self) -> Place | None:
-        """Asks where the shard is: first the ``ps`` that had it, which knows where it went."""
+        """Asks for the place of the shard: first the ``ps`` that owned it, which knows where it was sent."""
         directory, before = self._directory, self._directory.of(self._shard)
         if before is not None and not directory.link(before.task).lost():
             try:
@@ -93,12 +93,12 @@ class ShardLink:
         return directory.of(self._shard)
 
     def take(self) -> Channel:
-        """A channel to the ``ps`` that was reached."""
+        """Returns a channel to the ``ps`` that was reached."""
         assert self._at is not None
         return self._at[1].take_now()
 
     def give_back(self, channel: Channel, usable: bool) -> None:
-        """Ends a conversation; where it broke off, the shard may be elsewhere."""
+        """Returns a channel; after a lost connection, the known place counts as doubtful."""
         assert self._at is not None
         self._at[1].give_back(channel, usable)
         self._doubts = self._doubts or not usable

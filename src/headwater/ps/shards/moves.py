@@ -1,4 +1,4 @@
-"""Who asks for moves: a ``ps`` that comes or goes, and a command that changes their number or load."""
+"""Moves of shards, for a ``ps`` that joins or leaves, and for a command that changes the number or load of ``ps``."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from headwater.ps.shards.places import Move, excess, plan_moves
 
 _log = logging.getLogger("headwater")
 
-#: How long one move may take, in seconds.
+#: Time limit of one move, in seconds.
 MOVE_S: Final = 180.0
-#: How long a ``ps`` that a shard was handed over to may take to serve it, in seconds.
+#: How long a ``ps`` may take to serve a shard that was handed over to it, in seconds.
 TAKE_OVER_S: Final = 20.0
-#: Between two attempts, in seconds.
+#: Pause between two attempts, in seconds.
 PAUSE_S: Final = 0.05
 
 
-#: Gives a shard to a ``ps``, by its name and address.
+#: Sends a shard to a ``ps``, given its name and address.
 Give = Callable[[int, str, str], object]
 
 
 class Moved(NamedTuple):
-    """A shard that has moved.
+    """A completed move.
 
     Attributes:
-      move: which, and between whom.
-      seconds: for how long workers could not have it.
-      nbytes: how many bytes of values and state it has.
+      move: the shard, its source and its target.
+      seconds: how long workers could not use the shard, in seconds.
+      nbytes: size of values and state, in bytes.
     """
 
     move: Move
@@ -54,23 +54,23 @@ def spread(
     by_rate: bool = False,
     above: float = 0.0,
 ) -> list[Moved]:
-    """Moves shards so that parameter servers have about equally much, one after the other.
+    """Moves shards, one after the other, so that the loads of ``ps`` are about equal.
 
     Args:
-      directory: where shards are.
-      servers: over how many, those with the lowest numbers; None for all that take shards.
-      without: parameter servers that are to have none.
-      me: what this task says of itself, where it is a ``ps``.
-      by_rate: whether to even out bytes that travel, rather than bytes of values.
-      above: by which share of the mean the busiest ``ps`` has to have more to do than that for anything to move.
+      directory: places of the shards.
+      servers: number of ``ps`` to use, those with the lowest numbers; None for all that take shards.
+      without: ``ps`` that must not have any.
+      me: this task's report on itself, where it is a ``ps``.
+      by_rate: whether to balance the bytes sent and received, rather than the sizes of values.
+      above: minimum excess of the largest load, as a fraction of the mean, for shards to move.
 
     Returns:
-      What has moved.
+      The moves.
 
     Raises:
-      FailedPreconditionError: there are fewer parameter servers.
+      FailedPreconditionError: there are fewer ``ps``.
       UnavailableError: some shards are on a ``ps`` that does not answer.
-      OpError: a move was not made; those before it were.
+      OpError: a move failed; the moves before it were made.
     """
     told = directory.ask_all()
     if me is not None:
@@ -110,7 +110,7 @@ def spread(
 
 
 def _loads(told: dict[str, Told], *, by_rate: bool) -> dict[int, float]:
-    """By shard what its ``ps`` has to do for it. Of what makes no work, bytes decide."""
+    """Returns the load of each shard. One unit is added to each, so that shards without load are balanced by number."""
     loads: dict[int, Load] = {}
     for one in told.values():
         loads |= one.loads
@@ -118,7 +118,7 @@ def _loads(told: dict[str, Told], *, by_rate: bool) -> dict[int, float]:
 
 
 def _moved(directory: Directory, task: str, frame: Frame) -> tuple[float, int]:
-    """What a ``ps`` says of a move that it was asked for: seconds, and bytes."""
+    """Requests a move from a ``ps``; returns its seconds and bytes."""
     answer = directory.exchange(task, frame, MOVE_S + TELL_S)
     match answer.header:
         case (float(seconds), int(nbytes)):
@@ -128,10 +128,10 @@ def _moved(directory: Directory, task: str, frame: Frame) -> tuple[float, int]:
 
 
 def make_move(directory: Directory, move: Move) -> Moved:
-    """Has a ``ps`` give a shard to another one.
+    """Requests the move of a shard from its ``ps`` to another one.
 
     Raises:
-      OpError: it did not.
+      OpError: the move failed.
     """
     shard, source, target = move
     frame = Frame(kinds.MOVE, (directory.name, shard, target, directory.address(target)))
@@ -139,13 +139,13 @@ def make_move(directory: Directory, move: Move) -> Moved:
 
 
 def move_copies(directory: Directory, change: CopyMove) -> Moved:
-    """Has the copies of a shard go to two ``ps``.
+    """Requests the move of a shard's replicas to two ``ps``.
 
     Returns:
-      From where to where a copy has gone; or, where only the other copy serves now, which that was.
+      The source and the target of a moved replica; or of the primary's role, where no replica has moved.
 
     Raises:
-      OpError: they did not.
+      OpError: the move failed.
     """
     shard, before, (primary, second) = change
     assert second is not None
@@ -153,7 +153,7 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
     frame = Frame(kinds.MOVE, (directory.name, shard, *both))
     seconds, nbytes = _moved(directory, before.primary, frame)
     give_up_at = time.monotonic() + TAKE_OVER_S
-    while primary != before.primary:  # it goes on with the second
+    while primary != before.primary:  # the new primary may still have to move the backup
         try:
             _moved(directory, primary, frame)
             break
@@ -169,13 +169,13 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
 
 
 def hand_over(directory: Directory, held: Sequence[int], give: Give, me: Told) -> None:
-    """A ``ps`` that ends gives its shards to the others, as far as those can be reached.
+    """Sends the shards of a ``ps`` that shuts down to the others, as far as these can be reached.
 
     Args:
-      directory: where shards are.
-      held: the shards that it has.
-      give: gives a shard to a ``ps`` at an address.
-      me: what it says of itself.
+      directory: places of the shards.
+      held: the shards of this ``ps``.
+      give: sends a shard to a ``ps``, given its name and address.
+      me: the report of this ``ps``.
     """
     told = directory.ask_all()
     takers = [task for task in told if told[task].takes]

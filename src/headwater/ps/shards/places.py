@@ -1,7 +1,7 @@
-"""Which ``ps`` has which shard, as far as a task knows, and which shards are to move. Pure.
+"""Known places of shards, and the planning of moves. Pure.
 
-Each shard has a *place*: a ``ps``, and a *term* that grows with every move. Only the ``ps`` that has a shard gives it
-away, so of two places of one shard that with the later term is right, and tasks tell each other what they know in any
+Each shard has a *place*: a ``ps``, and a *term* that increases with every move. Only the owner of a shard sends it
+away, so of two places of one shard the one with the later term is right, and tasks may exchange their knowledge in any
 order.
 """
 
@@ -13,16 +13,16 @@ from typing import Any, Final, NamedTuple
 
 from headwater.errors import InvalidArgumentError
 
-#: A move that makes the busiest ps less busy by no more than this part is none; sums are only so exact.
+#: Ignore moves that reduce the maximum load by less than this fraction (floating-point noise).
 SLACK: Final = 1e-9
 
 
 class Place(NamedTuple):
-    """Where a shard is.
+    """The place of a shard.
 
     Attributes:
-      term: how often it has moved; 0 at the beginning.
-      task: the ``ps`` that has it.
+      term: number of its moves.
+      task: the ``ps`` that owns it.
     """
 
     term: int
@@ -31,18 +31,18 @@ class Place(NamedTuple):
 
 @dataclass(kw_only=True, slots=True)
 class Places:
-    """What a task knows.
+    """A task's knowledge of places.
 
     Attributes:
-      shards: by number where each is.
-      addresses: of every ``ps`` that was heard of, by name.
+      shards: place of each shard, by its number.
+      addresses: of all known ``ps``, by name.
     """
 
     shards: dict[int, Place] = field(default_factory=dict[int, Place])
     addresses: dict[str, str] = field(default_factory=dict[str, str])
 
     def learn(self, other: Places) -> list[int]:
-        """Takes what another task knows; the shards that are elsewhere than was known."""
+        """Adopts the knowledge of another task; returns the shards whose known place has changed."""
         moved = [
             shard
             for shard, place in other.shards.items()
@@ -50,23 +50,23 @@ class Places:
         ]
         self.shards |= {shard: other.shards[shard] for shard in moved}
         self.addresses = {**other.addresses, **self.addresses}
-        for shard in moved:  # a ps that comes again may be elsewhere
+        for shard in moved:  # a ps that has returned may have another address
             task = other.shards[shard].task
             if task in other.addresses:
                 self.addresses[task] = other.addresses[task]
         return moved
 
     def words(self) -> Any:
-        """What another task takes with `Places.of`."""
+        """Returns the knowledge in a form that `Places.of` reads."""
         shards = [(shard, place.term, place.task) for shard, place in sorted(self.shards.items())]
         return shards, sorted(self.addresses.items())
 
     @staticmethod
     def of(words: Any) -> Places:
-        """What `words` gave.
+        """Parses the result of `words`.
 
         Raises:
-          InvalidArgumentError: these are none.
+          InvalidArgumentError: it is malformed.
         """
         try:
             shards, addresses = words
@@ -79,22 +79,22 @@ class Places:
 
 
 def first_places(shards: int, servers: Sequence[str]) -> dict[int, Place]:
-    """Where the shards of a set are that begins on ``servers``."""
+    """Returns the initial places of the shards of a set on ``servers``."""
     return {shard: Place(0, servers[shard % len(servers)]) for shard in range(shards)}
 
 
 def excess(loads: Mapping[str, float]) -> float:
-    """By which share of the mean the busiest ``ps`` has more to do than that; 0 where there is nothing to do.
+    """Returns the excess of the largest load over the mean, as a fraction of the mean; 0 without any load.
 
     Args:
-      loads: by ``ps`` what it has to do, in any unit; of at least one.
+      loads: by ``ps``, in any unit; of at least one.
     """
     mean = sum(loads.values()) / len(loads)
     return max(loads.values()) / mean - 1 if mean else 0.0
 
 
 class Move(NamedTuple):
-    """A shard is to go to another ``ps``."""
+    """The move of a shard to another ``ps``."""
 
     shard: int
     source: str
@@ -108,19 +108,19 @@ def plan_moves(
     *,
     fixed: Collection[int] = (0,),
 ) -> list[Move]:
-    """Which shards to move so that ``servers`` have about equally much to do, and others nothing.
+    """Plans moves so that ``servers`` have about equal loads, and others none.
 
-    First what other ``ps`` have goes, the greatest first, to whichever has least. Then, while that makes the busiest
-    one less busy, the shard whose move does so most goes from there to the one with least to do.
+    First shards of other ``ps`` move, the largest first, to the least loaded server. Then, while that reduces the
+    largest load, the shard whose move balances best moves from the most loaded server to the least loaded one.
 
     Args:
-      places: by shard which ``ps`` has it.
-      loads: by shard what it makes that ``ps`` do, in any unit; 0 where it is missing.
-      servers: those that may have shards; at least one.
-      fixed: shards that stay where they are.
+      places: the ``ps`` of each shard, by shard.
+      loads: load of each shard, by shard, in any unit; 0 where it is missing.
+      servers: ``ps`` that may have shards; at least one.
+      fixed: shards that must not move.
 
     Returns:
-      The moves, of each shard one at most, sorted by their number.
+      The moves, at most one of each shard, sorted by shard.
     """
     now = dict(places)
     total = dict.fromkeys(sorted(servers), 0.0)
@@ -141,7 +141,7 @@ def plan_moves(
         busiest = max(total, key=lambda server: (total[server], server))
         least = min(total, key=lambda server: (total[server], server))
         gap = total[busiest] - total[least]
-        # Of those that make the greater of the two less, the one that leaves them most alike.
+        # Of the moves that reduce the larger of both loads, take the one after which they are most equal.
         useful = [shard for shard in free if now[shard] == busiest and 0 < load(shard) < gap * (1 - SLACK)]
         if not useful:
             break

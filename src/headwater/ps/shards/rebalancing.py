@@ -1,4 +1,4 @@
-"""Shards move by themselves, where the environment allows that: the chief looks at times how even their loads are."""
+"""Automatic rebalancing of shards, where the environment enables it: the chief checks the loads periodically."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from headwater.state.periodic import Periodic
 
 _log = logging.getLogger("headwater")
 
-#: Shards move where the busiest ``ps`` has more to do than the mean, by more than this share of it.
+#: Excess of the largest load, as a fraction of the mean, above which shards move.
 UNEVEN: Final = 0.2
 
 
 class Rebalancing:
-    """See above.
+    """Rebalances shards periodically.
 
     Args:
-      spread: moves what makes the loads of ``ps`` more even.
+      spread: moves shards so that the loads of ``ps`` become more equal; returns the moves.
     """
 
     def __init__(self, spread: Callable[[], Sequence[Moved]]) -> None:
@@ -33,10 +33,10 @@ class Rebalancing:
         self._begun = False
 
     def start(self) -> None:
-        """Begins, where ``HEADWATER_REBALANCE_S`` says how often, and it has not begun.
+        """Starts with the interval of ``HEADWATER_REBALANCE_S``, if that is set and rebalancing has not started.
 
         Raises:
-          InvalidArgumentError: that is no number above 0.
+          InvalidArgumentError: the interval is not a number above 0.
         """
         every_s = positive_seconds_from(os.environ, REBALANCE_S, math.inf)
         if self._begun or every_s == math.inf:

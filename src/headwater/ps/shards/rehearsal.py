@@ -1,4 +1,4 @@
-"""An updater makes an update before workers wait for one, so that its program is compiled by then."""
+"""Compiles a shard's update before workers wait for it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _log = logging.getLogger("headwater")
 
 
 def rehearse(layout: Layout, updater: Updater, shard: int, knobs: Sequence[float]) -> None:
-    """Has the updater of a shard make an update of zeros. Its values are filled afterwards.
+    """Makes an update of zeros with the updater of a shard, so that the update is compiled. Its values are filled
+    afterwards.
 
     Args:
-      layout: of all shards.
-      updater: of this one.
+      layout: the placement of all shards.
+      updater: the shard's updater.
       shard: its number.
-      knobs: those of the latest update; without any there was none, and the first one compiles as it always does.
+      knobs: hyperparameters of the latest update; if empty, there was none, and the first one compiles as usual.
     """
     specs = [(layout.variables[block.variable], block) for block in layout.blocks[shard]]
     zeros = [np.zeros(block_shape(spec, block), spec.dtype) for spec, block in specs if not spec.table]
