@@ -73,8 +73,8 @@ class StoredSecrets(Secrets):
       keys: one Fernet key, or several, of which the first encrypts and all decrypt.
       clock: returns seconds since 1970.
 
-      Raises:
-        SecretError: a key is invalid.
+    Raises:
+      SecretError: a key is invalid.
     """
 
     def __init__(self, store: Store, keys: Iterable[str], clock: Callable[[], float]) -> None:

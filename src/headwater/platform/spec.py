@@ -1,4 +1,4 @@
-"""What a job is: the fields of ``job.yaml``, their bounds and defaults, and their JSON schema.
+"""The specification of a job: the fields of ``job.yaml``, their bounds and defaults, and their JSON schema.
 
 ::
 
@@ -8,7 +8,7 @@
     ps: 1
     workers: {count: "2:8", cpus: 1, memory: 2GiB}
 
-A field is named in errors as it is written in the file, with its line.
+Errors name a field as it is written in the file, with its line.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from headwater.platform.job_file import JobFile, JobSpecError, Problem, read_job
 from headwater.platform.quantities import Duration, Size
 
 Role = Literal["ps", "chief", "worker", "evaluator"]
-"""What a task is for, as ``TF_CONFIG`` calls it."""
+"""The role of a task, as in ``TF_CONFIG``."""
 
 ROLES: tuple[Role, ...] = ("ps", "chief", "worker", "evaluator")
-"""All roles, in the order in which a job's tasks are started."""
+"""All roles, in the start order of a job's tasks."""
 
 FOLDERS = ("checkpoint_dir", "log_dir", "data_dir")
-"""The fields that name a job's folders; arguments may name them in braces."""
+"""The fields with a job's folders; arguments can refer to them in braces."""
 
 MAX_TASKS = 1000
 _SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
@@ -57,11 +57,11 @@ class _Model(BaseModel):
 
 
 class Count(_Model):
-    """How many tasks: as many as fit from ``least`` to ``most``.
+    """A number of tasks: as many as can be placed from ``least`` to ``most``.
 
     Attributes:
-      least: the job does not start with fewer.
-      most: it is never scaled beyond; equal to ``least`` where the file gives one number.
+      least: the minimum for the job to start.
+      most: the maximum to scale to; equal to ``least`` if the file gives one number.
     """
 
     least: int = Field(ge=0, le=MAX_TASKS)
@@ -116,11 +116,11 @@ def _text_of(value: Json) -> Json:
 
 
 Text = Annotated[str, BeforeValidator(_text_of, json_schema_input_type=str | int | float), Field(max_length=32_768)]
-"""Text; a number counts as its digits."""
+"""Text; a number is converted to its digits."""
 
 
 SecretName = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
-"""What a secret is called: lower-case letters, digits and dashes."""
+"""The name of a secret: lower-case letters, digits and dashes."""
 
 
 def _folder(value: str) -> str:
@@ -130,7 +130,7 @@ def _folder(value: str) -> str:
 
 
 Folder = Annotated[Text, AfterValidator(_folder), Field(max_length=1000)]
-"""A path; relative ones are within the job's working folder."""
+"""A path; a relative one is within the job's working folder."""
 
 
 def _inside(value: str) -> str:
@@ -147,10 +147,10 @@ def _variable_name(value: str) -> str:
 
 
 class SecretRef(_Model):
-    """A value that is not in the job file: `secret` names what the server keeps encrypted.
+    """A value that is not in the job file: `secret` names a secret that the server keeps encrypted.
 
     Attributes:
-      secret: its name, as ``headwater secret set`` was given it.
+      secret: its name, as given to ``headwater secret set``.
     """
 
     secret: SecretName
@@ -169,14 +169,14 @@ Variables = dict[Annotated[Text, AfterValidator(_variable_name)], Value]
 
 
 class RoleSpec(_Model):
-    """The tasks of one role. A role that asks for no CPUs, memory or GPUs is not counted against what there is.
+    """The tasks of one role. Without CPUs, memory and GPUs, a role's tasks reserve no resources.
 
     Attributes:
-      count: how many tasks; a range lets `headwater scale`, and the room there is, choose.
-      cpus: CPUs of each task; 0 for a share of what there is.
-      memory: bytes of each task, e.g. ``4GiB``; 0 for no bound.
+      count: the number of tasks; within a range, it depends on `headwater scale` and the free resources.
+      cpus: CPUs of each task; 0 to share the CPUs that are there.
+      memory: bytes of each task, e.g. ``4GiB``; 0 for no limit.
       gpus: GPUs of each task.
-      env: environment variables for this role, besides the job's.
+      env: environment variables for this role, in addition to the job's.
       node_selector: labels that a machine must have (Kubernetes).
     """
 
@@ -189,7 +189,7 @@ class RoleSpec(_Model):
 
     @model_serializer(mode="wrap")
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> Json:
-        """As people write it: a role of which no more than a number is asked is that number."""
+        """Serializes the role as people write it: as a number if only its count differs from the defaults."""
         fields: JsonObject = handler(self)
         return fields if set(fields) - {"count"} else fields.get("count", self.count.least)
 
@@ -203,22 +203,22 @@ def _role(value: Json) -> Json:
 
 
 Tasks = Annotated[RoleSpec, BeforeValidator(_role, json_schema_input_type=int | str | RoleSpec)]
-"""A number of tasks, or all that is asked for them."""
+"""A number of tasks, or the complete settings of a role."""
 OneTask = Annotated[RoleSpec, BeforeValidator(_role, json_schema_input_type=bool | RoleSpec)]
-"""Whether there is such a task, or all that is asked for it."""
+"""Whether there is such a task, or the complete settings of its role."""
 
 
 class RestartSpec(_Model):
-    """What happens when a task fails.
+    """Reaction to the failure of a task.
 
     Attributes:
-      policy: ``on-failure`` restarts what failed; ``never`` fails the job at once.
-      scope: what is restarted: the ``task`` alone, or the whole ``job``, as mirrored training needs it. ``auto`` is
+      policy: ``on-failure`` restarts the failed task or job; ``never`` fails the job at once.
+      scope: the unit of a restart: the ``task``, or the whole ``job``, which mirrored training needs. ``auto`` is
         ``task`` for a job with parameter servers, and ``job`` for one without.
-      limit: how many restarts, of one task or of the job by scope, before the job has failed.
-      backoff: the pause before the first restart; it doubles with each.
+      limit: maximum number of restarts, of each task or of the job by scope, before the job fails.
+      backoff: the pause before the first restart; it doubles with each further one.
       max_backoff: the longest pause.
-      reset_after: a task that ran so long is healthy again: its restarts are forgotten, and so are its pauses.
+      reset_after: a task that has run this long is healthy: its restarts no longer count, nor lengthen its pauses.
     """
 
     policy: Literal["on-failure", "never"] = "on-failure"
@@ -230,14 +230,14 @@ class RestartSpec(_Model):
 
 
 class DeadlineSpec(_Model):
-    """How long things may take; null for as long as they like.
+    """Time limits; null for no limit.
 
     Attributes:
-      pending: waiting for the resources that the job asks for.
-      run: all of the job's run, restarts included.
-      progress: without a further step, while a task that has reported steps runs.
-      evaluator: for an evaluator to validate the last of the training, from when the workers are done.
-      grace: between asking a task to end and killing it.
+      pending: time to wait for the resources that the job requests.
+      run: run time of the job, including restarts.
+      progress: time without a new step, for a running task that has reported steps.
+      evaluator: time for an evaluator to validate the end of the training, after the workers are done.
+      grace: time between asking a task to end and killing it.
     """
 
     pending: Duration | None = 86_400.0
@@ -253,22 +253,22 @@ def _progress_pattern(value: str) -> str:
 
 
 class ProgressSpec(_Model):
-    """How the platform learns how far a task is, for programs that print it and report nothing.
+    """Parsing of progress from the output of programs that do not report it.
 
     Attributes:
-      pattern: a regular expression with a group ``(?P<step>...)``, ``(?P<loss>...)`` or both, which each line that a
-        task prints is held against. Unless given, lines such as ``Step: 1200, loss: 0.031`` are understood.
+      pattern: a regular expression with a group ``(?P<step>...)``, ``(?P<loss>...)`` or both, which is matched with
+        each line of a task's output. Unless given, lines such as ``Step: 1200, loss: 0.031`` are recognized.
     """
 
     pattern: Annotated[Text, AfterValidator(_progress_pattern), Field(max_length=1000)] | None = None
 
 
 class NotifySpec(_Model):
-    """Whom to tell when the job ends.
+    """Notification of a job's end.
 
     Attributes:
-      webhook: an address of http or https that gets a JSON object by POST.
-      on: which ends to tell of.
+      webhook: an http or https address that receives a JSON object by POST.
+      on: the events to notify of.
     """
 
     webhook: Annotated[Text, Field(max_length=2000, pattern=r"^https?://[^\s]+$")]
@@ -276,13 +276,13 @@ class NotifySpec(_Model):
 
 
 class VolumeSpec(_Model):
-    """A folder of a Kubernetes pod, from a claim, a host's path or nothing (then it is empty and lost with the pod).
+    """A folder of a Kubernetes pod, from a claim, a host's path or neither (then it is empty and lost with the pod).
 
     Attributes:
-      path: where tasks see it.
+      path: its path in tasks.
       claim: the name of a PersistentVolumeClaim.
       host_path: a folder of the machine.
-      read_only: whether tasks may only read it.
+      read_only: whether tasks can only read it.
     """
 
     path: Annotated[Text, Field(pattern=r"^/")]
@@ -292,7 +292,7 @@ class VolumeSpec(_Model):
 
 
 class TolerationSpec(_Model):
-    """A taint of machines that does not keep tasks away; as Kubernetes has it."""
+    """A taint of machines that tasks tolerate; as in Kubernetes."""
 
     key: Text | None = None
     operator: Literal["Exists", "Equal"] = "Equal"
@@ -301,28 +301,28 @@ class TolerationSpec(_Model):
 
 
 class KubernetesSpec(_Model):
-    """What only Kubernetes needs to know.
+    """Settings for Kubernetes only.
 
     Attributes:
       image: the container image; the server's default unless given.
-      namespace: where the objects go; the server's default unless given.
-      image_pull_policy: as Kubernetes has it.
-      service_account: whose rights tasks have.
-      gpu_resource: how the cluster calls a GPU.
+      namespace: the namespace of the objects; the server's default unless given.
+      image_pull_policy: as in Kubernetes.
+      service_account: the service account of the tasks.
+      gpu_resource: the cluster's resource name of a GPU.
       volumes: folders of every pod.
-      user: the number of the user as which tasks run, who is not root; pods then fit the standard ``restricted`` of pod
-        security. The image's own user unless given.
-      shm: the size of ``/dev/shm``, e.g. ``1GiB``; 0 for that of the container's runtime.
-      image_pull_secrets: names of secrets with which the image is pulled.
-      tolerations: taints of machines that do not keep the tasks away.
-      priority_class: a class of priority of the cluster.
+      user: the number of the user that runs the tasks, not root; pods then satisfy the ``restricted`` pod security
+        standard. The image's own user unless given.
+      shm: the size of ``/dev/shm``, e.g. ``1GiB``; 0 for the default of the container runtime.
+      image_pull_secrets: names of secrets for pulling the image.
+      tolerations: taints of machines that the tasks tolerate.
+      priority_class: a priority class of the cluster.
       queue: a queue of Kueue, which starts each task when the queue has room for it.
-      keep: for how long Kubernetes keeps Jobs that have ended; until the job is deleted unless given.
-      gang: for how long some tasks may hold places while others find none: after that all is given back, and tried
-        again later. For ever with null.
-      network_policy: whether only tasks of the job may connect to its tasks, where the cluster's network can do that.
-      disruption_budget: whether the cluster's keepers may not evict tasks without which the others cannot go on: the
-        ``ps`` and the chief, or all where a restart concerns the whole job.
+      keep: how long Kubernetes keeps Jobs that have ended; until the job is deleted unless given.
+      gang: how long some tasks may hold resources while others cannot be placed: after that, all are given back, and
+        the job is tried again later. null for no limit.
+      network_policy: whether only tasks of the job may connect to its tasks, if the cluster's network supports it.
+      disruption_budget: whether to protect tasks that the others need from voluntary evictions: the ``ps`` and the
+        chief, or all if a restart concerns the whole job.
     """
 
     image: Text | None = None
@@ -349,13 +349,13 @@ SlurmOptions = list[Annotated[Text, Field(pattern=r"^--?[\w-]+(=[^\n]*)?$")]]
 
 
 class FurtherWorkers(_Model):
-    """Where workers that come and go run on Slurm.
+    """Placement of elastic workers on Slurm.
 
     Attributes:
-      partition: such as one whose jobs are preempted.
-      account: who pays.
+      partition: a partition, for example a preemptible one.
+      account: the account to charge.
       qos: the quality of service.
-      options: in place of those of the rest.
+      options: further options, which replace the job's.
     """
 
     partition: Partition | None = None
@@ -365,15 +365,15 @@ class FurtherWorkers(_Model):
 
 
 class SlurmSpec(_Model):
-    """What only Slurm needs to know.
+    """Settings for Slurm only.
 
     Attributes:
-      partition: where the job runs; Slurm's default unless given.
-      account: who pays.
+      partition: the job's partition; Slurm's default unless given.
+      account: the account to charge.
       qos: the quality of service.
       options: further ``#SBATCH`` options, such as ``--constraint=ib``.
-      further: where workers beyond the first number run, in a job whose workers come and go; a part that is not given
-        is as for the rest.
+      further: placement of workers beyond the minimum of an elastic job; a field that is not given is as for the other
+        tasks.
     """
 
     partition: Partition | None = None
@@ -384,39 +384,39 @@ class SlurmSpec(_Model):
 
 
 class JobSpec(_Model):
-    """A job: which program runs in which tasks, with what, and what happens when one of them fails.
+    """A job: the program to run, its tasks with their resources, and the reaction to failures.
 
-    Exactly one of ``program``, ``module`` and ``command`` says what every task runs.
+    Exactly one of ``program``, ``module`` and ``command`` gives the program of every task.
 
     Attributes:
-      name: what people call the job: lower-case letters, digits and dashes.
+      name: the job's name: lower-case letters, digits and dashes.
       program: a Python program, run as by ``headwater exec``; relative to the working folder.
       module: a Python module, run as by ``headwater exec -m``.
       command: a command line of any kind, run as it is.
       args: arguments of the program. ``{checkpoint_dir}``, ``{log_dir}`` and ``{data_dir}`` in them are replaced.
       flags: whether to pass the cluster as ``--ps_hosts --worker_hosts --job_name --task_index``, too.
-      workdir: the folder in which tasks run; within the archive where there is one.
+      workdir: the folder in which tasks run; with an archive, a folder within it.
       archive: a tar or zip file that is unpacked for the job; ``workdir`` is then within it.
       env: environment variables of all tasks; a value may be ``{secret: NAME}``, which the server keeps encrypted.
       ps: the parameter servers.
       workers: the workers.
-      chief: a task of job ``chief`` besides the workers.
-      evaluator: a task that evaluates beside the training.
-      restart: what happens when a task fails.
-      deadlines: how long things may take.
-      progress: how lines that tasks print tell their progress.
-      priority: jobs with a higher one start first.
-      requeue: whether a preempted job goes back to the queue; otherwise it has failed.
-      preemptible: whether its workers run on machines that may be taken away: with parameter servers the others go on
-        meanwhile, a lost worker counts as no failure, and the number of workers follows the room that there is, within
-        its range.
-      checkpoint_dir: where the job keeps its checkpoints; tasks find it in ``HEADWATER_CHECKPOINT_DIR``.
-      log_dir: where it writes its event files; tasks find it in ``HEADWATER_LOG_DIR``.
-      data_dir: where it finds its data; tasks find it in ``HEADWATER_DATA_DIR``.
-      backend: which of the server's backends runs it; the server's default unless given.
-      notify: whom to tell when it ends.
-      kubernetes: what only Kubernetes needs to know; other backends pass over it.
-      slurm: what only Slurm needs to know; other backends pass over it.
+      chief: a task of job ``chief`` in addition to the workers.
+      evaluator: a task that evaluates during the training.
+      restart: the reaction to the failure of a task.
+      deadlines: time limits.
+      progress: parsing of progress from the tasks' output.
+      priority: jobs with a higher priority start first.
+      requeue: whether a preempted job returns to the queue; otherwise it fails.
+      preemptible: whether its workers run on machines that may be taken away. With parameter servers, the other workers
+        continue, the loss of a worker does not count as a failure, and the number of workers follows the free
+        resources, within its range.
+      checkpoint_dir: the folder of the job's checkpoints; ``HEADWATER_CHECKPOINT_DIR`` in tasks.
+      log_dir: the folder of its event files; ``HEADWATER_LOG_DIR`` in tasks.
+      data_dir: the folder of its data; ``HEADWATER_DATA_DIR`` in tasks.
+      backend: the server's backend that runs it; the server's default unless given.
+      notify: notification of its end.
+      kubernetes: settings for Kubernetes only; other backends ignore them.
+      slurm: settings for Slurm only; other backends ignore them.
     """
 
     name: Annotated[str, Field(max_length=40, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
@@ -481,24 +481,24 @@ class JobSpec(_Model):
         return self
 
     def role(self, role: Role) -> RoleSpec:
-        """What is asked for the tasks of ``role``."""
+        """Returns the settings of ``role``."""
         tasks: RoleSpec = getattr(self, _FIELDS[role])
         return tasks
 
     @property
     def restart_scope(self) -> Literal["task", "job"]:
-        """What a restart restarts, with ``auto`` decided."""
+        """The unit of a restart, with ``auto`` resolved."""
         if self.restart.scope == "auto":
             return "task" if self.ps.count.most else "job"
         return self.restart.scope
 
     @property
     def elastic(self) -> bool:
-        """Whether single workers come and go with the room there is, while the others go on."""
+        """Whether single workers can be lost and added while the others continue."""
         return self.preemptible and self.restart_scope == "task"
 
     def secrets(self) -> dict[str, str]:
-        """The secrets that its tasks are given, each with the field that names it."""
+        """Returns the secrets of its tasks, each with the field that refers to it."""
         roles: list[tuple[str, RoleSpec]] = [(f"{_FIELDS[role]}.env", self.role(role)) for role in ROLES]
         return {
             value.secret: f"{field}.{name}"
@@ -508,10 +508,10 @@ class JobSpec(_Model):
         }
 
     def counts(self, workers: int | None = None, ps: int | None = None) -> dict[Role, int]:
-        """How many tasks each role has, those with none left out.
+        """Returns the number of tasks of each role, without roles that have none.
 
         Args:
-          workers: how many workers; the least that the job starts with unless given.
+          workers: the number of workers; the minimum unless given.
           ps: likewise.
 
         Raises:
@@ -529,7 +529,7 @@ class JobSpec(_Model):
 
 
 class _FieldError(ValueError):
-    """A problem of several fields that belongs to one of them."""
+    """A problem that concerns several fields, and is reported for one of them."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -537,16 +537,16 @@ class _FieldError(ValueError):
 
 
 def parse_job(text: str, source: str = "job.yaml") -> JobSpec:
-    """Reads a job file, of YAML or JSON.
+    """Parses a job file, in YAML or JSON.
 
     Raises:
-      JobSpecError: with every problem that was found, each with its field and line.
+      JobSpecError: the job is invalid; lists every problem with its field and line.
     """
     return job_of(read_job_file(text, source))
 
 
 def job_of(file: JobFile) -> JobSpec:
-    """The job that ``file`` describes; raises as `parse_job` does."""
+    """Returns the job in ``file``; raises as `parse_job` does."""
     try:
         return JobSpec.model_validate(file.data)
     except ValidationError as error:
@@ -554,12 +554,12 @@ def job_of(file: JobFile) -> JobSpec:
 
 
 def job_from_data(data: Mapping[str, Json], source: str = "job") -> JobSpec:
-    """The job that plain values describe, where there is no file and so no line; raises as `parse_job` does."""
+    """Returns the job described by plain values, without a file and lines; raises as `parse_job` does."""
     return job_of(JobFile(data=dict(data), source=source, lines={}))
 
 
 def job_schema() -> JsonObject:
-    """The JSON schema of a job file."""
+    """Returns the JSON schema of job files."""
     return {"$schema": _SCHEMA_ID, **JobSpec.model_json_schema()}
 
 

@@ -1,4 +1,4 @@
-"""What is known of a job and its tasks, what can happen to them, and what the policy says to it."""
+"""States of jobs and tasks, events that change them, and decisions of the policy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.platform.spec import JobSpec
 
 
 class JobPhase(StrEnum):
-    """Where a job is in its life."""
+    """The phase of a job's lifecycle."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -25,14 +25,14 @@ class JobPhase(StrEnum):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more happens unless somebody asks for it."""
+        """Whether the job has ended, so that only a request can change it."""
         return self in (JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.STOPPED)
 
 
 class TaskPhase(StrEnum):
-    """Where a task is in its life.
+    """The phase of a task's lifecycle.
 
-    ``waiting`` for its turn, ``starting`` once it is to be started, ``ending`` once it was asked to end.
+    ``waiting`` to be placed or started, ``starting`` once it must be started, ``ending`` once it has been asked to end.
     """
 
     WAITING = "waiting"
@@ -45,21 +45,21 @@ class TaskPhase(StrEnum):
 
     @property
     def alive(self) -> bool:
-        """Whether there is, or may be, a process of the task."""
+        """Whether the task has, or may have, a process."""
         return self in (TaskPhase.STARTING, TaskPhase.RUNNING, TaskPhase.ENDING)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """One failure of a task.
+    """A failure of a task.
 
     Attributes:
-      task: which, as people write it: ``worker-0``.
+      task: the task's label: ``worker-0``.
       at: when, in seconds since 1970.
-      attempt: of the task, from 0.
-      code: the exit code, None where there is none.
+      attempt: the task's attempt, from 0.
+      code: the exit code; None if there is none.
       reason: in words.
-      last_lines: what it printed last.
+      last_lines: the last lines of its output.
     """
 
     task: str
@@ -76,27 +76,27 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskState:
-    """One task. Times are in seconds since 1970.
+    """The state of a task. Times are in seconds since 1970.
 
     Attributes:
-      name: which.
-      phase: where it is in its life.
+      name: the name of the task.
+      phase: the phase of its lifecycle.
       attempt: how often it has been started before, or may have been.
-      placed: whether it has a place to run at.
-      start_at: not to be started before.
+      placed: whether it has a place.
+      start_at: the earliest time to start it.
       started_at: when this attempt began; None before.
       ended_at: when it ended; None before.
       restarts: failures that count against the limit.
       code: its exit code, once it has ended.
       reason: why it waits, ends or ended.
-      verdict: why it is being ended by us as a failure of its own; empty where that is not so.
+      verdict: why the platform is ending it, counted as a failure of the task; empty otherwise.
       first: its first failure since it was healthy.
-      step: the global step that it reported last.
+      step: the global step that it last reported.
       steps_per_s: its speed, as reported.
       loss: its loss, as reported.
-      metrics: further numbers that it reported, by name.
-      together: whether it has reported that it cannot go on without the others.
-      host: where an engine runs it, as far as that tells.
+      metrics: further metrics that it reported, by name.
+      together: whether it has reported that it cannot continue without the others.
+      host: its host, as reported by an engine.
       progress_at: when its step last changed.
     """
 
@@ -122,38 +122,38 @@ class TaskState:
 
     @property
     def label(self) -> str:
-        """The task's name for people and files."""
+        """The task's label, for people and in file names."""
         return label(self.name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobState:
-    """One job. Times are in seconds since 1970.
+    """The state of a job. Times are in seconds since 1970.
 
     Attributes:
-      spec: what it is.
-      phase: where it is in its life.
-      then: what follows on ``ending``.
-      reason: why it is where it is: what it waits for, or what it ended with.
-      workers: how many workers are wanted.
-      ps: how many ``ps`` are wanted; None for as many as the job begins with.
-      fixed: whether somebody chose that number, so that it is not to be found by what there is room for.
+      spec: its specification.
+      phase: the phase of its lifecycle.
+      then: the phase that follows ``ending``.
+      reason: the reason of its phase: why it waits, or how it ended.
+      workers: the desired number of workers.
+      ps: the desired number of ``ps``; None for the initial number.
+      fixed: whether a user chose the number of workers, so that it does not follow the free resources.
       queued_at: since when it waits for resources.
-      not_before: a pause: it is neither placed nor restarted before.
+      not_before: the end of a pause, before which it is neither placed nor restarted.
       started_at: when it first ran; None before.
       attempt_at: when all of its tasks were last started together; None before.
-      ended_at: when it was over; None before.
-      restarts: of the whole job, that count against the limit.
-      requeues: how often it went back to the queue after a preemption.
+      ended_at: when it ended; None before.
+      restarts: restarts of the whole job that count against the limit.
+      requeues: how often it returned to the queue after a preemption.
       attempt: how often the whole job has been started before.
       first: its first failure since it was healthy.
-      spent: seconds that tasks of each role ran in lives that are over.
-      preemptions: how often tasks, or all of it, were taken away by something that the engine prefers.
-      lost_steps: steps that had to be made again after that.
-      furthest: the step at which it was when it was last preempted, until it is known from where it went on.
-      preempted_at: when that was.
-      tasks: its tasks, in the order in which they are started.
-      next_attempts: with which attempts tasks come back that were left out of ``tasks``, by label.
+      spent: seconds that finished attempts of tasks have run, by role.
+      preemptions: how often tasks, or the whole job, were preempted.
+      lost_steps: steps that had to be repeated after preemptions.
+      furthest: the step at the last preemption, until the step at which training resumed is known.
+      preempted_at: the time of that preemption.
+      tasks: its tasks, in start order.
+      next_attempts: the next attempt numbers of tasks that are currently not in ``tasks``, by label.
     """
 
     spec: JobSpec
@@ -181,13 +181,13 @@ class JobState:
     next_attempts: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def with_task(self, task: TaskState) -> JobState:
-        """This state with ``task`` in place of what it was."""
+        """Returns this state with ``task`` replaced."""
         return replace(self, tasks={**self.tasks, task.name: task})
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """``tasks`` have places; ``workers``: how many there was room for, where that was to be found out."""
+    """``tasks`` have been placed; ``workers``: how many workers could be placed, if that was to be determined."""
 
     tasks: tuple[TaskName, ...]
     workers: int | None = None
@@ -195,7 +195,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class NotPlaced:
-    """There is no place for the tasks that need one, and why; ``ever``: whether there may be one later."""
+    """Tasks cannot be placed, with the reason; ``ever``: whether they may be placed later."""
 
     reason: str
     ever: bool = True
@@ -203,14 +203,14 @@ class NotPlaced:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The process of ``task`` runs."""
+    """The process of ``task`` has started."""
 
     task: TaskName
 
 
 @dataclass(frozen=True, slots=True)
 class CouldNotStart:
-    """The place of ``task`` does not answer."""
+    """The host of ``task`` does not answer, or failed to start it."""
 
     task: TaskName
     reason: str
@@ -218,7 +218,7 @@ class CouldNotStart:
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """``task`` reported."""
+    """``task`` has reported progress."""
 
     task: TaskName
     step: int | None
@@ -238,7 +238,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class AskStop:
-    """Somebody wants the job to end; ``requeue``: and to go back to the queue, as after a preemption."""
+    """A request to stop the job; ``requeue``: and to put it back into the queue, as after a preemption."""
 
     by: str
     requeue: bool = False
@@ -246,21 +246,21 @@ class AskStop:
 
 @dataclass(frozen=True, slots=True)
 class AskRestart:
-    """Somebody wants the job to start anew."""
+    """A request to restart the job."""
 
     by: str
 
 
 @dataclass(frozen=True, slots=True)
 class AskScale:
-    """Somebody wants another number of workers, or of ``ps``.
+    """A request to change the number of workers or of ``ps``.
 
     Attributes:
-      by: who.
-      workers: how many; None for as many as there are.
+      by: the name of the requester.
+      workers: the desired number; None for no change.
       ps: likewise.
-      anew: whether that needs a new start of all tasks.
-      fixed: whether the number stays, whatever there is room for.
+      anew: whether the change requires a restart of all tasks.
+      fixed: whether the number stays, whatever resources are free.
     """
 
     by: str
@@ -272,7 +272,7 @@ class AskScale:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed."""
+    """Time has passed; deadlines and pauses are checked."""
 
 
 Event = Placed | NotPlaced | Started | CouldNotStart | Progressed | Ended | AskStop | AskRestart | AskScale | Tick
@@ -297,12 +297,12 @@ NoteKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Why something was decided, for the job's history.
+    """An event for the job's history, with its reason.
 
     Attributes:
-      kind: what sort of thing.
+      kind: the kind of event.
       text: in words.
-      task: ``worker-0`` for what concerns one task; empty for the job.
+      task: the label, such as ``worker-0``, if it concerns one task; empty for the job.
     """
 
     kind: NoteKind
@@ -312,19 +312,19 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows: the next state, which says all that is to be done, and why."""
+    """The result of the policy: the next state, which determines all actions, and notes for the history."""
 
     state: JobState
     notes: tuple[Note, ...] = ()
 
 
 def label(task: TaskName) -> str:
-    """``worker-0``."""
+    """Returns the label of a task: ``worker-0``."""
     return f"{task.job}-{task.index}"
 
 
 def task_of(text: str) -> TaskName:
-    """The task that ``worker-0``, or ``worker 0``, names; ValueError for anything else."""
+    """Parses ``worker-0`` or ``worker 0``; ValueError for anything else."""
     role, separator, index = text.replace(" ", "-").rpartition("-")
     if not separator or not role or not index.isascii() or not index.isdigit():
         raise ValueError(f"{text!r} is no task; one looks like worker-0")

@@ -1,6 +1,6 @@
-"""What is remembered: jobs, tasks, attempts, events, samples and tokens, in SQLite or any database that an URL names.
+"""The database: jobs, tasks, attempts, events, samples and tokens, in SQLite or any database given by a URL.
 
-All methods are safe to call from any thread. What one `save` is given is stored as a whole or not at all.
+All methods are thread-safe. Each `save` is one transaction.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from headwater.platform.states import JobPhase, Note
 from headwater.platform.tables import AttemptRow, EventRow, JobRow, SampleRow, SecretRow, TaskRow, TokenRow
 
 _OVER = tuple(phase.value for phase in JobPhase if phase.over)
-# Any number that only this program's servers ask PostgreSQL to lock.
+# The key of PostgreSQL's advisory lock: any number that no other program uses.
 _LOCK_KEY = 0x68656164
 _NOT_ALONE = "another server uses {}: two would start every task twice. End it, or give this one a database of its own"
 
 _POSTGRESQL = "pip install 'headwater[postgresql]'"
-#: What to do where the driver of a URL is not installed, by what the URL begins with.
+#: Instructions if the driver of a URL is not installed, by the scheme of the URL.
 _DRIVER = {
     "postgresql": f"; write postgresql+psycopg://, and {_POSTGRESQL}",
     "postgresql+psycopg": f": {_POSTGRESQL}",
@@ -49,17 +49,17 @@ _DRIVER = {
 
 
 class StoreError(Exception):
-    """The database cannot be used; the message says why and what to do."""
+    """The database cannot be used; the message has the reason and the remedy."""
 
 
 class Store:
     """The database of one server.
 
     Args:
-      url: as SQLAlchemy writes it, e.g. ``sqlite:///jobs.db`` or ``postgresql+psycopg://user@host/headwater``.
+      url: a URL of SQLAlchemy, e.g. ``sqlite:///jobs.db`` or ``postgresql+psycopg://user@host/headwater``.
 
     Raises:
-      StoreError: the URL cannot be right, or its driver is not installed.
+      StoreError: the URL is invalid, or its driver is not installed.
     """
 
     def __init__(self, url: str) -> None:
@@ -74,7 +74,7 @@ class Store:
         if self._is_sqlite:
             event.listen(self._engine, "connect", _set_up_sqlite)
         self._held: Connection | int | None = None
-        # SQLite has one writer at a time; waiting here is fairer and quicker than its retries.
+        # SQLite has one writer at a time; a lock here is fairer and faster than its retries.
         self._writing = threading.RLock()
         self.changed: threading.Condition = threading.Condition()
         self._changes = 0
@@ -83,10 +83,10 @@ class Store:
         return self._url.render_as_string(hide_password=True)
 
     def open(self) -> None:
-        """Makes sure that no other server uses the database, and brings its tables up to date.
+        """Locks the database for this server, and migrates its tables.
 
         Raises:
-          StoreError: another server does, or the database cannot be reached or changed.
+          StoreError: another server uses it, or it cannot be reached or changed.
         """
         try:
             self._hold()
@@ -97,7 +97,7 @@ class Store:
             raise StoreError(f"database {self}: {error}") from error
 
     def close(self) -> None:
-        """Lets go of the database."""
+        """Closes the database and releases its lock."""
         held, self._held = self._held, None
         if isinstance(held, int):
             os.close(held)
@@ -114,7 +114,7 @@ class Store:
         samples: Iterable[Sample] = (),
         now: float,
     ) -> None:
-        """Stores a job with its tasks, and what happened to it at ``now``."""
+        """Stores a job with its tasks, and its events at ``now``."""
         with self._write() as session:
             session.merge(JobRow(**job_values(record)))
             session.flush()
@@ -133,7 +133,7 @@ class Store:
             )
 
     def job(self, job_id: str) -> JobRecord | None:
-        """A job by its id; None where there is none."""
+        """Returns a job by its id; None if there is none."""
         with Session(self._engine) as session:
             row = session.get(JobRow, job_id)
             return _with_tasks(session, [row])[0] if row is not None else None
@@ -148,14 +148,14 @@ class Store:
         before: float | None = None,
         limit: int | None = None,
     ) -> list[JobRecord]:
-        """Jobs, the latest first.
+        """Returns jobs, the latest first.
 
         Args:
-          live: only those that are not over, or only those that are.
-          phase: only those in it.
-          name: only those of that name.
-          owner: only those of that owner.
-          before: only those submitted before that time.
+          live: True for unfinished jobs only, False for finished ones only.
+          phase: only jobs in this phase.
+          name: only jobs of this name.
+          owner: only jobs of this owner.
+          before: only jobs submitted before this time.
           limit: maximum number.
         """
         query = select(JobRow).order_by(JobRow.submitted_at.desc(), JobRow.id)
@@ -172,17 +172,17 @@ class Store:
             return _with_tasks(session, session.scalars(query).all())
 
     def unfinished(self) -> list[JobRecord]:
-        """Jobs that are not over, and those that are but hold something: a server ended before it gave that back."""
+        """Returns unfinished jobs, and finished ones that still hold resources, as after a crash of the server."""
         query = select(JobRow).where(JobRow.phase.not_in(_OVER) | JobRow.holds)
         with Session(self._engine) as session:
             return _with_tasks(session, session.scalars(query).all())
 
     def ended(self, *, before: float | None, beyond: int | None, limit: int) -> list[tuple[str, float]]:
-        """Jobs that are over and are not to be kept, with the times of their ends: those that ended first come first.
+        """Returns finished jobs that are not to be kept, with the times of their ends, the earliest first.
 
         Args:
-          before: those that ended before that time; None for none of them.
-          beyond: all but this number of the last to end; None for none of them.
+          before: select jobs that ended before this time; None for none of them.
+          beyond: select all jobs but this number of the last to end; None for none of them.
           limit: maximum number.
         """
         at = func.coalesce(JobRow.ended_at, JobRow.submitted_at)
@@ -196,28 +196,28 @@ class Store:
             if before is not None:
                 past = over.where(at < before).order_by(at, JobRow.id).limit(limit)
                 old = [(key, time) for key, time in session.execute(past)]
-            # Both are the first of the same row: the longer one holds the other.
+            # Both lists are prefixes of the same order, so the longer one contains the other.
             return max(extra, old, key=len)
 
     def archives(self) -> set[str]:
-        """The digests of the archives that jobs were handed in with."""
+        """Returns the digests of the archives of all jobs."""
         with Session(self._engine) as session:
             found = session.scalars(select(JobRow.archive).where(JobRow.archive.is_not(None)).distinct())
             return {digest for digest in found if digest is not None}
 
     def counts(self) -> dict[JobPhase, int]:
-        """How many jobs are in each phase; those with none are left out."""
+        """Returns the number of jobs in each phase, without empty phases."""
         with Session(self._engine) as session:
             rows = session.execute(select(JobRow.phase, func.count()).group_by(JobRow.phase))
             return {JobPhase(phase): count for phase, count in rows}
 
     def delete_job(self, job_id: str) -> None:
-        """Forgets a job and all that belongs to it."""
+        """Deletes a job and all of its rows in other tables."""
         with self._write() as session:
             session.execute(delete(JobRow).where(JobRow.id == job_id))
 
     def events(self, *, job_id: str | None = None, after: int = 0, limit: int = 1000) -> list[JobEvent]:
-        """Events, the oldest first: of one job or all, with greater ids than ``after``."""
+        """Returns events, the oldest first: of one job or all, with ids greater than ``after``."""
         query = select(EventRow).where(EventRow.id > after).order_by(EventRow.id).limit(limit)
         if job_id is not None:
             query = query.where(EventRow.job_id == job_id)
@@ -225,47 +225,47 @@ class Store:
             return [event_record(row) for row in session.scalars(query)]
 
     def last_event(self) -> int:
-        """The id of the newest event; 0 where there is none."""
+        """Returns the id of the newest event; 0 if there is none."""
         with Session(self._engine) as session:
             return session.scalar(select(func.max(EventRow.id))) or 0
 
     def attempts(self, job_id: str, *, limit: int = 1000) -> list[Attempt]:
-        """The lives of a job's tasks, the latest first."""
+        """Returns the attempts of a job's tasks, the latest first."""
         query = select(AttemptRow).where(AttemptRow.job_id == job_id)
         query = query.order_by(AttemptRow.started_at.desc(), AttemptRow.task).limit(limit)
         with Session(self._engine) as session:
             return [attempt_record(row) for row in session.scalars(query)]
 
     def attempt(self, job_id: str, task: str, attempt: int) -> Attempt | None:
-        """One life of one task; None where there was none."""
+        """Returns an attempt of a task; None if there was none."""
         with Session(self._engine) as session:
             row = session.get(AttemptRow, (job_id, task, attempt))
             return attempt_record(row) if row is not None else None
 
     def samples(self, job_id: str, *, after: float = 0.0, limit: int = 20_000) -> list[Sample]:
-        """Samples of a job's tasks, the oldest first."""
+        """Returns samples of a job's tasks, the oldest first."""
         query = select(SampleRow).where(SampleRow.job_id == job_id, SampleRow.at > after)
         with Session(self._engine) as session:
             return [sample_record(row) for row in session.scalars(query.order_by(SampleRow.at).limit(limit))]
 
     def put_secret(self, secret: Secret, sealed: bytes) -> None:
-        """Stores a secret with its encrypted value, in place of one of its name."""
+        """Stores a secret with its encrypted value, replacing one of the same name."""
         with self._write() as session:
             session.merge(SecretRow(name=secret.name, owner=secret.owner, stored_at=secret.stored_at, sealed=sealed))
 
     def sealed_secret(self, name: str) -> bytes | None:
-        """The encrypted value of a secret; None where there is none of this name."""
+        """Returns the encrypted value of a secret; None if there is no secret of this name."""
         with Session(self._engine) as session:
             return session.scalar(select(SecretRow.sealed).where(SecretRow.name == name))
 
     def secrets(self) -> list[Secret]:
-        """All secrets by name, without their values."""
+        """Returns all secrets by name, without their values."""
         with Session(self._engine) as session:
             rows = session.scalars(select(SecretRow).order_by(SecretRow.name))
             return [Secret(name=row.name, owner=row.owner, stored_at=row.stored_at) for row in rows]
 
     def delete_secret(self, name: str) -> bool:
-        """Forgets a secret; whether there was one."""
+        """Deletes a secret; returns whether it existed."""
         with self._write() as session:
             gone = session.execute(delete(SecretRow).where(SecretRow.name == name).returning(SecretRow.name))
             return gone.first() is not None
@@ -277,36 +277,36 @@ class Store:
             session.add(TokenRow(**values, secret_hash=secret_hash, csrf_hash=csrf_hash))
 
     def token(self, secret_hash: str) -> tuple[Token, str | None] | None:
-        """The token, or session, whose secret has this hash, and the hash of its CSRF secret."""
+        """Returns the token, or session, whose secret has this hash, and the hash of its CSRF secret."""
         with Session(self._engine) as session:
             row = session.scalar(select(TokenRow).where(TokenRow.secret_hash == secret_hash))
             return (token_record(row), row.csrf_hash) if row is not None else None
 
     def tokens(self) -> list[Token]:
-        """All tokens, without sessions, the oldest first."""
+        """Returns all tokens, without sessions, the oldest first."""
         query = select(TokenRow).where(TokenRow.kind == "token").order_by(TokenRow.created_at, TokenRow.id)
         with Session(self._engine) as session:
             return [token_record(row) for row in session.scalars(query)]
 
     def delete_token(self, token_id: str) -> bool:
-        """Takes back a token, with the sessions that it opened, or a session; whether there was one."""
+        """Deletes a token, with the sessions that it opened, or a session; returns whether it existed."""
         with self._write() as session:
             session.execute(delete(TokenRow).where(TokenRow.parent == token_id))
             gone = session.execute(delete(TokenRow).where(TokenRow.id == token_id).returning(TokenRow.id))
             return gone.first() is not None
 
     def touch_token(self, token_id: str, now: float) -> None:
-        """Notes that a token was used."""
+        """Stores the time of a token's last use."""
         with self._write() as session:
             session.execute(update(TokenRow).where(TokenRow.id == token_id).values(last_used_at=now))
 
     def delete_expired_tokens(self, now: float) -> None:
-        """Forgets tokens and sessions whose time is over."""
+        """Deletes expired tokens and sessions."""
         with self._write() as session:
             session.execute(delete(TokenRow).where(TokenRow.expires_at <= now))
 
     def wait_change(self, seen: int, timeout_s: float) -> int:
-        """Waits until something was stored after the change ``seen``, or for ``timeout_s``; the latest change."""
+        """Waits for a change after the change ``seen``, for at most ``timeout_s``; returns the latest change."""
         with self.changed:
             self.changed.wait_for(lambda: self._changes != seen, timeout_s)
             return self._changes
@@ -342,7 +342,7 @@ class Store:
 
 
 def migrate(connection: Connection) -> None:
-    """Brings the tables of ``connection`` up to date."""
+    """Migrates the tables of ``connection`` to the latest revision."""
     config = Config()
     config.set_main_option("script_location", "headwater.platform:migrations")
     config.attributes["connection"] = connection
@@ -362,6 +362,6 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
 
 
 def _shown(url: str) -> str:
-    """``url`` without what may be a password."""
+    """Returns ``url`` without parts that may contain a password."""
     scheme, separator, _ = url.partition("://")
     return f"{scheme}{separator}..." if separator else "(not an URL)"

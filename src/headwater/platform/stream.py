@@ -1,6 +1,6 @@
-"""Events and logs as they come, as server-sent events.
+"""Live events and logs, as server-sent events.
 
-A client that comes back says with ``Last-Event-ID`` which event it saw last, and misses none.
+A client that reconnects sends the last event's id as ``Last-Event-ID``, and misses no event.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headwater.platform.records import JobRecord
 from headwater.platform.service import Platform
 from headwater.platform.views import ErrorView, EventView, JobView
 
-# A log file gives no sign when it grows.
+# Log files are polled, since their growth is not signalled.
 _LOG_TURN_S = 0.25
 _EVENT_TURN_S = 15.0
 _JOB_TURN_S = 1.0
@@ -37,7 +37,7 @@ LastEvent = Annotated[int, Header(alias="Last-Event-ID", ge=0, lt=2**53)]
 
 @router.get("/events/stream", tags=["jobs"])
 async def stream_events(platform: PlatformOf, identity: MayView, last: LastEvent = 0) -> EventSourceResponse:
-    """Events of all jobs: from now on, or after the one that ``Last-Event-ID`` names."""
+    """Streams events of all jobs: from now on, or after the event with the id ``Last-Event-ID``."""
     after = last or await run_in_threadpool(platform.store.last_event)
     return EventSourceResponse(_events(platform, None, after, values=False))
 
@@ -46,7 +46,7 @@ async def stream_events(platform: PlatformOf, identity: MayView, last: LastEvent
 async def stream_job(
     job_id: JobId, platform: PlatformOf, identity: MayView, last: LastEvent = 0
 ) -> EventSourceResponse:
-    """A job: ``event: event`` for what happens to it, from its beginning, ``event: job`` for how it is, once a second.
+    """Streams a job: ``event: event`` for its events from the first one, ``event: job`` for its state, once a second.
 
     The stream ends when the job is over.
     """
@@ -63,10 +63,10 @@ async def stream_logs(
     tail: Annotated[int | None, Query(ge=0, le=100_000, description="Number of last lines to begin with.")] = None,
     follow: Annotated[bool, Query(description="Go on until the job is over.")] = True,
 ) -> EventSourceResponse:
-    """What a job's tasks print, in the order of time, a line an event: ``{"task": "ps-0", "at": ..., "line": "..."}``.
+    """Streams the output of a job's tasks, merged by time: ``{"task": "ps-0", "at": ..., "line": "..."}`` per line.
 
-    ``at`` is in seconds since 1970 by the clock of the task's host. Where ``tail`` is given, the stream begins with the
-    last lines, in this number, of all tasks together.
+    ``at`` is in seconds since 1970 by the clock of the task's host. With ``tail``, the stream begins with this number
+    of last lines of all tasks together.
     """
     record = await run_in_threadpool(platform.manager.job, job_id)
     if task is not None:
@@ -105,7 +105,7 @@ async def _lines(
     first = True
     async with platform.feed.listen() as changed:
         while not platform.feed.closing:
-            # Looked at before the logs are: what a job that is over has printed is all there.
+            # Read before the logs: if the job is over here, its logs are complete.
             record = await _job(platform, job_id)
             if record is None:
                 return
@@ -132,5 +132,5 @@ async def _lines(
 async def _job(platform: Platform, job_id: str) -> JobRecord | None:
     try:
         return await run_in_threadpool(platform.manager.job, job_id)
-    except NoSuchJob:  # deleted while somebody watched
+    except NoSuchJob:  # it was deleted while a client watched it
         return None

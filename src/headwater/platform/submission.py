@@ -1,4 +1,4 @@
-"""From a job file to what a server is handed: its fields, and an archive where there is one."""
+"""From a job file to a submission: its fields, and an archive if there is one."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from headwater.platform.spec import JobSpec, parse_job
 
 
 def read_job(path: Path) -> JobSpec:
-    """The job of a file, as it is written there.
+    """Parses the job of a file, without resolving its paths.
 
     Raises:
-      JobSpecError: with every problem that was found, each with its field and line.
+      JobSpecError: the job is invalid; lists every problem with its field and line.
       OSError, UnicodeDecodeError: the file cannot be read.
     """
     return parse_job(path.read_text(encoding="utf-8"), str(path))
 
 
 def placed(spec: JobSpec, path: Path) -> JobSpec:
-    """``spec`` of the file ``path``: its working folder, unless it names one, is the file's own."""
+    """Resolves the paths in ``spec`` of the file ``path``: the working folder, unless given, is the file's folder."""
     folder = path.absolute().parent
     if spec.archive is not None:
         return spec.model_copy(update={"archive": str(folder / spec.archive)})
@@ -29,7 +29,7 @@ def placed(spec: JobSpec, path: Path) -> JobSpec:
 
 
 def hand_in(client: ApiClient, spec: JobSpec, *, upload: bool) -> tuple[JobSpec, str | None]:
-    """Hands in the archive of a job, or its working folder where asked to; the job as it is then, and the digest.
+    """Uploads the archive of a job, or its working folder if requested; returns the adapted job and the digest.
 
     Raises:
       ClientError: the server refuses it, or the archive cannot be read.

@@ -9,7 +9,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from headwater.data.io.json_types import JsonObject
 
-# Names of constraints by rule, so that a later migration can name them on every database.
+# Systematic names of constraints, so that later migrations can refer to them on every database.
 _NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -17,7 +17,7 @@ _NAMES = {
     "pk": "pk_%(table_name)s",
 }
 _JOB = "jobs.id"
-# SQLite counts up only in a column that is INTEGER by name.
+# SQLite auto-increments only columns declared as INTEGER.
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")
 
 
@@ -29,7 +29,7 @@ class Base(DeclarativeBase):
 
 
 class JobRow(Base):
-    """A job: who wants what, and `headwater.platform.states.JobState`."""
+    """A job: its submission, and its `headwater.platform.states.JobState`."""
 
     __tablename__ = "jobs"
     __table_args__: Any = (Index(None, "phase"), Index(None, "submitted_at"))
@@ -70,7 +70,7 @@ class JobRow(Base):
 
 
 class TaskRow(Base):
-    """A task of a job: `headwater.platform.states.TaskState`, its place, and its process."""
+    """A task of a job: its `headwater.platform.states.TaskState`, its place, and its handle."""
 
     __tablename__ = "tasks"
 
@@ -101,7 +101,7 @@ class TaskRow(Base):
 
 
 class AttemptRow(Base):
-    """One life of one task."""
+    """An attempt, which is one start of one task."""
 
     __tablename__ = "attempts"
 
@@ -117,7 +117,7 @@ class AttemptRow(Base):
 
 
 class EventRow(Base):
-    """Something that happened to a job, and why."""
+    """An event in a job's history, with its reason."""
 
     __tablename__ = "events"
 
@@ -130,7 +130,7 @@ class EventRow(Base):
 
 
 class SampleRow(Base):
-    """How fast a task was, and what it used, at one moment."""
+    """Speed and resource usage of a task at one moment."""
 
     __tablename__ = "samples"
 
@@ -159,7 +159,7 @@ class SecretRow(Base):
 
 
 class TokenRow(Base):
-    """A token or a session of the web page; only hashes of what opens them are here."""
+    """A token or a session of the web page; contains only hashes of their secrets."""
 
     __tablename__ = "tokens"
 

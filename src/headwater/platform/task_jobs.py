@@ -1,8 +1,8 @@
-"""Jobs whose tasks a backend runs one by one: looks at them, and does what their stored state asks for.
+"""Jobs whose tasks a backend runs one by one: polls them, and performs the actions that their stored state requires.
 
-Every deed may be done twice without harm: the same attempt of a task starts once, however often it is asked for. So a
-server that is killed at any moment is followed by another one that goes on from the store: nothing is started twice or
-lost. What engines run as a whole is in `headwater.platform.engines`.
+Every action is idempotent: the same attempt of a task starts once, however often it is requested. So a server can be
+killed at any moment, and the next one continues from the store: nothing is started twice or lost. Jobs that engines run
+as a whole are in `headwater.platform.engines`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from headwater.platform.states import (
 from headwater.platform.tasks import task_requests
 
 _log = logging.getLogger(__name__)
-# Seconds between two looks for room for one more worker.
+# Seconds between two attempts to place one more worker.
 _GROW_S = 5.0
 
 
@@ -41,10 +41,10 @@ class TaskJobs:
 
     Args:
       jobs: all jobs.
-      backend: which runs their tasks.
-      order: makes the order for a task of a job.
-      max_running: maximum number of the server's jobs that run at once; 0 for no bound.
-      overtake_s: seconds for which a job that waits for resources may be overtaken by smaller ones behind it.
+      backend: the backend that runs their tasks.
+      order: creates the order for a task of a job.
+      max_running: maximum number of the server's jobs that run at once; 0 for no limit.
+      overtake_s: seconds for which smaller jobs may overtake a job that waits for resources.
     """
 
     def __init__(
@@ -65,22 +65,22 @@ class TaskJobs:
         self._stopped: set[tuple[str, TaskName, int]] = set()
 
     def adopt(self, record: JobRecord) -> None:
-        """Takes up a job where another server left it; raises `BackendError`."""
+        """Resumes a job of the previous server; raises `BackendError`."""
         if record.holds and not record.places:
-            # It may have been given some while that server was killed.
+            # The server may have been killed between a reservation and storing the places: release it.
             self._backend.release(record.id)
         self._backend.restore(record.id, tuple(record.places.values()))
         for handle in record.handles.values():
             self._backend.adopt(handle)
-        # What another server was about to start, it may have started.
+        # The previous server may or may not have started these tasks: starting them again is idempotent.
         self._start(record)
 
     def advance(self, record: JobRecord) -> None:
-        """One turn of a job.
+        """Performs one turn of a job.
 
         Raises:
-          BackendError: the backend could not be asked, or did not do it.
-          JobIsGone: the job is not here any more.
+          BackendError: the backend could not be reached, or failed.
+          JobIsGone: the job has been deleted.
         """
         seen = look(record, self._backend, self._jobs.clock())
         record = self._jobs.decide(
@@ -96,9 +96,9 @@ class TaskJobs:
         self._grown_at = {key: at for key, at in self._grown_at.items() if self._jobs.get(key) is not None}
 
     def _release(self, record: JobRecord) -> JobRecord:
-        """Gives back the places that the state no longer names, also those that it ceases to name meanwhile.
+        """Releases places that the state no longer names, including those that it drops in the meantime.
 
-        Of a job that is over, also those that a server before this one may have been given and has not stored.
+        For a finished job, also releases places that a previous server may have reserved without storing them.
         """
         while (unused := _unused(record, record.places)) or (record.state.phase.over and record.holds):
             self._backend.release(record.id, unused if len(unused) < len(record.places) else None)
@@ -133,12 +133,12 @@ class TaskJobs:
         may_have: Callable[[JobRecord], bool],
         *events: Event,
     ) -> JobRecord:
-        """Lets ``events`` happen to a job that was given places, if it may still have them; gives them back if not.
+        """Applies ``events`` to a job that has been given places, if it may still have them; otherwise releases them.
 
-        They are stored in either case, so that those whose host does not answer now are given back later.
+        The places are stored in either case, so that they are released later if a host does not answer now.
         """
         with self._jobs.lock:
-            # Somebody may have stopped or scaled it meanwhile, and another job may have begun to run elsewhere.
+            # The job may have been stopped or scaled in the meantime, and another job may have started elsewhere.
             now = self._jobs.now(record)
             taken = may_have(now)
             record = self._jobs.decide(
@@ -149,7 +149,7 @@ class TaskJobs:
         return record if taken else self._release(record)
 
     def _reserve(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[Place]:
-        """Places for tasks of a job that runs: for all, or where each may come and go by itself, those there are."""
+        """Reserves places for tasks of a running job: for all or none; if preemptible, for as many as possible."""
         if not record.state.spec.preemptible:
             return self._ask(record, names)
         places: list[Place] = []
@@ -166,12 +166,12 @@ class TaskJobs:
         return places
 
     def _ask(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[Place]:
-        """Places for tasks of a job; raises `NotEnough`, or another `BackendError`."""
+        """Reserves places for tasks of a job; raises `NotEnough`, or another `BackendError`."""
         self._jobs.decide(record, alter=lambda now: replace(now, holds=True))
         return self._backend.reserve(record.id, task_requests(record.state.spec, names))
 
     def _grow(self, record: JobRecord) -> JobRecord:
-        """One more worker for a preemptible job, where there is room for it."""
+        """Adds one more worker to a preemptible job, if it can be placed."""
         state, now = record.state, self._jobs.clock()
         further = TaskName("worker", state.workers)
         if (
@@ -209,7 +209,7 @@ class TaskJobs:
         return set(placed) <= set(policy.needs_place(now.state, self._jobs.clock()))
 
     def _reserve_all(self, record: JobRecord) -> tuple[Sequence[Place], int]:
-        """Places for all tasks of a queued job, with as many workers as there is room for."""
+        """Reserves places for all tasks of a queued job, with as many workers as possible."""
         choices = policy.worker_choices(record.state)
         for workers in choices:
             names = tuple(policy.with_workers(record.state, workers).tasks)
@@ -221,11 +221,11 @@ class TaskJobs:
         raise AssertionError("a job has at least one choice of workers")
 
     def _check_turn(self, record: JobRecord) -> None:
-        """Raises `NotEnough` where others come first."""
+        """Raises `NotEnough` if other jobs have precedence."""
         now, running = self._jobs.clock(), self._jobs.running()
         if self._max_running and running >= self._max_running:
             raise NotEnough(f"{running} jobs run already, as many as this server runs at once", ever=True)
-        # Jobs of other backends wait for something else.
+        # Jobs of other backends compete for other resources.
         for other in self._jobs.ordered(record.backend):
             if other.id == record.id:
                 return
@@ -259,7 +259,7 @@ class TaskJobs:
         training = any(task.phase.alive and name.job in policy.WORKING for name, task in tasks.items())
         for name, task in tasks.items():
             if name.job == "ps" and training and record.state.phase is not JobPhase.RUNNING:
-                continue  # it holds what the others may be about to save
+                continue  # it holds values that the others may still save
             handle = record.handles.get(name)
             key = (record.id, name, task.attempt)
             if task.phase is TaskPhase.ENDING and handle is not None and key not in self._stopped:
@@ -268,13 +268,13 @@ class TaskJobs:
 
 
 def _without(record: JobRecord, unused: Sequence[TaskName]) -> JobRecord:
-    """``record`` without places that were given back; one that has been taken again meanwhile stays."""
+    """Returns ``record`` without released places; a place that is in use again stays."""
     gone = _unused(record, unused)
     left = {name: place for name, place in record.places.items() if name not in gone}
     return replace(record, places=left, holds=bool(left))
 
 
 def _unused(record: JobRecord, places: Iterable[TaskName]) -> list[TaskName]:
-    """Those of ``places`` that the state does not name."""
+    """Returns those ``places`` that the state does not name."""
     tasks = record.state.tasks
     return [name for name in places if name not in tasks or not tasks[name].placed]

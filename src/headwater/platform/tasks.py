@@ -1,4 +1,4 @@
-"""What one task of a job is started with: its command line and its environment, on every backend the same."""
+"""The command line and the environment of a job's tasks, the same on every backend."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from headwater.platform.records import JobRecord
 from headwater.platform.spec import FOLDERS, JobSpec, Role, SecretRef
 from headwater.platform.states import TaskPhase
 
-#: How this machine calls the command ``headwater`` of this very installation.
+#: The command ``headwater`` of this installation, for tasks on this machine.
 HERE = (sys.executable, str(Path(headwater.__file__).with_name("__main__.py")))
-#: How a backend is told to: the machine that the task runs at puts its own in place of it.
+#: A placeholder for the command, which the machine of the task replaces by its own installation.
 ELSEWHERE = ("headwater",)
 
 
 def cluster_of(addresses: Mapping[TaskName, str]) -> dict[str, list[str]]:
-    """``TF_CONFIG``'s ``cluster``, of the address of each task; an evaluator is in none.
+    """Returns ``cluster`` of ``TF_CONFIG``, from the address of each task; without evaluators.
 
-    A task that has no place now, though one with a higher number has, is at an address that nothing can have.
+    A task without a place, below one with a place, has an address that cannot be resolved.
     """
     cluster: dict[str, list[str]] = {}
     for task in sorted(addresses):
@@ -45,13 +45,13 @@ def task_command(
     *,
     headwater_command: Sequence[str] = HERE,
 ) -> tuple[str, ...]:
-    """The command line of ``task``.
+    """Returns the command line of ``task``.
 
     Args:
       spec: the job.
-      task: which task.
-      cluster: the addresses of all tasks, for jobs that ask for them as flags.
-      headwater_command: how the task's machine calls ``headwater``.
+      task: the task.
+      cluster: the addresses of all tasks, for jobs that pass them as flags.
+      headwater_command: the command ``headwater`` on the task's machine.
     """
     cluster = _known_to(spec, task, cluster)
     arguments = [_filled(argument, spec) for argument in spec.args]
@@ -71,9 +71,9 @@ def task_command(
 def task_environment(
     spec: JobSpec, task: TaskName, cluster: Mapping[str, Sequence[str]], *, job_id: str, attempt: int
 ) -> dict[str, str]:
-    """The variables of ``task``: its place in the cluster, the job's folders, and what the job's file says.
+    """Returns the environment of ``task``: its place in the cluster, the job's folders, variables of the job's file.
 
-    What only the task's machine can know, such as its GPUs, its backend adds; secrets are in `task_secrets`.
+    The backend adds variables that only the task's machine knows, such as its GPUs; secrets are in `task_secrets`.
     """
     cluster = _known_to(spec, task, cluster)
     config = {
@@ -84,7 +84,7 @@ def task_environment(
     folders = {f"HEADWATER_{name.upper()}": value for name in FOLDERS if (value := getattr(spec, name)) is not None}
     shards: dict[str, str] = {}
     if spec.ps.count.most > spec.ps.count.least:
-        # Two shards for each ps that there may be, whatever their number is now.
+        # Two shards for each ps at the maximum, independent of the current number.
         shards = {SHARDS: str(2 * spec.ps.count.most), FIRST_PS: str(spec.ps.count.least)}
     given = {name: value for name, value in _variables(spec, task).items() if isinstance(value, str)}
     return {
@@ -101,8 +101,10 @@ def task_environment(
 
 
 def _known_to(spec: JobSpec, task: TaskName, cluster: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
-    """What ``task`` is told of the cluster. A graph whose ``ps`` have second copies has tasks on the first ``ps``, that
-    are always there; of further ones they tell each other."""
+    """Returns the part of the cluster that ``task`` is told.
+
+    A graph with replicated ``ps`` places tasks only on the first ``ps``, which always exist; further ones announce
+    themselves to each other."""
     least = spec.ps.count.least
     if spec.ps.count.most == least or not has_two_copies(_variables(spec, task)):
         return cluster
@@ -111,12 +113,12 @@ def _known_to(spec: JobSpec, task: TaskName, cluster: Mapping[str, Sequence[str]
 
 
 def task_secrets(spec: JobSpec, task: TaskName) -> dict[str, str]:
-    """The variables of ``task`` whose values are secrets, each with the secret's name."""
+    """Returns the variables of ``task`` whose values are secrets, each with the secret's name."""
     return {name: value.secret for name, value in _variables(spec, task).items() if isinstance(value, SecretRef)}
 
 
 def task_requests(spec: JobSpec, names: Iterable[TaskName]) -> list[TaskRequest]:
-    """What is to be reserved for the tasks ``names`` of a job."""
+    """Returns the resources to reserve for the tasks ``names`` of a job."""
     requests: list[TaskRequest] = []
     for name in names:
         role: Role = name.job  # pyright: ignore[reportAssignmentType]  tasks are made of roles
@@ -129,7 +131,7 @@ def task_requests(spec: JobSpec, names: Iterable[TaskName]) -> list[TaskRequest]
 def task_order(
     record: JobRecord, name: TaskName, *, archive: Path | None, log_path: Path, secrets: Mapping[str, str]
 ) -> TaskOrder:
-    """What a backend needs to start a task that has a place; ``secrets`` are values by name, all that its job has."""
+    """Returns the order to start a placed task; ``secrets`` are all secrets of its job, values by name."""
     spec, attempt = record.state.spec, record.state.tasks[name].attempt
     cluster = cluster_of({known: place.address for known, place in record.places.items()})
     ended = _ended(record)
@@ -143,7 +145,7 @@ def task_order(
             **({ENDED: ",".join(map(str, ended))} if ended else {}),
         },
         secrets={variable: secrets[secret] for variable, secret in task_secrets(spec, name).items()},
-        # A relative folder is within the job's own one on its host, which stays from attempt to attempt.
+        # A relative folder is within the job's folder on its host, which is kept between attempts.
         cwd=spec.workdir or ".",
         archive=archive,
         log_path=log_path,
@@ -151,7 +153,7 @@ def task_order(
 
 
 def _ended(record: JobRecord) -> list[TaskName]:
-    """Workers whose programs have ended without an error; not the chief, with whose program the job ends."""
+    """Returns workers whose programs have succeeded; without the chief, whose end ends the job."""
     chief = TaskName("worker", 0)
     return [
         name
@@ -169,7 +171,7 @@ def _variables(spec: JobSpec, task: TaskName) -> dict[str, str | SecretRef]:
 
 
 def _filled(text: str, spec: JobSpec) -> str:
-    """``text`` with the job's folders in place of their names in braces."""
+    """Returns ``text`` with the job's folders substituted for their names in braces."""
     for name in FOLDERS:
         text = text.replace(f"{{{name}}}", getattr(spec, name) or "")
     return text

@@ -1,4 +1,4 @@
-"""Jobs, tasks and all that belongs to them as the API shows them."""
+"""JSON representations of jobs, tasks and related records in the API."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Sec
 from headwater.platform.states import Fault, JobPhase, JobState, TaskPhase, TaskState
 
 HIDDEN = "(hidden)"
-"""What stands for the value of a variable that the reader may not know."""
+"""The placeholder of a variable's value that the reader may not see."""
 
 
 class View(BaseModel):
-    """What is shown. Times are seconds since 1970, sizes bytes."""
+    """Base of all representations. Times are seconds since 1970, sizes bytes."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, from_attributes=True)
 
@@ -30,11 +30,11 @@ def _number(value: Json) -> Json:
 
 
 Loss = Annotated[float | Literal["nan", "inf", "-inf"] | None, BeforeValidator(_number)]
-"""A loss. JSON has no number for one that is not finite."""
+"""A loss. Values that are not finite are strings, since JSON has no numbers for them."""
 
 
 class ProblemView(View):
-    """One field that is wrong."""
+    """A wrong field."""
 
     field: str
     line: int | None
@@ -42,14 +42,14 @@ class ProblemView(View):
 
 
 class ErrorView(View):
-    """Why a request was refused."""
+    """The reason why a request was refused."""
 
     message: str
     problems: list[ProblemView] = []
 
 
 class UsageView(View):
-    """What a task uses."""
+    """Resource usage of a task."""
 
     cpu_s: float
     memory_bytes: int
@@ -91,7 +91,7 @@ class TaskView(View):
 
     @classmethod
     def of(cls, record: JobRecord, task: TaskState) -> Self:
-        """The view of ``task``."""
+        """Returns the view of ``task``."""
         place, usage = record.places.get(task.name), record.usages.get(task.name)
         return cls(
             name=task.label,
@@ -115,7 +115,7 @@ class TaskView(View):
 
 
 class CostView(View):
-    """What a job has cost: hours by role, CPU and GPU hours, what preemption did, and all of it in words."""
+    """The cost of a job: hours by role, CPU and GPU hours, effects of preemptions, and a summary in words."""
 
     task_hours: dict[str, float]
     cpu_hours: float
@@ -126,7 +126,7 @@ class CostView(View):
 
     @classmethod
     def of(cls, state: JobState) -> Self:
-        """The view of what ``state`` has cost until now; it changes each half minute, not at each look."""
+        """Returns the cost of ``state`` up to now, rounded so that it changes each half minute, not with each call."""
         spent = cost(state, time.time())
         return cls(
             task_hours={role: round(hours, 2) for role, hours in spent.task_hours.items()},
@@ -143,10 +143,10 @@ class JobSummary(View):
 
     Attributes:
       step: the furthest global step of its tasks.
-      steps_per_s: of all its tasks together.
-      tasks_running: how many of its tasks run.
-      sweep: what it is one of many jobs of; None for one of its own.
-      settings: which values it has of those that differ within its sweep.
+      steps_per_s: the sum of its tasks' speeds.
+      tasks_running: the number of its running tasks.
+      sweep: the sweep that it belongs to; None without one.
+      settings: the values of this job that differ within its sweep.
     """
 
     id: str
@@ -173,18 +173,18 @@ class JobSummary(View):
 
     @classmethod
     def of(cls, record: JobRecord) -> Self:
-        """The summary of ``record``."""
+        """Returns the summary of ``record``."""
         return cls(**_summary(record))
 
 
 class JobView(JobSummary):
-    """All of a job.
+    """A job with all details.
 
     Attributes:
-      workers_range: how many workers it may have, e.g. ``2:8``.
-      first_error: its first failure since it was healthy, for a failed job the cause.
-      cost: what it has cost until now.
-      spec: its fields, as a job file has them; those with their defaults are left out.
+      workers_range: the range of the number of workers, e.g. ``2:8``.
+      first_error: its first failure since it was healthy; the cause if the job has failed.
+      cost: its cost up to now.
+      spec: its fields as in a job file, without fields that have their defaults.
     """
 
     workers_range: str
@@ -195,7 +195,7 @@ class JobView(JobSummary):
 
     @classmethod
     def of(cls, record: JobRecord, *, values: bool = True) -> Self:
-        """The view of ``record``; without ``values`` its environment variables are named, and no more."""
+        """Returns the view of ``record``; without ``values``, only the names of its environment variables are shown."""
         state = record.state
         spec = state.spec.model_dump(mode="json", exclude_defaults=True)
         if not values:
@@ -211,14 +211,14 @@ class JobView(JobSummary):
 
 
 class JobList(View):
-    """Jobs, the latest first; ``before`` continues the list, None where it is at its end."""
+    """Jobs, the latest first; ``before`` continues the list, None at its end."""
 
     jobs: list[JobSummary]
     before: float | None
 
 
 class EventView(View):
-    """Something that happened to a job, and why."""
+    """An event in a job's history, with its reason."""
 
     id: int
     job_id: str
@@ -229,13 +229,13 @@ class EventView(View):
 
     @classmethod
     def of(cls, event: JobEvent) -> Self:
-        """The view of ``event``."""
+        """Returns the view of ``event``."""
         note = event.note
         return cls(id=event.id, job_id=event.job_id, at=event.at, task=note.task, kind=note.kind, text=note.text)
 
 
 class AttemptView(View):
-    """One life of one task."""
+    """An attempt, which is one start of one task."""
 
     task: str
     attempt: int
@@ -248,12 +248,12 @@ class AttemptView(View):
 
     @classmethod
     def of(cls, attempt: Attempt) -> Self:
-        """The view of ``attempt``."""
+        """Returns the view of ``attempt``."""
         return cls.model_validate(attempt)
 
 
 class SampleView(View):
-    """How fast a task was, and what it used, at one moment."""
+    """Speed and resource usage of a task at one moment."""
 
     task: str
     at: float
@@ -265,17 +265,17 @@ class SampleView(View):
 
     @classmethod
     def of(cls, sample: Sample) -> Self:
-        """The view of ``sample``."""
+        """Returns the view of ``sample``."""
         return cls.model_validate(sample)
 
 
 class LogView(View):
-    """A part of what a task printed.
+    """A part of a task's log.
 
     Attributes:
-      offset: where in its log the part begins, in bytes.
-      next_offset: where it ends, and the next part begins.
-      size: the size of the whole log now.
+      offset: the offset of the part in the log, in bytes.
+      next_offset: the offset of its end, where the next part begins.
+      size: the current size of the whole log.
     """
 
     task: str
@@ -286,7 +286,7 @@ class LogView(View):
 
 
 class FoundLine(View):
-    """A line that was looked for; ``offset`` is where it begins in its task's log, in bytes."""
+    """A line found by a search; ``offset`` is its offset in its task's log, in bytes."""
 
     task: str
     at: float | None
@@ -295,7 +295,7 @@ class FoundLine(View):
 
 
 class FoundView(View):
-    """Lines that hold a text. ``cursor`` continues the search; None where all was looked through."""
+    """Lines that contain a text. ``cursor`` continues the search; None at its end."""
 
     lines: list[FoundLine]
     cursor: str | None
@@ -310,12 +310,12 @@ class ResourcesView(View):
 
     @classmethod
     def of(cls, resources: Resources) -> Self:
-        """The view of ``resources``."""
+        """Returns the view of ``resources``."""
         return cls.model_validate(resources)
 
 
 class HostView(View):
-    """A machine that tasks can run at; ``problem`` says why nothing can be started there now."""
+    """A machine for tasks; ``problem`` has the reason if no task can be started there now."""
 
     backend: str
     host: str
@@ -325,7 +325,7 @@ class HostView(View):
 
     @classmethod
     def of(cls, backend: str, host: HostCapacity) -> Self:
-        """The view of ``host``."""
+        """Returns the view of ``host``."""
         return cls(
             backend=backend,
             host=host.host,
@@ -344,12 +344,12 @@ class SecretView(View):
 
     @classmethod
     def of(cls, secret: Secret) -> Self:
-        """The view of ``secret``."""
+        """Returns the view of ``secret``."""
         return cls.model_validate(secret)
 
 
 class TokenView(View):
-    """A token, without what opens it."""
+    """A token, without its secret."""
 
     id: str
     name: str
@@ -360,7 +360,7 @@ class TokenView(View):
 
     @classmethod
     def of(cls, token: Token) -> Self:
-        """The view of ``token``."""
+        """Returns the view of ``token``."""
         return cls.model_validate(token)
 
 
@@ -375,7 +375,7 @@ def _hide_variables(part: JsonObject) -> None:
         if isinstance(value, dict):
             fields = cast("JsonObject", value)
             if name == "env":
-                # The name of a secret is none.
+                # The name of a secret is not confidential.
                 part[name] = {key: given if isinstance(given, dict) else HIDDEN for key, given in fields.items()}
             else:
                 _hide_variables(fields)

@@ -1,4 +1,4 @@
-"""Tells whom a job names that it has ended, by HTTP."""
+"""Notifications of a job's end, by HTTP."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _log = logging.getLogger(__name__)
 _TIMEOUT_S = 10.0
 _PAUSES_S = (1.0, 10.0, 60.0)
 _MOST_WAITING = 1000
-# What a job's file calls it, by the kind of the note.
+# Names of events in job files, by the kind of the note.
 _NAMES = {"succeeded": "succeeded", "failed": "failed", "stopped": "stopped", "restarting": "restarted"}
 
 
 class Notifier:
-    """Sends notifications from a thread of its own; one that cannot be delivered in four attempts is logged.
+    """Sends notifications from its own thread; a notification that fails four times is logged and dropped.
 
-    Each is a POST of ``{"job": ..., "event": "failed", "reason": "..."}``, the job as `JobSummary` shows it.
+    Each is a POST of ``{"job": ..., "event": "failed", "reason": "..."}``, with the job as a `JobSummary`.
     """
 
     def __init__(self) -> None:
@@ -38,9 +38,9 @@ class Notifier:
         self._thread.start()
 
     def __call__(self, record: JobRecord, note: Note) -> None:
-        """Takes note of what happened to a job; does not wait."""
+        """Queues a notification of an event of a job if it is wanted; does not wait."""
         notify, event = record.state.spec.notify, _NAMES.get(note.kind)
-        # Of tasks only restarts are told; "failed" and "succeeded" are the job's.
+        # Notes about single tasks are skipped, except restarts: "failed" and "succeeded" refer to the job.
         if notify is None or event not in notify.on or (note.task and event != "restarted"):
             return
         reason = record.state.reason if event == "failed" else note.text
@@ -51,7 +51,7 @@ class Notifier:
             _log.warning("job %s: no notification was sent that it %s: too many wait", record.id, event)
 
     def close(self) -> None:
-        """Sends what waits, once each, and ends."""
+        """Sends each waiting notification once, and ends the thread."""
         self._closing.set()
         self._queue.put(None)
         self._thread.join()

@@ -1,6 +1,6 @@
-"""The web page of the platform: templates, what is served with them, and the routes.
+"""The web page of the platform: templates, static files, and routes.
 
-Everything that a browser gets comes from this server; no step of building is needed. ``static/htmx.min.js`` is
+Browsers load everything from this server; there is no build step. ``static/htmx.min.js`` is
 `htmx <https://htmx.org>`_ 2.0.11 and ``static/uplot.min.js`` is `uPlot <https://github.com/leeoniya/uPlot>`_ 1.6.32,
 with their licences beside them; the other scripts are Headwater's own.
 """

@@ -1,4 +1,4 @@
-"""The form for a new job, and the job file that says the same."""
+"""The form for a new job, and its conversion to a job file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.platform.job_file import JobSpecError, Problem
 from headwater.platform.spec import JobSpec, parse_job
 
 ROLES = (("ps", "Parameter servers"), ("workers", "Workers"), ("chief", "Chief"), ("evaluator", "Evaluator"))
-"""The roles of the form: their fields of a job file, and what people call them."""
+"""The roles in the form: their fields in a job file, and their titles."""
 
 DEFAULTS: Mapping[str, str] = {
     "name": "",
@@ -23,19 +23,19 @@ DEFAULTS: Mapping[str, str] = {
     "ps.count": "1",
     "workers.count": "2",
 }
-"""What the form says at first."""
+"""The initial values of the form."""
 
 _PLAIN = ("archive", "workdir", "checkpoint_dir", "log_dir", "data_dir", "backend")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draft:
-    """A job as the form has it.
+    """A job as entered in the form.
 
     Attributes:
-      text: as a job file.
-      spec: the job; None while something is wrong.
-      problems: what is wrong.
+      text: the corresponding job file.
+      spec: the job; None if there are problems.
+      problems: the problems.
     """
 
     text: str
@@ -44,7 +44,7 @@ class Draft:
 
 
 def draft(fields: Mapping[str, str]) -> Draft:
-    """The job that a form describes."""
+    """Returns the job described by a form."""
     problems: list[Problem] = []
     text = yaml.safe_dump(_job(fields, problems), sort_keys=False, allow_unicode=True, width=100)
     try:
@@ -83,7 +83,7 @@ def _job(fields: Mapping[str, str], problems: list[Problem]) -> dict[str, object
 
 
 def _role(role: str, given: Mapping[str, str]) -> Json:
-    """What is asked for a role: a number of tasks, or that and more; None for what is so anyway."""
+    """Returns the settings of a role: a number of tasks, or a mapping; None for the default."""
     count = given.get(f"{role}.count")
     if role in ("chief", "evaluator") and count is not None:
         count = "1"
@@ -99,7 +99,7 @@ def _role(role: str, given: Mapping[str, str]) -> Json:
 
 
 def _value(text: str) -> float | int | str:
-    """A number where it is one; what else it is, the job's own rules will say."""
+    """Returns ``text`` as a number if it is one; other values are validated by the job's rules."""
     for kind in (int, float):
         try:
             return kind(text)

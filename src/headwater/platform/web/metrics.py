@@ -1,6 +1,6 @@
-"""``/metrics``: the platform for Prometheus.
+"""``/metrics``: metrics of the platform for Prometheus.
 
-All names begin with ``headwater_``. Of single jobs and tasks only those that are not over are told.
+All names begin with ``headwater_``. Metrics of single jobs and tasks cover unfinished jobs only.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _OF_RESOURCES: tuple[tuple[str, Callable[[Resources], float]], ...] = (
 
 @router.get("/metrics")
 def metrics(request: Request, platform: PlatformOf, identity: MayView) -> Response:
-    """All metrics, in whichever format the scraper asks for."""
+    """Returns all metrics, in the format that the scraper accepts."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(platform))
     encode, content_type = choose_encoder(request.headers.get("accept", ""))
@@ -76,7 +76,7 @@ class _Collector:
         self._platform = platform
 
     def collect(self) -> Iterable[Metric]:
-        """The metrics of this moment."""
+        """Yields the current metrics."""
         records = self._platform.manager.live()
         views = {record.id: JobView.of(record) for record in records}
         talks = {record.id: {label(name): talk for name, talk in record.talks.items()} for record in records}
@@ -86,7 +86,7 @@ class _Collector:
 
 
 def server_metrics(platform: Platform) -> Iterable[Metric]:
-    """Jobs by phase, the queue, and the machines."""
+    """Yields the number of jobs by phase, and the machines' resources."""
     build = GaugeMetricFamily("headwater_build_info", "The server's version", labels=("version",))
     build.add_metric((headwater.__version__,), 1.0)
     yield build
@@ -109,7 +109,7 @@ def server_metrics(platform: Platform) -> Iterable[Metric]:
 
 
 def job_metrics(records: Sequence[JobRecord], views: Mapping[str, JobView]) -> Iterable[Metric]:
-    """What is known of each job that is not over."""
+    """Yields the metrics of each unfinished job."""
     for name, what, value in _OF_JOBS:
         values = [((view.id, view.name), value(view)) for view in views.values()]
         yield _gauge(name, what, _JOB, values)
@@ -122,7 +122,7 @@ def job_metrics(records: Sequence[JobRecord], views: Mapping[str, JobView]) -> I
 
 
 def task_metrics(records: Sequence[JobRecord], talks: Mapping[str, Mapping[str, Talk]]) -> Iterable[Metric]:
-    """What is known of each task of a job that is not over, what it uses, and what it says of itself."""
+    """Yields progress, usage and traffic of each task of an unfinished job."""
     tasks = [
         ((record.id, record.state.spec.name, task.label), record, task)
         for record in records
@@ -160,7 +160,7 @@ def _hosts(platform: Platform) -> Iterable[tuple[str, HostCapacity]]:
     for name, lane in platform.manager.lanes.items():
         try:
             hosts = lane.capacity(HOSTS_S).hosts
-        except BackendError:  # what it has is not known while it does not answer
+        except BackendError:  # its resources are unknown while it does not answer
             continue
         for host in hosts:
             yield name, host

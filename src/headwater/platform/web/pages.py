@@ -1,4 +1,4 @@
-"""The pages: signing in and out, the list of jobs, the form for a new one, a job."""
+"""The pages: signing in and out, the list of jobs, the form for a new job, a job's page."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Before = Annotated[float | None, Query(ge=0, le=1e11)]
 
 @router.get("/static/{name}")
 def static(name: str) -> Response:
-    """A style sheet, a script, a picture."""
+    """Returns a style sheet, a script or an image."""
     path = _FILES.get(name)
     if path is None:
         raise Refused(404, f"there is no file {name}")
@@ -60,7 +60,7 @@ def static(name: str) -> Response:
 
 @router.get(SIGN_IN)
 def sign_in_page(request: Request, platform: PlatformOf, next: str = "/") -> Response:
-    """The form that asks for a token."""
+    """Returns the form that asks for a token."""
     if not platform.auth.required:
         return redirect("/")
     return render(request, "sign_in.html", next=_own(next), problem="")
@@ -68,7 +68,7 @@ def sign_in_page(request: Request, platform: PlatformOf, next: str = "/") -> Res
 
 @router.post(SIGN_IN)
 def sign_in(request: Request, platform: PlatformOf, form: Form) -> Response:
-    """Opens a session for a person who shows a token."""
+    """Opens a session for the owner of a token."""
     target = _own(form.get("next", "/"))
     opened = platform.auth.open_session(form.get("token", "").strip())
     if opened is None:
@@ -84,7 +84,7 @@ def sign_in(request: Request, platform: PlatformOf, form: Form) -> Response:
 
 @router.post("/sign-out")
 def sign_out(request: Request, platform: PlatformOf, identity: Visitor) -> Response:
-    """Ends the session."""
+    """Closes the session."""
     platform.auth.close_session(request.cookies.get(SESSION_COOKIE, ""))
     response = _go(SIGN_IN)
     for name in (SESSION_COOKIE, CSRF_COOKIE):
@@ -94,12 +94,12 @@ def sign_out(request: Request, platform: PlatformOf, identity: Visitor) -> Respo
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """Which jobs a list shows, and in which order.
+    """Filters and order of a list of jobs.
 
     Attributes:
       q: part of a name, an id or an owner.
-      phase: only those in it; empty for all.
-      backend: only those of it; empty for all.
+      phase: only jobs in this phase; empty for all.
+      backend: only jobs of this backend; empty for all.
       sort: one of `_SORTS`.
     """
 
@@ -110,7 +110,7 @@ class Wanted:
 
     @property
     def filters(self) -> bool:
-        """Whether some jobs may be left out."""
+        """Whether the list may omit jobs."""
         return bool(self.q or self.phase or self.backend)
 
 
@@ -130,7 +130,7 @@ WantedJobs = Annotated[Wanted, Depends(_wanted)]
 def jobs(
     request: Request, platform: PlatformOf, identity: Visitor, wanted: WantedJobs, before: Before = None
 ) -> Response:
-    """Jobs, the latest first unless the list is sorted in another way."""
+    """Returns the list of jobs, the latest first unless another order is chosen."""
     return render(
         request,
         "jobs.html",
@@ -146,7 +146,7 @@ def jobs(
 def rows(
     request: Request, platform: PlatformOf, identity: Visitor, wanted: WantedJobs, before: Before = None
 ) -> Response:
-    """The list alone, as it is now."""
+    """Returns the current list without the page around it."""
     return render(request, "rows.html", **_listed(platform, identity, wanted, before))
 
 
@@ -157,7 +157,7 @@ def compare(
     identity: Visitor,
     job: Annotated[list[JobName] | None, Query(max_length=_MOST_COMPARED)] = None,
 ) -> Response:
-    """The curves of several jobs in one picture."""
+    """Returns a page with the curves of several jobs in one plot."""
     records = [platform.manager.job(job_id) for job_id in dict.fromkeys(job or ())]
     names = sorted({name for record in records for name in record.settings})
     labels = [
@@ -177,19 +177,19 @@ def compare(
 
 @router.get("/new")
 def new(request: Request, platform: PlatformOf, identity: Runner) -> Response:
-    """The form for a new job."""
+    """Returns the form for a new job."""
     return _form_page(request, platform, identity, DEFAULTS)
 
 
 @router.post("/new/preview")
 def preview(request: Request, identity: Runner, form: Form) -> Response:
-    """The job file that says what the form says, and what is wrong with it."""
+    """Returns the job file that corresponds to the form, and its problems."""
     return render(request, "preview.html", draft=draft(form))
 
 
 @router.post("/new")
 def submit(request: Request, platform: PlatformOf, identity: Runner, form: Form) -> Response:
-    """Submits the form's job."""
+    """Submits the job of the form."""
     made = draft(form)
     if made.spec is None:
         return render(request, "preview.html", status=422, draft=made)
@@ -200,33 +200,33 @@ def submit(request: Request, platform: PlatformOf, identity: Runner, form: Form)
 
 @router.get("/jobs/{job_id}")
 def job(request: Request, job_id: JobId, platform: PlatformOf, identity: Visitor) -> Response:
-    """A job."""
+    """Returns the page of a job."""
     return render(request, "job.html", identity=identity, **_shown(platform, identity, job_id))
 
 
 @router.get("/jobs/{job_id}/overview")
 def overview(request: Request, job_id: JobId, platform: PlatformOf, identity: Visitor) -> Response:
-    """The part of a job's page that changes: its state, its cluster, its events."""
+    """Returns the changing part of a job's page: its state, its cluster, its events."""
     return render(request, "overview.html", identity=identity, **_shown(platform, identity, job_id))
 
 
 @router.post("/jobs/{job_id}/stop")
 def stop(job_id: JobId, platform: PlatformOf, identity: Runner) -> Response:
-    """Asks all tasks of a job to end."""
+    """Requests a graceful stop of all tasks of a job."""
     platform.manager.ask(job_id, AskStop(identity.name))
     return _changed()
 
 
 @router.post("/jobs/{job_id}/restart")
 def restart(job_id: JobId, platform: PlatformOf, identity: Runner) -> Response:
-    """Starts all tasks of a job anew."""
+    """Restarts all tasks of a job."""
     platform.manager.ask(job_id, AskRestart(identity.name))
     return _changed()
 
 
 @router.post("/jobs/{job_id}/scale")
 def scale(job_id: JobId, platform: PlatformOf, identity: Runner, form: Form) -> Response:
-    """Gives a job another number of workers."""
+    """Changes the number of workers of a job."""
     workers = form.get("workers", "")
     if not workers.isdecimal() or len(workers) > 4:
         raise Refused(422, f"workers must be a number, but is {workers!r}")
@@ -236,14 +236,14 @@ def scale(job_id: JobId, platform: PlatformOf, identity: Runner, form: Form) -> 
 
 @router.post("/jobs/{job_id}/delete")
 def delete(job_id: JobId, platform: PlatformOf, identity: Runner) -> Response:
-    """Forgets a job that is over, with its logs."""
+    """Deletes a finished job, with its logs."""
     platform.manager.delete(job_id)
     return _go("/")
 
 
 def _listed(platform: Platform, identity: Identity, wanted: Wanted, before: float | None) -> JsonObject:
     plain = wanted == Wanted()
-    # What is searched or sorted is looked through whole, as far back as jobs are remembered in number.
+    # Searching and sorting need more than one page of jobs, so look further back.
     found = platform.jobs(before=before, limit=_ON_PAGE if plain else _MOST_SEARCHED)
     shown = [JobSummary.of(record) for record in found]
     if not plain:
@@ -305,15 +305,15 @@ def _form_page(request: Request, platform: Platform, identity: object, fields: J
 
 
 def _own(target: str) -> str:
-    """``target`` where it is a page of ours, else the first page."""
+    """Returns ``target`` if it is a path of this site, else the first page: an open redirect would help phishing."""
     return target if target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable() else "/"
 
 
 def _go(target: str) -> Response:
-    """Sends a page whose script asked elsewhere."""
+    """Redirects a page whose script sent the request."""
     return Response(status_code=204, headers={"HX-Redirect": target})
 
 
 def _changed() -> Response:
-    """Tells the script that what it shows has changed."""
+    """Notifies the script that the displayed job has changed."""
     return Response(status_code=204, headers={"HX-Trigger": "headwater:changed"})

@@ -1,4 +1,4 @@
-"""What the page has besides the platform, from the server's start to its end."""
+"""Resources of the page with the lifetime of the server."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _IDLE_TURN_S = 30.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """The parts.
+    """Resources of the page.
 
     Attributes:
-      boards: starts TensorBoards.
-      http: asks them.
+      boards: starts and ends TensorBoards.
+      http: sends requests to them.
     """
 
     boards: TensorBoards
@@ -33,7 +33,7 @@ class Parts:
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
-    """Holds the parts while the application runs."""
+    """Holds the resources while the application runs."""
     async with httpx.AsyncClient(trust_env=False, timeout=60.0, follow_redirects=False) as http:
         parts = Parts(boards=TensorBoards(), http=http)
         app.state.parts = parts

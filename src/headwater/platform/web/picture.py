@@ -1,4 +1,4 @@
-"""The picture of a job's cluster: its tasks as boxes, and lines between those that talk to each other."""
+"""The diagram of a job's cluster: its tasks as boxes, with lines between tasks that communicate."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """Two tasks that talk to each other.
+    """A connection between two tasks.
 
     Attributes:
-      x1, y1, x2, y2: from where to where.
-      width: of the line: the thicker, the more bytes.
+      x1, y1, x2, y2: its end points.
+      width: the width of the line, which increases with the rate.
       between: the labels of both tasks.
-      rate: bytes per second in both directions; None where that is not known.
+      rate: bytes per second in both directions; None if unknown.
     """
 
     x1: float
@@ -48,7 +48,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Picture:
-    """A cluster, drawn; lengths are in pixels before it is scaled."""
+    """The diagram of a cluster; lengths are in pixels before scaling."""
 
     width: float
     height: float
@@ -57,11 +57,11 @@ class Picture:
 
 
 def draw(job: JobView, talks: Mapping[str, Talk]) -> Picture:
-    """Draws a job's cluster: parameter servers above, those who train below them, an evaluator last.
+    """Draws a job's cluster: parameter servers on top, training tasks below them, an evaluator last.
 
     Args:
-      job: whose.
-      talks: what its tasks say, by label; those that say nothing are left out.
+      job: the job.
+      talks: reports of its tasks, by label; may be incomplete.
     """
     layers = [
         [task for task in job.tasks if task.role in roles] for roles in (("ps",), ("chief", "worker"), ("evaluator",))
@@ -84,7 +84,7 @@ def draw(job: JobView, talks: Mapping[str, Talk]) -> Picture:
 
 
 def _rows(tasks: Sequence[TaskView]) -> list[Sequence[TaskView]]:
-    """Rows of about the same length."""
+    """Splits tasks into rows of about the same length."""
     if not tasks:
         return []
     rows = math.ceil(len(tasks) / _MOST_IN_ROW)
@@ -106,7 +106,7 @@ def _lines(boxes: Sequence[Box]) -> list[Line]:
 
 
 def _rate(one: Box, other: Box) -> float | None:
-    """Bytes per second between two tasks; both ends count the same bytes, so the one that saw more is believed."""
+    """Returns bytes per second between two tasks; both ends count the same bytes, so the greater value is used."""
     seen = [
         sum(box.talk.bytes_per_s[peer.task.name])
         for box, peer in ((one, other), (other, one))
@@ -116,7 +116,7 @@ def _rate(one: Box, other: Box) -> float | None:
 
 
 def _would_talk(one: Box, other: Box, boxes: Sequence[Box]) -> bool:
-    """Whether two tasks talk as far as their roles tell: all with the parameter servers, without any all that train."""
+    """Guesses from their roles whether two tasks communicate: with the ps or, without any, all training tasks."""
     roles = {one.task.role, other.task.role}
     if "evaluator" in roles:
         return False

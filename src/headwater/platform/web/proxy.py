@@ -1,4 +1,4 @@
-"""A job's TensorBoard behind the server: only a person who is signed in sees it, and it sees no session of theirs."""
+"""The proxy to a job's TensorBoard: only users with a session see it, and it does not receive their session."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headwater.platform.web.routing import PageRoute, redirect
 router: APIRouter = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _PATH = "/jobs/{job_id}/tensorboard"
-# What concerns one connection alone, the person signed in, or what the next server writes anew.
+# Headers of one connection, credentials of the user, and headers that the next server sets itself.
 _NOT_PASSED = frozenset(
     {
         "connection",
@@ -41,7 +41,7 @@ _NOT_PASSED = frozenset(
 
 
 def _onlooker(request: Request, platform: PlatformOf) -> None:
-    """Somebody with a session. TensorBoard asks for data with POST, too, which changes nothing and has no secret."""
+    """Requires a session. No CSRF secret, since TensorBoard reads data with POST, too, without changing anything."""
     session = request.cookies.get(SESSION_COOKIE, "")
     known = not platform.auth.required or platform.auth.identify_session(session, csrf=None, changes=False) is not None
     if not known:
@@ -50,7 +50,7 @@ def _onlooker(request: Request, platform: PlatformOf) -> None:
 
 @router.get(_PATH)
 def without_slash(job_id: JobId) -> Response:
-    """Where it really is."""
+    """Redirects to the path with a slash."""
     return redirect(f"/jobs/{job_id}/tensorboard/")
 
 
@@ -63,7 +63,7 @@ async def tensorboard(
     parts: PartsOf,
     known: Annotated[None, Depends(_onlooker)],
 ) -> Response:
-    """What TensorBoard answers, which is started where it does not run."""
+    """Forwards a request to TensorBoard, which is started on demand."""
     record = await run_in_threadpool(platform.manager.job, job_id)
     folder = record.state.spec.log_dir
     if folder is None:

@@ -1,4 +1,4 @@
-"""Templates, and how times, sizes and numbers are written in them."""
+"""Templates, and the formats of times, sizes and numbers in them."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _GROUPED = 1000
 CSRF_COOKIE = "headwater_csrf"
 
 NOTHING = "\N{EN DASH}"
-"""What stands where there is nothing to show."""
+"""The placeholder of a missing value."""
 
 HEADERS = {
-    # Nothing from elsewhere, no script and no style within a page, and the page in no other page.
+    # No resources from other sites, no inline scripts and styles, no embedding in other pages.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
-    # Not "no-referrer": browsers then hide from where a form comes, and the server takes none of unknown origin.
+    # Not "no-referrer": browsers then hide the origin of a form, and the server refuses forms of unknown origin.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""What every answer of the page carries."""
+"""The headers of every response of the page."""
 
 
 def duration(seconds: float | None) -> str:
-    """``seconds`` for people, by their two largest units."""
+    """Formats ``seconds`` with their two largest units."""
     if seconds is None:
         return NOTHING
     whole = max(0, int(seconds))
@@ -51,7 +51,7 @@ def duration(seconds: float | None) -> str:
 
 
 def number(value: float | str | None, digits: int = 4) -> str:
-    """A number for people, with a number of digits that count; text stays as it is."""
+    """Formats a number with ``digits`` significant digits; returns text unchanged."""
     if value is None:
         return NOTHING
     if isinstance(value, str):
@@ -62,17 +62,17 @@ def number(value: float | str | None, digits: int = 4) -> str:
 
 
 def moment(at: float | None) -> str:
-    """A time for machines, in UTC, as ``<time datetime>`` has it."""
+    """Formats a time in UTC, for ``<time datetime>``."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)) if at is not None else ""
 
 
 def clock(at: float | None) -> str:
-    """A time for people, by the server's clock."""
+    """Formats a time in the server's time zone."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at)) if at is not None else NOTHING
 
 
 def code(value: int | None) -> str:
-    """How a task ended, by its exit code, for people: ``ended by SIGTERM``, ``exit code 3``."""
+    """Describes an exit code: ``ended by SIGTERM``, ``exit code 3``."""
     if value is None:
         return NOTHING
     if value >= 0:
@@ -84,7 +84,7 @@ def code(value: int | None) -> str:
 
 
 def ended(reason: str, value: int | None) -> str:
-    """Why a task ended: the reason that was given, or what its exit code says."""
+    """Returns why a task ended: the given reason, or a description of its exit code."""
     return reason or code(value)
 
 
@@ -106,13 +106,13 @@ _templates = _environment()
 
 
 def render(request: Request, template: str, *, status: int = 200, **values: object) -> HTMLResponse:
-    """A page, or a part of one.
+    """Renders a page, or a part of one.
 
     Args:
-      request: whom it answers.
-      template: its file's name.
-      status: of HTTP.
-      values: what the template shows, besides ``path``, ``csrf``, ``now`` and ``version``.
+      request: the request.
+      template: the template's file name.
+      status: the HTTP status.
+      values: variables of the template, in addition to ``path``, ``csrf``, ``now`` and ``version``.
     """
     text = _templates.get_template(template).render(
         path=request.url.path,

@@ -16,4 +16,4 @@ def _router() -> APIRouter:
 
 
 ROUTERS = (_router(),)
-"""What a server is given besides its API."""
+"""The routers that a server adds to its API."""

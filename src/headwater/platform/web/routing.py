@@ -1,4 +1,4 @@
-"""How requests for the page are answered: who asks, and refusals as pages."""
+"""Handling of requests for the page: identification of users, and refusals as pages."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _UNAUTHORIZED = 401
 
 
 class PageRoute(APIRoute):
-    """A route whose answers carry the page's headers, and whose refusals are pages, or lines of text for scripts."""
+    """A route whose responses have the page's headers, and whose refusals are pages, or lines of text for scripts."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[object, object, Response]]:
-        """What handles a request."""
+        """Returns the handler of requests."""
         handle = super().get_route_handler()
 
         async def handled(request: Request) -> Response:
@@ -42,7 +42,7 @@ class PageRoute(APIRoute):
 
 
 def visitor(request: Request, platform: PlatformOf) -> Identity:
-    """Who looks at the page; raises `Refused` for an unknown person."""
+    """Returns the identity of the page's user; raises `Refused` without a valid session."""
     return identify(request, platform, None)
 
 
@@ -66,11 +66,11 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 Form = Annotated[dict[str, str], Depends(_form)]
-"""The fields of a form, as browsers send them unless told otherwise."""
+"""The fields of a form, URL-encoded as browsers send them by default."""
 
 
 def redirect(to: str) -> Response:
-    """Sends a browser elsewhere, to be asked for with GET."""
+    """Redirects a browser; the target is requested with GET."""
     return Response(status_code=303, headers={"Location": to})
 
 

@@ -1,4 +1,4 @@
-"""TensorBoard for jobs: started when a person wants to see one, ended when it is idle."""
+"""TensorBoard for jobs: started on demand, ended when idle."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SERVES = re.compile(r"http://127\.0\.0\.1:(\d+)/")
 _START_S = 120.0
 _END_S = 10.0
 _LAST_LINES = 20
-# Ends the command when this process ends, however it does: the pipe that is the shell's standard input then closes.
+# Ends the command when this process exits or crashes: its end closes the pipe to the shell's standard input.
 _UNTIL_CLOSED = '"$@" & child=$!; exec >/dev/null 2>&1; read -r _; kill "$child"; wait "$child"'
 
 
 @dataclass(slots=True)
 class _Board:
-    """One TensorBoard that was started."""
+    """A TensorBoard process."""
 
     process: subprocess.Popen[str]
     used_at: float
@@ -37,10 +37,10 @@ class TensorBoards:
     """The TensorBoards of a server's jobs, at ports of the loopback address.
 
     Args:
-      most: maximum number at once; for another one, the one that was used least recently ends.
-      idle_s: seconds without a request after which one ends.
-      command: what is started, before its options.
-      clock: gives seconds that only grow.
+      most: maximum number at once; to start another one, the least recently used one is ended.
+      idle_s: seconds without a request after which one is ended.
+      command: the command, before its options.
+      clock: returns seconds and never goes backwards.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class TensorBoards:
         self._closing = False
 
     def port(self, job_id: str, folder: str, prefix: str) -> int:
-        """The port of a job's TensorBoard, which is started where there is none; waits until it serves.
+        """Returns the port of a job's TensorBoard; starts it if necessary, and waits until it serves.
 
         Args:
-          job_id: whose.
+          job_id: the job's id.
           folder: the job's log folder.
           prefix: the path under which browsers see it.
 
@@ -82,14 +82,14 @@ class TensorBoards:
             return board.port
 
     def forget_idle(self) -> None:
-        """Ends those that are idle."""
+        """Ends idle TensorBoards."""
         with self._changed:
             oldest = self._clock() - self._idle_s
             for job_id in [job_id for job_id, board in self._boards.items() if board.used_at < oldest]:
                 _end(self._boards.pop(job_id))
 
     def close(self) -> None:
-        """Ends all."""
+        """Ends all TensorBoards."""
         with self._changed:
             self._closing = True
             while self._boards:
