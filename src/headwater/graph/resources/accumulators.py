@@ -1,9 +1,9 @@
-"""Accumulators: sums of gradients that a task keeps until enough have come (for synchronous replicas).
+"""Accumulators: sums of gradients that a task keeps until enough have arrived (for synchronous replicas).
 
-An accumulator has a time step of its own. A gradient carries the step at which its worker read the variables; one that
-is older than the accumulator's is *stale*: it is dropped, and counted.
+An accumulator has its own time step. A gradient carries the step at which its worker read the variables; a gradient
+older than the accumulator's step is *stale*: it is dropped, and counted.
 
-Those of synchronous training also know which life of the training a gradient is of: see `replica_lives`.
+Accumulators of synchronous training also know which start of the training a gradient belongs to: see `replica_lives`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ _log = logging.getLogger("headwater")
 
 Array = np.ndarray[Any, Any]
 Gradient = Sequence[Array]
-"""One array of a dense gradient; indices, values and dense shape (empty where unknown) of one of rows."""
+"""For a dense gradient, one array; for a gradient of rows, indices, values and dense shape (empty if unknown)."""
 
 _ALIGNMENT = 64
 
 
 def _aligned_copy(array: Array) -> Array:
-    """A copy that starts at a multiple of 64 bytes, where XLA uses it in place. Elsewhere it copies it once more."""
+    """Returns a copy that starts at a multiple of 64 bytes, which XLA uses in place; it copies unaligned arrays
+    again."""
     room = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
     start = -room.__array_interface__["data"][0] % _ALIGNMENT
     copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -44,7 +45,7 @@ def _aligned_copy(array: Array) -> Array:
 
 
 Taken = tuple[Sequence[Gradient], int, Sequence[GatheredRange]]
-"""The mean (or sum) of all gradients that have come, for every variable; the time step from now on; their ranges of
+"""The mean (or sum) of all gathered gradients, for every variable; the new time step; the gradients' ranges of
 examples."""
 
 
@@ -52,28 +53,28 @@ class GradientSum:
     """The sum of the gradients of one variable."""
 
     def check(self, gradient: Gradient) -> None:
-        """Raises InvalidArgumentError where it does not fit."""
+        """Raises InvalidArgumentError if the gradient does not fit."""
         raise NotImplementedError
 
     def add(self, gradient: Gradient) -> None:
-        """Adds one, which stays the caller's."""
+        """Adds a gradient, without keeping a reference to it."""
         raise NotImplementedError
 
     def reduced(self, count: int, mean: bool) -> Gradient:
-        """The sum of what was added ``count`` times, or its mean. It may be the sum itself: `clear` must follow."""
+        """Returns the sum of ``count`` gradients, or their mean. It may be the internal sum: `clear` must follow."""
         raise NotImplementedError
 
     def clear(self) -> None:
-        """Starts afresh."""
+        """Resets the sum."""
         raise NotImplementedError
 
     def state(self) -> State:
-        """What `of_state` makes the same of."""
+        """Returns the state, for `of_state`."""
         raise NotImplementedError
 
     @staticmethod
     def of_state(state: State) -> GradientSum:
-        """What the sum was that has given ``state``."""
+        """Restores the sum that returned ``state``."""
         match state.words:
             case "dense", dims:
                 return DenseSum.with_sum(dims, *state.arrays)
@@ -126,7 +127,7 @@ class DenseSum(GradientSum):
 
     @classmethod
     def with_sum(cls, dims: Dims, total: Array | None = None) -> DenseSum:
-        """One that has this sum."""
+        """Creates an instance with this sum."""
         made = cls(None if dims is None else tuple(dims))
         made._sum = None if total is None else _aligned_copy(total)
         return made
@@ -138,10 +139,9 @@ class RowSum(GradientSum):
     Args:
       name: for messages.
       dims: static shape of the variable.
-      for_update: give what updates a variable: the mean over all gradients, those without the row included, as if all
-        had been dense; and as many rows as a power of two, with indices outside every variable for those that are too
-        many, so that few different shapes have to be compiled. Otherwise the mean of a row is over the gradients that
-        had it.
+      for_update: return rows for an update: the mean over all gradients, including those without the row, as if all
+        were dense; padded to a power of two of rows, with indices outside of every variable, so that few shapes have to
+        be compiled. Otherwise the mean of a row is taken over the gradients that had it.
     """
 
     def __init__(self, name: str, dims: Dims, *, for_update: bool = False) -> None:
@@ -171,7 +171,7 @@ class RowSum(GradientSum):
 
     def add(self, gradient: Gradient) -> None:
         indices, values, shape = gradient
-        if indices.size and indices.min() < 0:  # places that a divided lookup left over
+        if indices.size and indices.min() < 0:  # padding of a partitioned lookup
             used = indices >= 0
             indices, values = indices[used], values[used]
         unique, inverse = np.unique(indices, return_inverse=True)
@@ -205,7 +205,8 @@ class RowSum(GradientSum):
 
     @classmethod
     def with_rows(cls, name: str, dims: Dims, for_update: bool, count: int, arrays: Sequence[Array]) -> RowSum:
-        """One that has the rows of ``count`` gradients: their indices, their values, and perhaps their dense shape."""
+        """Creates an instance with the rows of ``count`` gradients: their indices, their values, and perhaps their
+        dense shape."""
         made = cls(name, None if dims is None else tuple(dims), for_update=for_update)
         made._indices, made._values = list(arrays[:count]), list(arrays[count : 2 * count])
         made._shape = arrays[-1] if len(arrays) > 2 * count else None
@@ -226,17 +227,17 @@ def _padded(indices: Array, rows: Array) -> tuple[Array, Array]:
 
 @dataclass(slots=True)
 class _Repeated:
-    """What `Accumulator.repeat` was asked for.
+    """A call of `Accumulator.repeat` in progress.
 
     Attributes:
-      waiting: the step that asked.
-      session: the session that it is in.
-      life: of the training, when it asked.
-      required: how many gradients each run takes.
-      run: takes them.
-      left: how many runs are left.
-      running: whether somebody is at it.
-      error: what a run has raised.
+      waiting: the calling step.
+      session: the session of the step.
+      life: number of starts of the training at the time of the call.
+      required: number of gradients that each run takes.
+      run: takes the gradients and makes the update.
+      left: number of runs left.
+      running: whether a thread is running it.
+      error: the error of a run.
     """
 
     waiting: Waiting
@@ -253,16 +254,16 @@ class _Repeated:
 
 
 class Accumulator(Kept):
-    """Gathers the gradients of one variable or of several, which come and go together.
+    """Gathers the gradients of one or several variables, which are added and taken together.
 
     Args:
       name: for messages.
-      sums: what adds the gradients of each variable.
-      mean: give the mean of the gradients rather than their sum.
-      resources: of the task, where gradients come with ranges of its examples.
+      sums: the sum for each variable.
+      mean: return the mean of the gradients rather than their sum.
+      resources: the task's resources, needed if gradients have ranges of examples.
 
     Attributes:
-      dropped: how many stale gradients were dropped.
+      dropped: number of stale gradients dropped.
     """
 
     _shared = False
@@ -289,13 +290,13 @@ class Accumulator(Kept):
         self._members = Members()
 
     def count(self) -> int:
-        """How many gradients are in it now."""
+        """Returns the number of gradients in it."""
         with self._condition:
             return self._count
 
     def set_step(self, step: int) -> None:
-        """Sets the time step. Going back is possible, as after a restart from an older checkpoint, and logged; what the
-        accumulator has is of another past then, and forgotten."""
+        """Sets the time step. A decrease is possible, such as after a restart from an older checkpoint, and logged; the
+        gathered gradients are then invalid, and dropped."""
         with self._condition:
             if step < self._step:
                 _log.warning("the step of accumulator %r goes back from %d to %d", self.name, self._step, step)
@@ -304,35 +305,35 @@ class Accumulator(Kept):
             self.changes += 1
 
     def join(self, session: str) -> None:
-        """A replica takes part, in ``session``; see `replica_lives`."""
+        """Registers a replica's ``session``; see `replica_lives`."""
         with self._condition:
             self._lives = replica_lives.joined(self._lives, session)
             self._members = self._members.joined(session)
             self.changes += 1
 
     def members(self) -> Members:
-        """Which sessions have joined, and given gradients, since the training was started last."""
+        """Returns the sessions that have joined, and given gradients, since the last start of the training."""
         with self._condition:
             return self._members
 
     @property
     def life(self) -> int:
-        """How many times the training was started."""
+        """Number of starts of the training."""
         return self._lives.life
 
     def start(self, session: str, step: int, elsewhere: int, *, renews: bool, name: int = 0) -> None:
-        """The training starts at ``step``, perhaps once more.
+        """Starts the training at ``step``, perhaps again.
 
-        What was gathered before is forgotten, and those who wait to take it hear so: a gradient may be here and not in
-        another accumulator, or of variables that are gone. The first time nothing can be, and what is of ``step``
-        stays.
+        Gradients gathered before are dropped, and waiting `take` calls fail: a gradient may be missing in another
+        accumulator, or belong to old variables. At the first start neither is possible, and gradients of ``step`` are
+        kept.
 
         Args:
-          session: of the one who starts it.
+          session: the session that starts it.
           elsewhere: as for `replica_lives.is_first`.
-          name: a random number for this start, the same for all who gather: see `take`.
-          renews: whether all other replicas have to join again, and hear so; else their gradients are only dropped,
-            where they are of a step that is not there yet.
+          name: a random number for this start, the same for all accumulators: see `take`.
+          renews: whether all other replicas have to join again, and get an error; else their gradients are only dropped
+            if they are of a later step.
         """
         with self._condition:
             self.changes += 1
@@ -351,7 +352,7 @@ class Accumulator(Kept):
             self._condition.notify_all()
 
     def forget_session(self, session: str) -> None:
-        """A session is over."""
+        """Removes a session that has ended."""
         with self._condition:
             self._lives = replica_lives.left(self._lives, session)
 
@@ -368,17 +369,17 @@ class Accumulator(Kept):
         """Adds a gradient of every variable, unless they are stale.
 
         Args:
-          gradients: one of every variable.
-          step: that they are of.
-          session: of the replica that gives them, where the accumulator is one of replicas.
-          start: of the training, that they are of; None: the session says it.
-          examples: the range that they are of, where it is accounted for.
-          follows: whether they were added where this is a copy of.
+          gradients: a gradient of every variable.
+          step: the step of the gradients.
+          session: the session of the replica, in synchronous training.
+          start: name of the start of the training that they belong to; None: determined by the session.
+          examples: their range of examples, if examples are accounted for.
+          follows: whether the primary has added them already.
 
         Raises:
-          AbortedError: the training was started anew since the replica joined; none is added.
-          AbortedError: the step does not hold the range ``examples`` any more; none is added.
-          InvalidArgumentError: one does not fit; none is added.
+          AbortedError: the training was restarted since the replica joined; none is added.
+          AbortedError: the step has lost the range ``examples``; none is added.
+          InvalidArgumentError: a gradient does not fit; none is added.
         """
         with self._condition:
             for total, gradient in zip(self._sums, gradients, strict=True):
@@ -403,7 +404,8 @@ class Accumulator(Kept):
             for total, gradient in zip(self._sums, gradients, strict=True):
                 total.add(gradient)
             self._count += 1
-            # A step that needs more would only look and wait again. What one needs that is tried again is not known.
+            # Steps that need more gradients need not wake up. On replicated tasks the numbers are unknown: operations
+            # are tried again, and are not in `_wanted` meanwhile.
             if self._shared or self._count >= min(self._wanted.values(), default=self._count + 1):
                 self._condition.notify_all()
             ready = next((repeated for repeated in self._repeated if self._is_ready(repeated)), None)
@@ -411,17 +413,17 @@ class Accumulator(Kept):
             self._run(ready)
 
     def take(self, waiting: Waiting, required: int, session: str = "", start: int = 0) -> Taken:
-        """Waits for ``required`` gradients of every variable; starts afresh.
+        """Waits for ``required`` gradients of every variable, and takes them.
 
         Args:
-          waiting: the step that takes them.
-          required: how many.
-          session: that it is in.
-          start: the start of the training since which ``required`` are counted, where another one says so: what is
-            asked for since an earlier one is forgotten, or not yet known here. 0: any.
+          waiting: the calling step.
+          required: number of gradients.
+          session: the session of the step.
+          start: name of the start of the training that the caller means. If it differs from the present one, the
+            gradients were dropped, or the start is not known here yet. 0: any.
 
         Raises:
-          AbortedError: the training was started anew by another session than this one.
+          AbortedError: the training was restarted by another session.
         """
         if required <= 0:
             raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
@@ -448,9 +450,9 @@ class Accumulator(Kept):
             return self._taken()
 
     def repeat(self, waiting: Waiting, required: int, run: Callable[[], None], times: int, session: str = "") -> None:
-        """Has ``run`` called ``times`` times, each time when a `take` for ``waiting`` in it finds enough gradients.
+        """Calls ``run`` ``times`` times, each time that there are enough gradients for its `take` with ``waiting``.
 
-        The replica that gives the last of them calls it: no thread has to be woken first.
+        The thread that adds the last gradient calls it, so that no other thread has to be woken first.
 
         Raises:
           Whatever ``run`` raises, and waiting does, and `take`.
@@ -481,7 +483,7 @@ class Accumulator(Kept):
         return not (repeated.running or repeated.over()) and self._count >= repeated.required
 
     def _run(self, repeated: _Repeated) -> None:
-        """Runs it once, unless somebody else has taken the gradients meanwhile."""
+        """Runs it once, unless another thread has taken the gradients meanwhile."""
         with self._condition:
             if not self._is_ready(repeated):
                 return
@@ -497,12 +499,13 @@ class Accumulator(Kept):
             not_taken = self._set_aside.pop(id(repeated.waiting), None)
             for one in not_taken[2] if not_taken is not None else ():
                 one.drop()
-            # More may have come meanwhile. The step that asked makes the update, lest one giver makes those of all.
+            # More gradients may have arrived meanwhile. Leave the next update to the waiting step, so that one worker
+            # does not make the updates of all.
             if repeated.over() or self._is_ready(repeated):
                 self._condition.notify_all()
 
     def _is_over(self, session: str, life: int) -> bool:
-        """Whether one who takes in ``session`` since ``life`` shall take nothing more."""
+        """Whether a `take` in ``session``, started in ``life``, has to fail."""
         return replica_lives.is_void(self._lives, session) or (not self._renews and 0 < life != self._lives.life)
 
     def _over_error(self) -> AbortedError:
@@ -528,7 +531,7 @@ class Accumulator(Kept):
         for total in self._sums:
             total.clear()
 
-    # A second copy ----------------------------------------------------------------------------------------------------
+    # Replication ------------------------------------------------------------------------------------------------------
 
     @property
     def repeats(self) -> bool:

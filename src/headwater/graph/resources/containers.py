@@ -1,7 +1,7 @@
-"""What a task keeps between steps: variables, queues and the like, in containers.
+"""The resources of a task that outlive steps: variables, queues and others, in containers.
 
-Containers belong to the task, not to a session: sessions share them by name, and they end with the process or with
-`Resources.clear`.
+Containers belong to the task, not to a session: sessions share them by name, and they last until the process ends or
+`Resources.clear` is called.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 Signature = Mapping[str, object]
-"""What operations that share a resource must agree on, by name: its type, element types, shapes, capacity …"""
+"""The properties of a shared resource that all its operations must agree on, by name: type, element types, shapes, …"""
 
 
 class Cell:
-    """A variable's place.
+    """The storage of a variable.
 
     Attributes:
-      name: as in its container.
+      name: its name in the container.
       value: the current value (a ``jax.Array``), or None before the first assignment. Read and replaced under
         `Resources.lock`, because an update donates the old value's buffer.
-      counts: how many times the value was replaced is number ``slot`` of these, which may be in a file; see
+      counts: entry ``slot`` is the number of updates of the value; the array may be mapped to a file; see
         `headwater.graph.resources.update_counts`. Changed under `Resources.lock`.
-      slot: see ``counts``.
+      slot: index in ``counts``.
     """
 
     __slots__ = ("counts", "name", "slot", "value")
@@ -44,7 +44,7 @@ class Cell:
 
     @property
     def updates(self) -> int:
-        """How many times the value was replaced."""
+        """Number of times that the value was replaced."""
         return self.counts[self.slot]
 
     @property
@@ -52,8 +52,8 @@ class Cell:
         return self.value is not None
 
     def become(self, value: np.ndarray[Any, Any], updates: int) -> None:
-        """Goes on as the variable of another task, or of another life of this one, that was replaced ``updates`` times
-        and has this value, which is given away. `Resources.lock` is held."""
+        """Installs the state of a replicated or saved variable: a value, which the cell takes over, and its number of
+        updates. The caller holds `Resources.lock`."""
         value.flags.writeable = False  # a program that fetches it gets a copy
         self.value = value
         self.counts[self.slot] = updates
@@ -63,9 +63,8 @@ class Resources:
     """The containers of one task.
 
     Attributes:
-      lock: held while values are read from cells, handed to an executable, and replaced; never while waiting.
-      recorder: hears of each change of a variable by a plan that is compiled from then on; None where no other task
-        makes the same changes.
+      lock: held while values are read from cells, passed to an executable, and replaced; never while waiting.
+      recorder: is notified of each change of a variable by plans compiled from then on; None without replication.
     """
 
     def __init__(self) -> None:
@@ -76,7 +75,7 @@ class Resources:
         self._signatures: dict[tuple[str, type, str], Signature] = {}
 
     def cell(self, container: str, name: str) -> Cell:
-        """The variable ``name``, made when it is not there."""
+        """Returns the variable ``name``; creates it if missing."""
         with self.lock:
             key = (container, name)
             if key not in self._cells:
@@ -84,26 +83,26 @@ class Resources:
             return self._cells[key]
 
     def cells(self) -> dict[tuple[str, str], Cell]:
-        """All variables by container and name."""
+        """Returns all variables by container and name."""
         with self.lock:
             return dict(self._cells)
 
     def get_or_make(
         self, container: str, name: str, kind: type[R], make: Callable[[], R], signature: Signature | None = None
     ) -> R:
-        """The resource ``name`` of class ``kind`` (a queue, a table …), made when it is not there.
+        """Returns the resource ``name`` of class ``kind`` (a queue, a table …); creates it if missing.
 
         Args:
-          container, name, kind: where it is.
-          make: makes it.
-          signature: what all operations that share it must agree on; None where there is nothing.
+          container, name, kind: the resource's key.
+          make: creates it.
+          signature: properties that all operations that share it must agree on; None if there are none.
 
         Raises:
-          InvalidArgumentError: it was made with another signature.
+          InvalidArgumentError: it was created with another signature.
         """
         key = (container, kind, name)
         found = self._others.get(key)
-        if found is not None and self._signatures.get(key) == signature:  # without the lock, which may be held for long
+        if found is not None and self._signatures.get(key) == signature:  # no lock: it may be held for long
             return found
         with self.lock:
             if key not in self._others:
@@ -113,30 +112,30 @@ class Resources:
             return self._others[key]
 
     def find(self, container: str, name: str, kind: type[R]) -> R | None:
-        """The resource ``name`` of class ``kind``; None where there is none."""
+        """Returns the resource ``name`` of class ``kind``; None if there is none."""
         return self._others.get((container, kind, name))
 
     def kinds(self) -> set[type]:
-        """The classes of the resources that there are besides variables."""
+        """Returns the classes of the existing resources other than variables."""
         return {kind for _, kind, _ in self.others()}
 
     def others(self) -> dict[tuple[str, type, str], Any]:
-        """All resources besides variables, by container, class and name."""
+        """Returns all resources other than variables, by container, class and name."""
         with self.lock:
             return dict(self._others)
 
     def add(self, container: str, kind: type, name: str, made: object) -> None:
-        """Has a resource of class ``kind`` at a place where there is none."""
+        """Adds a resource of class ``kind`` under a key that is not in use."""
         with self.lock:
             self._others[container, kind, name] = made
 
     def of_kind(self, kind: type[R]) -> dict[str, R]:
-        """All resources of a class by name."""
+        """Returns all resources of a class by name."""
         with self.lock:
             return {name: found for (_, its, name), found in self._others.items() if its is kind}
 
     def end_session(self, session: str, reason: str) -> None:
-        """Forgets the resources that belong to one session: those in the container of `session_container`."""
+        """Discards the resources of one session: those in the container `session_container`."""
         self._drop(lambda key: key[0] == session_container(session))
         self.leave(session, reason)
         for other in self._all_others():
@@ -145,15 +144,15 @@ class Resources:
                 forget_session(session)
 
     def leave(self, session: str, reason: str) -> None:
-        """Tells the resources that have a method ``session_ended`` that the user of a session is gone, and may come
-        back. Where it does not, `end_session` calls their ``forget_session``."""
+        """Calls ``session_ended`` on the resources that have it: the session's client is lost, and may reconnect. If it
+        does not, `end_session` later calls their ``forget_session``."""
         for other in self._all_others():
             session_ended = getattr(other, "session_ended", None)
             if session_ended is not None:
                 session_ended(session, reason)
 
     def job_over(self, reason: str) -> None:
-        """Tells the resources that have a method ``job_over`` that the chief's program has ended without an error."""
+        """Calls ``job_over`` on the resources that have it: the chief's program has ended without an error."""
         for other in self._all_others():
             job_over = getattr(other, "job_over", None)
             if job_over is not None:
@@ -172,9 +171,9 @@ class Resources:
                     closing()
 
     def clear(self, containers: list[str] | None = None) -> None:
-        """Forgets what is in ``containers`` (all of them by default; ``""`` is the default one).
+        """Discards the contents of ``containers`` (all if None or empty; ``""`` is the default container).
 
-        A plan that is compiled already keeps its cells, so these lose their values rather than their place.
+        Compiled plans hold references to cells, so cells are kept and only lose their values.
         """
         with self.lock:
             for (container, _), cell in self._cells.items():
@@ -204,10 +203,10 @@ _OF_SESSION: Final = "session "
 
 
 def session_container(session: str) -> str:
-    """Name of the container for what is not shared between sessions."""
+    """Returns the name of the container for resources of one session only."""
     return f"{_OF_SESSION}{session}"
 
 
 def is_of_session(container: str) -> bool:
-    """Whether a container is that of one session."""
+    """Whether a container belongs to one session."""
     return container.startswith(_OF_SESSION)

@@ -1,4 +1,4 @@
-"""Batches of examples by their places in an epoch, as a worker keeps them between steps."""
+"""Batches of examples by position in an epoch, on a worker."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from headwater.ps.accounting.order import shuffled
 
 
 class ExampleBatches:
-    """The examples of a dataset, by range.
+    """Returns the examples of a dataset by range.
 
     Args:
       name: for messages.
-      size: how many there are.
-      shuffle: whether each epoch has an order of its own.
+      size: number of examples.
+      shuffle: whether each epoch is shuffled differently.
     """
 
     def __init__(self, name: str, *, size: int, shuffle: bool) -> None:
@@ -33,27 +33,27 @@ class ExampleBatches:
         self._orders: dict[tuple[int, int], NDArray[np.int64]] = {}
 
     def start(self, node: Node, host: object) -> None:
-        """Takes examples from this dataset from now on."""
+        """Sets the dataset."""
         del host
         with self._lock:
             self._source = indexed(node)
 
     def start_once(self, make: Callable[[], Node], host: object) -> None:
-        """Takes them from the dataset that ``make()`` gives, unless there is one."""
+        """Sets the dataset to ``make()``, unless one is set."""
         if self._source is None:
             self.start(make(), host)
 
     def batch(self, work: Work, seed: int, host: object) -> Block:
-        """The examples of a range.
+        """Returns the examples of a range.
 
         Args:
           work: the range.
-          seed: of the epochs' orders.
-          host: the runtime's context of the operation that asks.
+          seed: seed of the epochs' orders.
+          host: the runtime's context of the calling operation.
 
         Raises:
-          FailedPreconditionError: no dataset was given yet.
-          OpError: what making the examples raises.
+          FailedPreconditionError: no dataset is set.
+          OpError: an error in producing the examples.
         """
         with self._lock:
             if self._source is None:
@@ -66,7 +66,7 @@ class ExampleBatches:
     def _order(self, seed: int, epoch: int) -> NDArray[np.int64]:
         known = self._orders.get((seed, epoch))
         if known is None:
-            while len(self._orders) > 1:  # there are two epochs at most that are not over
+            while len(self._orders) > 1:  # at most two epochs are incomplete
                 del self._orders[min(self._orders, key=lambda one: one[1])]
             known = self._orders[seed, epoch] = shuffled(seed, epoch, self._size)
         return known

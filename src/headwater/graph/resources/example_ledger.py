@@ -1,22 +1,22 @@
-"""The ledger of a graph's examples, on the ``ps`` that holds the variable of what is applied.
+"""The ledger of a graph's examples, on the ``ps`` that holds the variable of applied batches.
 
-That variable is all that has to be kept: checkpoints and own states have it as they have the parameters, of the same
-moment, and a ledger is made of it. It is int64 [2, batches + 1]. Column 1 + b says in row e % 2 that batch b of epoch e
-is applied, as the number e + 1: an epoch begins when the second before it is over, so two rows are enough, and none
-ever has to be cleared. Column 0 has the number that stands for the ledger (0: it has not begun), and how many updates
-were accounted for.
+Only that variable is persistent: checkpoints and saved states contain it together with the parameters, of the same
+moment, and the ledger is restored from it. It is int64 [2, batches + 1]. Column 1 + b of row e % 2 is e + 1 if batch b
+of epoch e is applied. An epoch starts only when the epoch two before it is complete, so two rows are enough and need
+not be cleared. Column 0 has the ledger's number (0: not started), and the number of updates accounted for.
 
-A range belongs to the step that took it, for as long as that lasts on this task, whatever connections it outlives. The
-update of that step and the account of its range happen under one lock, or neither does.
+A range belongs to the step that took it until the step ends on this task, also if connections are lost. The step's
+update and the accounting of its range are made under one lock, or neither is made.
 
-Another copy of the task has a copy of the variable, and hears which ranges belong to which steps, and which of them
-were gathered and taken for an update. A ledger is made of all that where that copy goes on with the steps; how often
-ranges have failed begins at 0 then.
+A backup of the task has the variable, and is sent which ranges belong to which steps, and which of them were gathered
+and taken for an update. After a promotion the ledger is restored from these; the counts of failures of ranges restart
+at 0.
 
-Where gradients of several steps become one update, a range goes with its gradient: into the accumulator beside the
-variable (*gathered*), from there to the step that takes the mean (*taken*), whose update and the account of all its
-ranges happen under one lock. A gradient that the accumulator drops gives its range back. At the end of the data there
-may be fewer gradients than an update wants: once no step can give another one, it is made of those that there are.
+If gradients of several steps are combined into one update, a range follows its gradient: into the accumulator
+(*gathered*), and from there to the step that takes the mean (*taken*), whose update and the accounting of all its
+ranges are made under one lock. If the accumulator drops a gradient, its range is handed out again. At the end of the
+data there may be fewer gradients than an update requires: once no step can give another gradient, the update is made
+from those gathered.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from headwater.ps.accounting.ledger import Nothing, Plan, Work
 _log = logging.getLogger("headwater")
 
 FOREVER: Final = 1 << 62
-"""The last epoch of a program that names none."""
+"""Number of epochs of a program without a limit."""
 
 RESUME_S: Final = 60.0
-"""How long workers that find no other range wait for a step of another copy of the task to go on here, in seconds."""
+"""How long workers that find no other range wait for a step of the former primary to resume here, in seconds."""
 
 Array = np.ndarray[Any, Any]
 _Key = tuple[str, int]  # session and number of a step
@@ -54,13 +54,13 @@ _Key = tuple[str, int]  # session and number of a step
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wish:
-    """What a step asks for.
+    """A step's request for a range.
 
     Attributes:
-      worker: its name.
-      epochs: how many there are; 0: without end.
-      plan: of each.
-      patience_s: after how many seconds without any range left for it what others hold is handed out again; 0: never.
+      worker: name of the worker.
+      epochs: number of epochs; 0: no limit.
+      plan: the plan of each epoch.
+      patience_s: after waiting for this long, in seconds, ranges held by others are handed out again; 0: never.
     """
 
     worker: str
@@ -71,14 +71,14 @@ class Wish:
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class _Hold:
-    """A range that a step has, or the gradient that it has given.
+    """A range held by a step, or by the gradient that the step has given.
 
     Attributes:
-      worker, session, number, work: who has what, in which step.
-      away: it was taken from it. Where no other has got it, it may go on.
-      resumes_by: when it is taken from it at the latest, where the step has yet to go on here; None: it runs here.
-      given: its step has given its gradient to all that gather some, or has ended.
-      lost: the session of its step is gone.
+      worker, session, number, work: the worker, the step, and the range.
+      away: the range was revoked. The step may reclaim it while no other step has it.
+      resumes_by: deadline for the step to resume here, after which the range is revoked; None: the step runs here.
+      given: the step has given its gradients to all accumulators, or has ended.
+      lost: the session of the step is lost.
     """
 
     worker: str
@@ -95,25 +95,25 @@ class _Hold:
         return self.session, self.number
 
     def as_words(self) -> tuple[object, ...]:
-        """What a frame's header can hold."""
+        """Encodes it for a frame's header."""
         return self.worker, self.session, self.number, tuple(self.work), self.away, self.given, self.lost
 
     @classmethod
     def of_words(cls, words: Sequence[Any]) -> _Hold:
-        """What `as_words` has given."""
+        """Decodes the result of `as_words`."""
         worker, session, number, work, away, given, lost = words
         return cls(worker=worker, session=session, number=number, work=Work(*work), away=away, given=given, lost=lost)
 
 
 class GatheredRange:
-    """A range whose gradient a step gives to an accumulator.
+    """A range with a gradient that a step gives to an accumulator.
 
-    The accumulator's lock is held in all methods; that of the ledger is taken within.
+    Callers of all methods hold the accumulator's lock; the ledger's lock is taken within.
 
     Args:
-      resources: of the task.
-      examples: the name of those that the range is of.
-      session, number: of the step that has it.
+      resources: the task's resources.
+      examples: name of the examples.
+      session, number: the step that holds the range.
     """
 
     def __init__(self, resources: Resources, examples: str, session: str, number: int) -> None:
@@ -122,34 +122,34 @@ class GatheredRange:
         self.key: _Key = session, number
 
     def as_words(self) -> tuple[object, ...]:
-        """What the task's resources make the same of."""
+        """Encodes it; the result and the task's resources are the constructor's arguments."""
         return self._examples, *self.key
 
     def accept(self, *, follows: bool = False) -> None:
-        """The gradient is about to be added; ``follows`` says that it was where this is a copy of.
+        """Called before the gradient is added; ``follows``: the primary has added it already.
 
         Raises:
-          AbortedError: the step does not hold its range any more: it must not be added.
+          AbortedError: the step has lost its range: the gradient must not be added.
         """
         ledger_of(self._resources, self._examples).gather(self.key, follows=follows)
 
     def drop(self) -> None:
-        """The gradient is not part of any update, nor will be."""
+        """Called when the gradient is dropped without being part of an update."""
         ledger = self._resources.find("", self._examples, ExampleLedger)
-        if ledger is not None:  # else nothing of it is left
+        if ledger is not None:  # else the ledger has been discarded
             ledger.drop(self.key)
 
 
 class ExampleLedger(Kept):
-    """Hands out ranges of examples to steps, and knows which are applied.
+    """Hands out ranges of examples to steps, and records which are applied.
 
     Args:
-      name: of the examples.
+      name: name of the examples.
       task: full name of this task.
-      resources: the task's; their lock is this ledger's, too.
-      cell: the variable of what is applied.
-      log_dir: folder of the journal; None: the one that the environment names.
-      clock: gives seconds that only grow.
+      resources: the task's resources, whose lock is also the ledger's.
+      cell: the variable of applied batches.
+      log_dir: folder of the journal; None: taken from the environment.
+      clock: returns monotonic time in seconds.
 
     Attributes:
       name: as given.
@@ -172,30 +172,30 @@ class ExampleLedger(Kept):
         self._clock = clock
         self._condition = threading.Condition(resources.lock)
         self._accounts = Accounts(name, task, 0, log_dir="")
-        self._seen: int | None = None  # updates of the variable as of which the accounts are
+        self._seen: int | None = None  # the variable's update count that the accounts match
         self._update = 0
         self._holds: dict[_Key, _Hold] = {}
         self._gathered: dict[_Key, _Hold] = {}
-        self._taken: dict[_Key, list[_Hold | None]] = {}  # None: the ledger has forgotten what the step had
+        self._taken: dict[_Key, list[_Hold | None]] = {}  # None: a range that the ledger has forgotten
         self._waiting: set[_Key] = set()
         self._plan: Plan | None = None
-        self._place: tuple[str, ...] = ()  # of the variable: its container and name
+        self._place: tuple[str, ...] = ()  # the variable's container and name
 
     # Handing out ------------------------------------------------------------------------------------------------------
 
     def take(self, step: RunningStep, wish: Wish, starved: Callable[[], None] | None = None) -> tuple[Work, int]:
-        """A range for a step, and the seed of its epoch's order. Waits while others hold all that is left.
+        """Takes a range for a step; returns it and the seed of its epoch's order. Waits while other steps hold all
+        remaining ranges.
 
         Args:
-          step: that asks.
-          wish: what for.
-          starved: called without locks when no step can give another gradient before an update is made; see
-            `is_starved`.
+          step: the step.
+          wish: its request.
+          starved: called without locks when no step can give another gradient before the next update; see `is_starved`.
 
         Raises:
           OutOfRangeError: all epochs are over.
-          DataLossError: of what is left all was set aside.
-          FailedPreconditionError: the variable has no value, or another worker has other arguments.
+          DataLossError: all remaining ranges were set aside.
+          FailedPreconditionError: the variable has no value, or other workers use different arguments.
         """
         key = step.session, step.number
         if key in self._holds:
@@ -232,7 +232,8 @@ class ExampleLedger(Kept):
     def _wait_for_range(
         self, step: RunningStep, wish: Wish, told: tuple[int, int] | None
     ) -> tuple[tuple[Work, int] | Nothing, tuple[int, int] | None]:
-        """A range, or why there is none; `Nothing.YET` where it is starved otherwise than was ``told``."""
+        """Waits for a range; returns it, or why there is none: `Nothing.YET` if starved in another round than
+        ``told``."""
         key = step.session, step.number
         offers: list[tuple[Work, int] | Nothing] = at_first(step, "offers", [])
         began = at_first(step, "began", self._clock())
@@ -250,7 +251,7 @@ class ExampleLedger(Kept):
                     self._take_back(self._out(), f"others have waited {wish.patience_s:g} s for it")
                 found = self._offer(wish, last)
             if found is Nothing.YET:
-                # Another task may lack the gradient of a worker that was lost while it sent it.
+                # Another task may lack the gradient of a worker that was lost while sending it.
                 lost = (hold for hold in self._out() if hold.lost)
                 self._take_back(lost, "its worker was lost before its update was made")
                 found = self._offer(wish, last)
@@ -274,12 +275,12 @@ class ExampleLedger(Kept):
         return self._update, len(self._gathered)
 
     def _offer(self, wish: Wish, last: int) -> tuple[Work, int] | Nothing:
-        # The variable has two epochs that follow each other.
+        # The variable holds two consecutive epochs.
         last = min(last, self._accounts.first_open() + 1)
         return self._accounts.hand_out(wish.worker, 0, 0, last, wish.plan, None, self._update)
 
     def ended(self, session: str, number: int) -> bool:
-        """Nothing of a step runs on this task any more; whether another copy has to hear so."""
+        """Ends a step on this task: revokes its ranges. Returns whether the backup has to be notified."""
         key = session, number
         with self._condition:
             before = self.changes
@@ -300,7 +301,7 @@ class ExampleLedger(Kept):
         return hold.resumes_by is not None and hold.resumes_by < self._clock()
 
     def resumed(self, session: str, number: int) -> None:
-        """A step that took its range on another copy of the task goes on here."""
+        """Notes that a step that took its range from the former primary has resumed here."""
         with self._condition:
             key = session, number
             for hold in (self._holds.get(key), self._gathered.get(key), *self._taken.get(key, ())):
@@ -308,14 +309,14 @@ class ExampleLedger(Kept):
                     hold.resumes_by = None
 
     def go_on_with(self, step: RunningStep) -> None:
-        """A step that may have taken its range in another life of the task goes on here."""
+        """Resumes a step that may have taken its range in an earlier incarnation of the task."""
         with self._condition:
             self._go_on()
             self.resumed(step.session, step.number)
             step.at_end(lambda: self.ended(step.session, step.number))
 
     def session_ended(self, session: str, reason: str) -> None:
-        """No connection is left to the master of a session, or it is over."""
+        """Revokes the ranges of a session whose master is lost, or that has ended."""
         with self._condition:
             mine = [hold for (its, _), hold in self._holds.items() if its == session]
             mine += [hold for (its, _), taken in self._taken.items() if its == session for hold in taken if hold]
@@ -327,7 +328,7 @@ class ExampleLedger(Kept):
             self._condition.notify_all()
 
     def forget_session(self, session: str) -> None:
-        """A session is over for good."""
+        """Revokes the ranges of a session that has ended."""
         self.session_ended(session, "its session has ended")
 
     def _all_holds(self) -> list[_Hold]:
@@ -337,11 +338,11 @@ class ExampleLedger(Kept):
         return [hold for holds in self._taken.values() for hold in holds if hold is not None]
 
     def _out(self) -> list[_Hold]:
-        """What steps hold, or have taken for an update that is not made yet."""
+        """Returns the ranges that steps hold, or have taken for an update not made yet."""
         return [*self._holds.values(), *self._all_taken()]
 
     def _take_back(self, holds: Iterable[_Hold], reason: str) -> None:
-        """Hands out again some of what is `_out`."""
+        """Revokes some of the ranges in `_out`, which are then handed out again."""
         for hold in holds:
             if not hold.away:
                 hold.away = True
@@ -350,10 +351,10 @@ class ExampleLedger(Kept):
                 self._condition.notify_all()
         self._accounts.flush()
 
-    # Gradients that are gathered --------------------------------------------------------------------------------------
+    # Gathered gradients -----------------------------------------------------------------------------------------------
 
     def gather(self, key: _Key, *, follows: bool) -> None:
-        """The gradient of a step is about to be added to an accumulator, see `GatheredRange.accept`."""
+        """Moves a step's range to the gathered ones, before its gradient is added; see `GatheredRange.accept`."""
         with self._condition:
             if not follows:
                 self._go_on()
@@ -365,7 +366,7 @@ class ExampleLedger(Kept):
             self._condition.notify_all()
 
     def drop(self, key: _Key) -> None:
-        """The gradient of a step is not part of any update, nor will be."""
+        """Hands out the range of a dropped gradient again."""
         with self._condition:
             hold = self._gathered.pop(key, None) or self._holds.pop(key, None)
             if hold is None:
@@ -377,7 +378,7 @@ class ExampleLedger(Kept):
             self._condition.notify_all()
 
     def given(self, step: RunningStep) -> None:
-        """A step has given its gradient to all that gather some."""
+        """Notes that a step has given its gradients to all accumulators."""
         with self._condition:
             self._all_given((step.session, step.number))
 
@@ -389,24 +390,25 @@ class ExampleLedger(Kept):
             self._condition.notify_all()
 
     def taken(self, step: RunningStep, ranges: Sequence[GatheredRange]) -> Array:
-        """A step has taken the mean of gradients, to make an update; their ranges, as int64 [at least 1, 3], of which
-        some may be there more than once."""
+        """Moves the ranges of gathered gradients to the step that takes their mean for an update; returns them, as
+        int64 [at least 1, 3], perhaps with repetitions."""
         key = step.session, step.number
         with self._condition:
             if key not in self._taken:
                 step.at_end(lambda: self.ended(*key))
-            # Also of one whose range is forgotten, as the variable was restored: the mean has its gradient.
+            # Includes forgotten ranges, after the variable was restored: the mean includes their gradients, so
+            # `admit_round` has to refuse the update.
             holds = self._taken[key] = [self._gathered.pop(one.key, None) for one in ranges]
             self.changes += 1
             self._condition.notify_all()
         works = [hold.work for hold in holds if hold is not None] or [Work(0, 0, 0)]
-        # A power of two, so that few different shapes have to be compiled.
+        # Padded to a power of two, so that few shapes have to be compiled.
         works += works[-1:] * ((1 << (len(works) - 1).bit_length()) - len(works))
         return np.array(works, np.int64)
 
     def is_starved(self) -> bool:
-        """Whether gradients are gathered, and none can come besides before an update is made of them: workers wait for
-        ranges, and none is held by another."""
+        """Whether gradients are gathered and no other can arrive before the next update: workers wait for ranges, and
+        no other step holds a range."""
         with self._condition:
             return self._is_starved()
 
@@ -418,8 +420,7 @@ class ExampleLedger(Kept):
         )
 
     def wait_for_round(self, step: RunningStep, required: int) -> int:
-        """Waits for ``required`` gradients, or for fewer where no other can come; how many an update is to be made
-        of."""
+        """Waits for ``required`` gradients, or fewer if no other can arrive; returns the number for the update."""
         with self._condition:
             step.wait_until(
                 self._condition,
@@ -431,16 +432,16 @@ class ExampleLedger(Kept):
     # An update --------------------------------------------------------------------------------------------------------
 
     def admit(self, step: RunningStep) -> Callable[[], object]:
-        """Says whether the update of a step may be made; called under the lock, just before it is.
+        """Checks that a step's update may be made. Called under the lock, just before the update.
 
         Returns:
-          What is to be called when it is made, under the same lock.
+          A function to call after the update, under the same lock.
 
         Raises:
-          AbortedError: the step does not hold its range any more.
+          AbortedError: the step has lost its range.
         """
         key = step.session, step.number
-        if step.follows:  # the copy that has asked for it was told that it may
+        if step.follows:  # the primary has checked it
             return lambda: self._holds.pop(key, None)
         self._go_on()
         hold = self._holds.get(key)
@@ -473,7 +474,7 @@ class ExampleLedger(Kept):
         return made
 
     def _require(self, hold: _Hold | None) -> None:
-        """Raises AbortedError where a range is not held any more, by its step or the gradient that it has given."""
+        """Raises AbortedError if a step, or its gradient, has lost the range and cannot reclaim it."""
         current = self._seen == self._cell.updates
         if hold is not None and hold.away and current and self._accounts.reclaim(hold.worker, hold.work):
             hold.away = False
@@ -486,21 +487,22 @@ class ExampleLedger(Kept):
             )
 
     def _account(self, holds: Sequence[_Hold]) -> None:
-        """The update of these ranges is made. The lock is held."""
+        """Records ranges as applied after their update. The caller holds the lock."""
         self.changes += 1
         self._seen = self._cell.updates
         self._update += 1
         for hold in holds:
             self._accounts.give(hold.worker, [hold.work])
         self._accounts.applied(self._update)
-        # Under the lock, so that no saved state has an update that the journal has not.
+        # Under the lock, so that no saved state has an update that is missing in the journal.
         self._accounts.flush()
         self._condition.notify_all()
 
-    # What is applied --------------------------------------------------------------------------------------------------
+    # Applied batches --------------------------------------------------------------------------------------------------
 
     def _load(self, plan: Plan) -> None:
-        """Follows the variable, where something else than an update has changed it: an initializer, or a restore."""
+        """Reloads the accounts if the variable was changed by something other than an update: an initializer, or a
+        restore."""
         cell = self._cell
         if cell.value is None:
             raise FailedPreconditionError(
@@ -540,14 +542,14 @@ class ExampleLedger(Kept):
                 self._gathered.pop(hold.key, None)
 
     def _go_on(self) -> None:
-        """Where another copy of the task was lost, this one goes on with the ranges that steps have."""
+        """After a promotion, loads the accounts with the ranges that steps hold."""
         if self._seen is None and self._plan is not None:
             self._load(self._plan)
 
     # A second copy ----------------------------------------------------------------------------------------------------
 
     def share(self, lock: threading.RLock) -> None:
-        """It has used that one from the beginning."""
+        """Does nothing: the ledger has used this lock from the start."""
 
     def state(self) -> State:
         if not self._place:
@@ -572,24 +574,24 @@ class ExampleLedger(Kept):
         name, task, container, cell, *_ = state.words
         return cls(name, task, resources, resources.cell(container, cell))
 
-    # How it fares -----------------------------------------------------------------------------------------------------
+    # Status -----------------------------------------------------------------------------------------------------------
 
     @property
     def updates(self) -> int:
-        """How many updates were accounted for."""
+        """Number of updates accounted for."""
         return self._update
 
     def __str__(self) -> str:
-        """How far epochs are."""
+        """Returns the progress of epochs."""
         with self._condition:
             return str(self._accounts)
 
 
 def ledger_of(resources: Resources, name: str) -> ExampleLedger:
-    """The ledger of some examples.
+    """Returns the ledger of the named examples.
 
     Raises:
-      AbortedError: none of them were handed out here.
+      AbortedError: there is no ledger.
     """
     ledger = resources.find("", name, ExampleLedger)
     if ledger is None:
@@ -598,11 +600,11 @@ def ledger_of(resources: Resources, name: str) -> ExampleLedger:
 
 
 def ledger_bytes(applied: Array, plan: Plan, newest: int = -1) -> bytes:
-    """What `Ledger.from_bytes` takes, of the variable that says what is applied, and the newest epoch of which a step
-    has a range: the one before has begun then, though none of it may be applied."""
+    """Encodes the variable of applied batches for `Ledger.from_bytes`. ``newest`` is the newest epoch of which a step
+    holds a range: the epoch before it has then started, even if none of it is applied."""
     run = int(applied[0, 0])
     seed = run & 0x7FFFFFFF
-    # The epoch before may go on, too; those before that are over.
+    # The epoch before the last may be incomplete; earlier ones are complete.
     last = max(int(applied[:, 1:].max()) - 1, newest)
     over, epochs = Intervals(), list[Any]()
     if last > 1:

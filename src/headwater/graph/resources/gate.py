@@ -1,4 +1,4 @@
-"""Where the workers of a group of variables meet: performs what `headwater.ps.consistency` decides."""
+"""The barrier of the workers of a group of variables: carries out the decisions of `headwater.ps.consistency`."""
 
 from __future__ import annotations
 
@@ -40,31 +40,31 @@ _SAY_EVERY_S = 5.0
 
 
 class Data(Protocol):
-    """What gradients are of, which knows when there is no more."""
+    """The source of the examples of gradients, which knows when the data ends."""
 
     @property
     def name(self) -> str: ...
 
     def given(self, step: Any, /) -> None:
-        """A step has given its gradient."""
+        """Notes that a step has given its gradient."""
         ...
 
     def is_starved(self) -> bool:
-        """Whether gradients are gathered, and no other can come before an update is made of them."""
+        """Whether gradients are gathered and no other can arrive before the next update."""
         ...
 
 
 class Gate(kept.Kept):
-    """The gate of one group.
+    """The barrier of one group of variables.
 
-    A worker belongs to the session that it gave its latest gradient in, and leaves with it.
+    A worker is a member through the session of its latest gradient, and is removed when that session ends.
 
     Args:
-      name: of the group, for messages.
-      choice: how consistent its training is.
+      name: name of the group, for messages.
+      choice: the consistency of its training.
       clock: gives seconds that only grow.
-      lock: under which it changes, by default one of its own. With examples that are accounted for, it has to be that
-        of the task's resources: one who gives asks their account, and an update, which has that lock, tells the gate.
+      lock: guards its state; by default a new lock. If examples are accounted for, it has to be the lock of the task's
+        resources: `give` consults the ledger, and an update, which holds that lock, notifies the gate.
     """
 
     def __init__(
@@ -90,12 +90,12 @@ class Gate(kept.Kept):
 
     @property
     def known(self) -> State:
-        """What is known."""
+        """The present state."""
         with self._condition:
             return self._state
 
     def choose(self, choice: Consistency) -> None:
-        """Changes the choice, where a program that was started anew makes another one."""
+        """Changes the consistency, if a restarted program has chosen another one."""
         with self._condition:
             if choice != self._state.choice:
                 _log.warning("%s: from now on %s, not %s", self._name, choice, self._state.choice)
@@ -103,7 +103,7 @@ class Gate(kept.Kept):
                 self.changes += 1
 
     def arrive(self, session: str, worker: str) -> None:
-        """A worker is about to begin its first step in ``session``."""
+        """Registers a worker that is about to start its first step in ``session``."""
         with self._condition:
             self._sessions[worker] = session
             self.changes += 1
@@ -111,12 +111,12 @@ class Gate(kept.Kept):
 
     @property
     def start(self) -> int:
-        """The name of the latest start of the training; 0 before the first."""
+        """Name of the latest start of the training; 0 before the first."""
         with self._condition:
             return self._start.name
 
     def data_end(self, data: Data) -> None:
-        """No worker may be able to give another gradient before the next update, as ``data`` knows."""
+        """Checks with ``data`` whether no worker can give another gradient before the next update."""
         with self._condition:
             if data.name == self._data and data.is_starved():
                 self._hear(DataEnd())
@@ -131,19 +131,19 @@ class Gate(kept.Kept):
         number: int | None = None,
         data: Data | None = None,
     ) -> tuple[int, int]:
-        """A worker ends a step; waits until it may begin the next.
+        """Ends a worker's step; waits until the worker may start the next one.
 
         Args:
-          waiting: its step.
-          session: handle of the session it is in.
+          waiting: the worker's step.
+          session: handle of its session.
           worker: its name.
-          version: of the variables that it read.
-          start: of the training, that its gradient is of.
-          number: of its step. One that has given its gradient, and asks once more, only goes on waiting.
-          data: what the gradient is of, where that knows when there is no more.
+          version: version of the variables that it read.
+          start: name of the start of the training that its gradient belongs to.
+          number: number of its step, for retries: a step that has given its gradient before only continues to wait.
+          data: the source of its examples, if that knows when the data ends.
 
         Returns:
-          The version of the variables that it begins the next step with, and the start that this is of.
+          The version of the variables for the next step, and the name of the start that this version belongs to.
         """
         with self._condition:
             step = None if number is None else (session, number)
@@ -161,7 +161,7 @@ class Gate(kept.Kept):
                     self._hear(DataEnd())
             waiting.wait_until(
                 self._condition,
-                # One that was taken for gone while its connection was lost waits for no other.
+                # A worker that was removed while its connection was lost does not wait.
                 lambda: self._may_go(worker) or worker not in self._sessions,
                 f"the other workers ({self._name})",
             )
@@ -169,11 +169,12 @@ class Gate(kept.Kept):
             return self._go.pop(worker, self._state.version), self._start.name
 
     def take(self, waiting: Waiting, session: str) -> tuple[int, int]:
-        """Waits until an update is due; gives how many gradients it is made of, and the name of the start of the
-        training since which they were given. Then `updated` must follow.
+        """Waits until an update is due; returns its number of gradients, and the name of the start of the training that
+        they belong to. `updated` must follow.
 
         Raises:
-          AbortedError: a session that made an update is gone before its end. Set all up again with `restart`.
+          AbortedError: a session was lost in the middle of an update. The training has to be set up again with
+            `restart`.
         """
         with self._condition:
             waiting.wait_until(
@@ -181,7 +182,7 @@ class Gate(kept.Kept):
             )
             self.changes += 1
             if self._abandoned:
-                # Where this one is gone as well before it has set all up again, the next one hears of it.
+                # If this session is lost, too, before it has called `restart`, the next `take` gets the error.
                 self._updater, self._abandoned = session, False
                 raise AbortedError(None, None, f"{self._name}: an update was left undone; its maker is gone")
             assert self._due is not None
@@ -189,19 +190,18 @@ class Gate(kept.Kept):
             return due, self._start.name
 
     def updated(self, session: str) -> None:
-        """The update that `take` asked for in ``session`` is done. It counts no more where training was started anew
-        meanwhile."""
+        """Completes the update that `take` started in ``session``. Ignored if the training was restarted meanwhile."""
         with self._condition:
             if self._updater != session:
                 return
-            # Also where the maker was taken for gone meanwhile: it came back and has made the update.
+            # Also if its session was taken for lost meanwhile: it has reconnected and made the update.
             self._updater, self._abandoned = None, False
             self.changes += 1
             self._hear(Updated())
 
     def restart(self, version: int, *, again: bool = False, name: int = 0) -> None:
-        """Training starts, and the variables are at ``version``; ``again`` says that it has started before, even if not
-        in the life of this task. ``name`` is a random number for this start."""
+        """Starts the training with the variables at ``version``. ``again``: it was started before, perhaps in an
+        earlier incarnation of this task. ``name`` is a random number for this start."""
         with self._condition:
             self._start = Start(name, first=not (again or self._state.started))
             self._due, self._updater, self._abandoned = None, None, False
@@ -209,7 +209,7 @@ class Gate(kept.Kept):
             self._hear(Restarted(version, again))
 
     def session_ended(self, session: str, reason: str) -> None:
-        """A session is over, or its client is gone."""
+        """Removes the workers of a session that has ended or is lost."""
         with self._condition:
             for worker in [worker for worker, its in self._sessions.items() if its == session]:
                 del self._sessions[worker]
@@ -221,7 +221,7 @@ class Gate(kept.Kept):
                 self._condition.notify_all()
 
     def waiting_text(self) -> str:
-        """Which worker waits for which; empty without waits."""
+        """Returns which workers wait for which; empty without waits."""
         with self._condition:
             return waiting_text(self._state, self._clock())
 
@@ -239,7 +239,7 @@ class Gate(kept.Kept):
         return False
 
     def _hear(self, event: Event) -> None:
-        """The condition is held."""
+        """Applies an event. The caller holds the condition."""
         decision: Decision = decide(self._state, event, self._clock())
         if decision.actions or decision.state is not self._state:
             self.changes += 1
@@ -254,11 +254,11 @@ class Gate(kept.Kept):
                 case Apply(gradients) if self._state.gathers:
                     self._due = gradients
                 case _:
-                    pass  # the step that brought the gradient has applied it, or its accumulators have dropped it
+                    pass  # the gradient's step has applied it, or the accumulators have dropped it
         if decision.actions:
             self._condition.notify_all()
 
-    # A second copy ----------------------------------------------------------------------------------------------------
+    # Replication ------------------------------------------------------------------------------------------------------
 
     def share(self, lock: threading.RLock) -> None:
         self._condition = threading.Condition(lock)

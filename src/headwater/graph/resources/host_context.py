@@ -1,4 +1,4 @@
-"""What operations that run on the host may use besides their inputs."""
+"""The context of host operations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ R = TypeVar("R")
 
 
 class RunningStep(Waiting, Protocol):
-    """The step that an operation runs in.
+    """The step of an operation.
 
     Attributes:
       number: the step's number, the same on all tasks.
       session: handle of the session that it belongs to.
-      follows: whether it does again what another task has done.
+      follows: whether it repeats a change of the primary on a backup.
     """
 
     number: int
@@ -25,11 +25,11 @@ class RunningStep(Waiting, Protocol):
     follows: bool
 
     def at_end(self, call: Callable[[], object]) -> None:
-        """Has ``call`` called when nothing of the step runs on this task any more, whatever became of it."""
+        """Registers a callback for the end of the step on this task, whether it succeeds or fails."""
         ...
 
     def check(self) -> None:
-        """Raises CancelledError when the step was cancelled, DeadlineExceededError when its time is over."""
+        """Raises CancelledError if the step was cancelled, DeadlineExceededError if its deadline has passed."""
         ...
 
     def commit(self) -> None:
@@ -38,7 +38,7 @@ class RunningStep(Waiting, Protocol):
 
 
 class HostContext(Protocol):
-    """The operation's place: its name, its step and what its task keeps between steps."""
+    """An operation's context: its name, its step and its task's resources."""
 
     @property
     def op_name(self) -> str:
@@ -68,9 +68,9 @@ class HostContext(Protocol):
         make: Callable[[], R],
         signature: Signature | None = None,
     ) -> R:
-        """The task's resource of class ``kind`` that the operation stands for, made when it is not there.
+        """Returns the task's resource of class ``kind`` that the operation stands for; creates it if missing.
 
-        One with a ``shared_name`` is shared by all sessions, which must agree on its ``signature``, see
-        `Resources.get_or_make`; one without belongs to this session alone.
+        A resource with a ``shared_name`` is shared by all sessions, which must agree on its ``signature``, see
+        `Resources.get_or_make`; without a name it belongs to this session.
         """
         ...

@@ -1,4 +1,4 @@
-"""Iterators, as a task keeps them between steps: they go over a dataset, one element a step."""
+"""Iterators over datasets, one element per step."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _handles: WeakValueDictionary[str, IteratorState] = WeakValueDictionary()
 
 
 class IteratorState:
-    """Where in a dataset the steps of a session are.
+    """The position of a session's steps in a dataset.
 
     Args:
       name: for messages.
 
     Attributes:
-      handle: text that names it within this process.
+      handle: its name within this process.
     """
 
     def __init__(self, name: str) -> None:
@@ -45,7 +45,7 @@ class IteratorState:
         _handles[self.handle] = self
 
     def start(self, node: Node, host: Any) -> None:
-        """Begins with the first element of a dataset."""
+        """Starts at the first element of a dataset."""
         with self._lock:
             self._start(node, host)
 
@@ -58,19 +58,19 @@ class IteratorState:
         self._failure = None
 
     def start_once(self, make: Any, host: Any) -> None:
-        """Begins with the dataset that ``make()`` gives, unless it has begun already."""
+        """Starts with the dataset ``make()``, unless it has started already."""
         with self._lock:
             begun = self._elements is not None or self._failure is not None
         if not begun:
             self.start(make(), host)
 
     def next(self, host: Any) -> Element:
-        """The next element.
+        """Returns the next element.
 
         Raises:
-          OutOfRangeError: there is none.
-          FailedPreconditionError: no dataset was given yet.
-          OpError: what making the element raises; the iterator has no more elements then.
+          OutOfRangeError: there are no more elements.
+          FailedPreconditionError: no dataset is set.
+          OpError: an error in producing the element, which ends the iterator.
         """
         with self._lock:
             if self._failure is not None:
@@ -95,10 +95,11 @@ class IteratorState:
             return element
 
     def saved(self) -> bytes:
-        """The place in the dataset as text, for `restore`.
+        """Returns the position in the dataset as text, for `restore`.
 
         Raises:
-          FailedPreconditionError: there is no dataset yet, or it may give other elements when it is gone over again.
+          FailedPreconditionError: there is no dataset yet, or it may produce different elements when it is iterated
+            again.
         """
         with self._lock:
             node = self._begun("SerializeIterator")
@@ -110,11 +111,11 @@ class IteratorState:
             return json.dumps({"taken": self._taken, "orders": self._orders}).encode()
 
     def restore(self, saved: bytes, host: Any) -> None:
-        """Moves to the place that `saved` gave, in the dataset that the iterator has begun with.
+        """Moves to the position returned by `saved`, in the present dataset.
 
         Raises:
           FailedPreconditionError: there is no dataset yet.
-          DataLossError: ``saved`` is of another dataset.
+          DataLossError: ``saved`` is from another dataset.
         """
         with self._lock:
             node = self._begun("Restore()")
@@ -150,13 +151,13 @@ class IteratorState:
         self._elements = None
 
     def close_now(self) -> None:
-        """Ends its files and threads."""
+        """Closes its files and threads."""
         with self._lock:
             self._close()
 
 
 def _read(saved: bytes) -> tuple[int, list[tuple[int, int]]]:
-    """What `IteratorState.saved` has written; DataLossError for other text."""
+    """Parses the result of `IteratorState.saved`; DataLossError for other text."""
     try:
         found = json.loads(saved)
         return int(found["taken"]), [(int(turn), int(own)) for turn, own in found["orders"]]
@@ -165,7 +166,7 @@ def _read(saved: bytes) -> tuple[int, list[tuple[int, int]]]:
 
 
 def _shuffles(node: Node) -> Iterator[Shuffle]:
-    """The shuffles of a dataset, in one order."""
+    """Yields the shuffles of a dataset, in a fixed order."""
     if isinstance(node, Shuffle):
         yield node
     for child in node.nodes():
@@ -173,7 +174,7 @@ def _shuffles(node: Node) -> Iterator[Shuffle]:
 
 
 def iterator_of(handle: str) -> IteratorState:
-    """The iterator with this handle; NotFoundError when it is not one of this process, or no more."""
+    """Returns the iterator with this handle; NotFoundError if this process has no such iterator (any more)."""
     found: IteratorState | None = _handles.get(handle)
     if found is None:
         raise NotFoundError(None, None, f"{handle!r} is no handle of an iterator in this process")
@@ -181,7 +182,7 @@ def iterator_of(handle: str) -> IteratorState:
 
 
 def ahead(node: Node, context: Context) -> Iterator[Element]:
-    """The elements, with a thread that makes some ahead where no program can see that it does."""
+    """Returns the elements; a thread produces some in advance if that has no visible side effects."""
     if isinstance(node, Prefetch) or not _quiet(node):
         return node.elements(context)
     if node.columnar:
@@ -190,7 +191,7 @@ def ahead(node: Node, context: Context) -> Iterator[Element]:
 
 
 def _quiet(node: Node) -> bool:
-    """Whether making elements has no effect but the elements."""
+    """Whether producing elements has no side effects."""
     if isinstance(node, Generated):
         return False
     if isinstance(node, Map | Filter | Scan | TakeWhile | Interleave) and not getattr(node.function, "quiet", False):

@@ -1,4 +1,4 @@
-"""The kinds of resources of which another task, or another life of this one, can have what is in them."""
+"""The kinds of resources whose state can be replicated or handed to the task's next incarnation."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _KINDS: Final[dict[str, tuple[type, dict[str, type[Kept]]]]] = {
     "StepBarrier": (StepBarrier, {"StepBarrier": StepBarrier}),
     "Table": (Table, {"Table": Table}),
 }
-"""By the name of the class that resources are asked for: that class, and those that there may be, by their names."""
+"""Maps the name of the class used in lookups to that class, and to its possible concrete classes by name."""
 
 
 def can_keep(kind: type) -> bool:
-    """Whether what resources of a class have can be said in words and arrays."""
+    """Whether the state of resources of a class can be encoded."""
     return kind.__name__ in _KINDS
 
 
 def kept_of(resources: Resources) -> dict[Key, Kept]:
-    """All that there is besides variables and notes, and can be kept."""
+    """Returns all resources with encodable state, other than variables and notes."""
     return {
         Key(container, kind.__name__, name): found
         for (container, kind, name), found in resources.others().items()
@@ -41,7 +41,7 @@ def kept_of(resources: Resources) -> dict[Key, Kept]:
 
 
 def find_kept(resources: Resources, key: Key) -> Kept | None:
-    """The resource of that place; None where there is none."""
+    """Returns the resource at ``key``; None if there is none."""
     kind: type[Any] = _KINDS[key.kind][0]
     found = resources.find(key.container, key.name, kind)
     assert found is None or isinstance(found, Kept)
@@ -49,13 +49,13 @@ def find_kept(resources: Resources, key: Key) -> Kept | None:
 
 
 def make_kept(resources: Resources, key: Key, called: str, state: State) -> tuple[Kept, bool]:
-    """The resource of a place, which is made for what ``state`` says where there is none; and whether it was.
+    """Returns the resource at ``key``, created for ``state`` if missing; and whether it was created.
 
     Args:
-      resources: of the task; their lock is held.
-      key: the place.
+      resources: the task's resources; the caller holds their lock.
+      key: the resource's key.
       called: the name of the resource's class.
-      state: that it is to take.
+      state: the state to be installed next.
     """
     found = find_kept(resources, key)
     if found is not None:
@@ -67,7 +67,7 @@ def make_kept(resources: Resources, key: Key, called: str, state: State) -> tupl
 
 
 def handle_of(kept: Kept | None) -> np.ndarray[Any, Any]:
-    """A value of a tensor that stands for a resource."""
+    """Returns a tensor's value that is a handle of a resource."""
     handle: np.ndarray[Any, Any] = np.empty((), object)
     handle[()] = kept
     return handle

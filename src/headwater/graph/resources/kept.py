@@ -1,8 +1,8 @@
-"""What a task keeps besides variables, where another task keeps a second copy of it.
+"""Interface of replicated resources other than variables.
 
-A resource that may be copied changes under the one lock of the task's resources, and counts its changes. What it is can
-be said in words and arrays, of which another task makes the same; most small ones travel so after each change. Larger
-ones change by operations that the other task carries out, too.
+A replicable resource changes under the lock of the task's resources, and counts its changes. Its state can be encoded
+as words and arrays. The backup gets most small resources as full states after each change; larger resources change by
+operations that the backup repeats.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Key(NamedTuple):
-    """A resource: its container, the name of its class as `Resources.get_or_make` is asked for it, and its name."""
+    """The key of a resource: container, name of the class passed to `Resources.get_or_make`, and name."""
 
     container: str
     kind: str
@@ -28,11 +28,11 @@ class Key(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that another copy of a resource has to know.
+    """The complete state of a resource.
 
     Attributes:
-      words: what a frame's header can hold.
-      arrays: that stay as they are.
+      words: values that a frame's header can hold.
+      arrays: arrays that will not change.
     """
 
     words: Sequence[Any]
@@ -40,42 +40,42 @@ class State(NamedTuple):
 
 
 class Kept:
-    """A resource of which another task may have a copy.
+    """A resource that can be replicated.
 
     Attributes:
-      changes: how many there were, of those that another copy has to hear of.
+      changes: number of changes that have to be replicated.
     """
 
     changes: int = 0
 
     @property
     def repeats(self) -> bool:
-        """Whether another copy hears of changes as operations that it carries out; else it hears all there is."""
+        """Whether the backup repeats operations on it; else the backup gets its full state."""
         return False
 
     def share(self, lock: threading.RLock) -> None:
-        """From now on, it changes under ``lock`` only."""
+        """Uses ``lock`` for all changes from now on."""
         raise NotImplementedError
 
     def state(self) -> State:
-        """All there is to know. The lock is held."""
+        """Returns the complete state. The caller holds the lock."""
         raise NotImplementedError
 
     def take_state(self, state: State) -> None:
-        """Becomes what ``state`` says. The lock is held."""
+        """Installs ``state``. The caller holds the lock."""
         raise NotImplementedError
 
     @classmethod
     def made_of(cls, state: State, resources: Resources) -> Kept:
-        """One for `take_state`, of a task that has ``resources``."""
+        """Creates a resource for `take_state`, on a task with ``resources``."""
         raise NotImplementedError
 
 
 class StillWaitsError(Exception):
-    """An operation has to wait, where it may not.
+    """Raised by an operation that has to wait, in a step that may not wait.
 
     Args:
-      condition, ready, what: what it has to wait for, see `headwater.graph.resources.queues.Waiting.wait_until`.
+      condition, ready, what: the wait, see `headwater.graph.resources.queues.Waiting.wait_until`.
     """
 
     def __init__(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
@@ -86,13 +86,14 @@ class StillWaitsError(Exception):
 
 
 def at_first(waiting: object, name: str, value: T) -> T:
-    """What ``value`` was when the operation was tried first, where ``waiting`` is one that is tried again and again."""
+    """Returns the ``value`` of the operation's first try, if ``waiting`` is an operation that is tried again after
+    waits."""
     notes: dict[str, Any] | None = getattr(waiting, "notes", None)
     return value if notes is None else notes.setdefault(name, value)
 
 
 def is_handle(value: object) -> bool:
-    """Whether a value of a tensor stands for such a resource."""
+    """Whether a tensor's value is a handle of such a resource."""
     if not isinstance(value, np.ndarray):
         return False
     array = cast("np.ndarray[Any, Any]", value)

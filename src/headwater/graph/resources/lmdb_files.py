@@ -1,7 +1,7 @@
-"""Reads the keys and values of an LMDB file, in the order of the keys, without its library.
+"""Reads the keys and values of an LMDB file, in the order of the keys, without the LMDB library.
 
-The format is that of LMDB 0.9 (``lmdb.h``, ``mdb.c`` of OpenLDAP): pages, of which the first two describe the newest
-states of the file; a B+ tree of branch and leaf pages; values that are too long for a leaf stand in pages of their own.
+The format is LMDB 0.9 (``lmdb.h``, ``mdb.c`` of OpenLDAP): pages, of which the first two describe the newest states of
+the file; a B+ tree of branch and leaf pages; values that are too long for a leaf are on separate pages.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _DATABASE = struct.Struct("<IHHQQQQQ")
 
 
 def pairs(name: str) -> Iterator[tuple[bytes, bytes]]:
-    """Each key with its value.
+    """Yields each key with its value.
 
     Args:
-      name: the file, or the folder that has it as ``data.mdb``.
+      name: the file, or a folder with a file ``data.mdb``.
 
     Raises:
-      InvalidArgumentError: it is no such file.
-      DataLossError: it is damaged, or has several values for one key, which readers of records do not know.
+      InvalidArgumentError: it is not an LMDB file.
+      DataLossError: it is damaged, or has several values for one key, which readers of records do not support.
     """
     path = Path(name)
     path = path / "data.mdb" if path.is_dir() else path
@@ -48,7 +48,7 @@ def pairs(name: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _newest(data: mmap.mmap) -> tuple[int, int]:
-    """The size of a page, and the root of the newer of the two states."""
+    """Returns the page size, and the root of the newer of the two states."""
     size = struct.unpack_from("<I", data, _HEADER + 24)[0]
     found: list[tuple[int, int]] = []
     for start in (0, size):

@@ -1,4 +1,4 @@
-"""Lookup tables: dictionaries that a task keeps."""
+"""Lookup tables: dictionaries on a task."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Array = np.ndarray[Any, Any]
 
 
 class Table(Kept):
-    """A dictionary of one element type to another.
+    """A dictionary from one element type to another.
 
     Args:
       name: for errors.
       key: element type of the keys.
       value: element type of the values.
-      fixed: filled once, by an initialiser, and never changed.
+      fixed: filled once, by an initializer, and never changed.
       shape: of each value.
     """
 
@@ -36,10 +36,10 @@ class Table(Kept):
         self._entries: dict[object, object] | None = None if fixed else {}
 
     def fill(self, keys: Any, values: Any) -> None:
-        """Gives a fixed table its entries. A second time changes nothing.
+        """Sets the entries of a fixed table. Idempotent.
 
         Raises:
-          FailedPreconditionError: a key comes twice with different values, or the table is there with other entries.
+          FailedPreconditionError: a key has two different values, or the table was filled with other entries.
         """
         found: dict[Any, Any] = {}
         for key, value in zip(items(keys), items(values), strict=True):
@@ -64,7 +64,7 @@ class Table(Kept):
         return self._entries
 
     def find(self, keys: Array, default: object) -> Array:
-        """For each key its value, or ``default``."""
+        """Returns the value of each key, or ``default``."""
         with self._lock:
             entries = self._ready()
             missing = np.asarray(default).tolist()
@@ -83,7 +83,7 @@ class Table(Kept):
             self.changes += 1
 
     def replace(self, keys: Any, values: Any) -> None:
-        """Makes these the only entries."""
+        """Replaces all entries."""
         entries = self._pairs(keys, values)
         with self._lock:
             self._entries = entries
@@ -99,7 +99,7 @@ class Table(Kept):
         return dict(zip(items(keys), flat, strict=True))
 
     def remove(self, keys: Any) -> None:
-        """Takes entries out, where they are there."""
+        """Removes entries, if present."""
         with self._lock:
             entries = self._ready()
             self.changes += 1
@@ -107,7 +107,7 @@ class Table(Kept):
                 entries.pop(key, None)
 
     def export(self) -> tuple[Any, Any]:
-        """All keys and all values, in the same order."""
+        """Returns all keys and all values, in the same order."""
         with self._lock:
             entries = dict(self._ready())
         return self._columns(entries)
@@ -122,11 +122,11 @@ class Table(Kept):
         with self._lock:
             return len(self._ready())
 
-    # A second copy ----------------------------------------------------------------------------------------------------
+    # Replication ------------------------------------------------------------------------------------------------------
 
     @property
     def repeats(self) -> bool:
-        """A fixed table is filled once, perhaps from a file that the other copy does not have."""
+        """False for fixed tables: they are filled once, perhaps from a file that the backup does not have."""
         return not self._fixed
 
     def share(self, lock: threading.RLock) -> None:

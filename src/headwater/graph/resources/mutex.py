@@ -1,4 +1,4 @@
-"""A lock that steps hold: `tf.CriticalSection`."""
+"""Locks held by steps, for `tf.CriticalSection`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from headwater.graph.resources.host_context import RunningStep
 
 
 class Mutex:
-    """A lock for one step at a time.
+    """A lock that one step at a time can hold.
 
-    A step that ended without giving it back, because it failed, no longer holds it.
+    It is released automatically when its step fails and ends without unlocking it.
 
     Args:
       name: for messages.
@@ -23,7 +23,7 @@ class Mutex:
         self._owner: weakref.ref[RunningStep] | None = None
 
     def lock(self, step: RunningStep) -> None:
-        """Takes the lock for ``step``; waits while another one holds it.
+        """Acquires the lock for ``step``; waits while another step holds it.
 
         Raises:
           CancelledError, DeadlineExceededError: the step ended meanwhile.
@@ -33,7 +33,7 @@ class Mutex:
             self._owner = weakref.ref(step)
 
     def unlock(self, step: RunningStep) -> None:
-        """Gives it back, where ``step`` holds it."""
+        """Releases the lock, if ``step`` holds it."""
         with self._condition:
             if self._owner is not None and self._owner() is step:
                 self._owner = None

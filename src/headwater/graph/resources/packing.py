@@ -1,4 +1,4 @@
-"""Many tuples of arrays as few arrays, whatever their shapes: a frame holds only so many."""
+"""Packs many tuples of arrays of any shapes into few arrays, since the number of arrays in a frame is limited."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 _ARRAYS = 3
-"""For each component: the ranks of all its arrays, their shapes one after the other, and their values."""
+"""Arrays per component: the ranks of all its arrays, their concatenated shapes, and their concatenated values."""
 
 
 def packed(elements: Sequence[Sequence[Array]]) -> list[Array]:
-    """What `unpacked` gives ``elements`` of. Each component has one element type.
+    """Packs ``elements`` for `unpacked`. Each component has one element type.
 
     >>> packed([(np.array([1, 2]),), (np.array([3]),)])
     [array([1, 1]), array([2, 1]), array([1, 2, 3])]
@@ -27,7 +27,7 @@ def packed(elements: Sequence[Sequence[Array]]) -> list[Array]:
 
 
 def unpacked(arrays: Sequence[Array]) -> list[tuple[Array, ...]]:
-    """What `packed` was given."""
+    """Restores the argument of `packed`."""
     columns = [_column(*arrays[first : first + _ARRAYS]) for first in range(0, len(arrays), _ARRAYS)]
     return list(zip(*columns, strict=True))
 

@@ -1,4 +1,4 @@
-"""Queues of tuples of arrays, as a task keeps them between steps."""
+"""Queues of tuples of arrays."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 Element = tuple[np.ndarray[Any, Any], ...]
 _ROW_BYTES: Final = 64 << 10
-"""Greater elements are kept as they come: a copy costs more than what there is to do for an element."""
+"""Larger elements are not copied to rows: the copy would cost more than it saves."""
 
 
 class Waiting(Protocol):
-    """What a queue needs of a step: to wait under a condition until something holds, or to be told to stop."""
+    """Interface of a step for queues: waits under a condition until a predicate holds or the step is cancelled."""
 
     def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None: ...
 
@@ -39,10 +39,10 @@ class Queue(Kept):
     Args:
       name: for messages.
       capacity: maximum number of elements.
-      shapes: static shapes of an element's components; empty when they are not fixed.
+      shapes: static shapes of an element's components; empty if not fixed.
 
-    Small elements of known shapes are rows of arrays, so that many are added or taken by one copy; what the queue holds
-    are then their places there, in place of the elements themselves.
+    Small elements of known shapes are stored as rows of arrays, so that many are added or taken with one copy; the
+    queue's items are then the rows' places instead of the elements.
     """
 
     kind = "FIFOQueue"
@@ -64,7 +64,7 @@ class Queue(Kept):
             bool(self._shapes) and self._in_rows and all(dims is not None and None not in dims for dims in self._shapes)
         )
 
-    # What kinds of queues differ in -----------------------------------------------------------------------------
+    # Differences between kinds of queues ------------------------------------------------------------------------
 
     _items: Any = None
 
@@ -116,7 +116,7 @@ class Queue(Kept):
             self._put(rows.add([component[None] for component in element])[0])
 
     def enqueue_many(self, step: Waiting, batch: Element) -> None:
-        """Adds the rows of ``batch`` one after the other, as many at once as there is room for."""
+        """Adds the rows of ``batch`` in order, as many at once as there is room for."""
         counts = {component.shape[0] if component.ndim else -1 for component in batch}
         if len(counts) != 1 or -1 in counts:
             raise InvalidArgumentError(None, None, f"components for {self} need one common first dimension")
@@ -126,7 +126,7 @@ class Queue(Kept):
             rows = self._rows_for(sum(component.nbytes for component in batch) // count) if count else None
         alone: list[Element] = []
         if rows is None:
-            # Copies, so that a row that stays in the queue does not keep the whole batch in memory.
+            # Copies, so that a row in the queue does not keep the whole batch in memory.
             alone = [tuple(component[row, ...].copy() for component in batch) for row in range(count)]
         key = getattr(step, "operation", None)
         done = 0 if key is None else self._begun.pop(key, 0)
@@ -152,7 +152,7 @@ class Queue(Kept):
                 self._condition.notify_all()
 
     def dequeue(self, step: Waiting) -> Element:
-        """Takes an element; waits for one. OutOfRangeError when the queue is closed and empty."""
+        """Takes an element, or waits for one. OutOfRangeError if the queue is closed and empty."""
         with self._condition:
             (taken,) = self._take(step, 1, at_most=False)
             if self._rows is None:
@@ -163,10 +163,10 @@ class Queue(Kept):
         """Takes ``count`` elements as one batch.
 
         Args:
-          at_most: from a closed queue take what is left if it is fewer, but at least one.
+          at_most: take fewer elements, but at least one, if the queue is closed and has fewer.
 
         Raises:
-          OutOfRangeError: the queue is closed and has too few.
+          OutOfRangeError: the queue is closed and has too few elements.
         """
         if count < 0:
             raise InvalidArgumentError(None, None, f"cannot take {count} elements from {self}")
@@ -183,7 +183,7 @@ class Queue(Kept):
         return self._stack(taken)
 
     def dequeue_some(self, step: Waiting, count: int) -> Element:
-        """Takes as many elements as are there now as one batch, at most ``count``; waits for one.
+        """Takes all present elements, at most ``count``, as one batch; waits for the first one.
 
         Raises:
           OutOfRangeError: the queue is closed and empty.
@@ -195,7 +195,7 @@ class Queue(Kept):
                 taken += self._get_some(max(0, min(more, count - 1)))
                 self._condition.notify_all()
                 return self._rows.take(taken)
-            # Elements of other shapes wait for the next batch.
+            # Elements of other shapes are left for the next batch.
             shapes = [component.shape for component in taken[0]]
             while more > 0 and len(taken) < count:
                 element = self._get()
@@ -213,7 +213,7 @@ class Queue(Kept):
         return tuple(np.zeros((0, *(d or 0 for d in dims or ()))) for dims in self._shapes)
 
     def _rows_for(self, size: int) -> Rows | None:
-        """Where elements of ``size`` bytes are kept; None where they are kept as they come."""
+        """Returns the storage for elements of ``size`` bytes; None if they are stored as they are."""
         if self._of_one_shape and self._rows is None:
             if size <= _ROW_BYTES:
                 self._rows = Rows(self._capacity)
@@ -222,7 +222,7 @@ class Queue(Kept):
         return self._rows
 
     def _take(self, step: Waiting, count: int, *, at_most: bool) -> list[Any]:
-        """Takes ``count`` elements: at once, or, where the queue cannot hold as many, bit by bit as they come."""
+        """Takes ``count`` elements at once, or in parts if that exceeds the queue's capacity."""
         taken: list[Any] = []
         most = self._capacity - self._held_back
         if self._shared and count > most:
@@ -266,7 +266,7 @@ class Queue(Kept):
         return taken
 
     def _may_take(self, count: int, begun: bool) -> bool:
-        """Whether one who needs ``count`` elements may take some now; ``begun`` says that it has taken others."""
+        """Whether a step that needs ``count`` more elements may take some now; ``begun``: it has taken some before."""
         if self._collecting and not begun:
             return False
         full = len(self._items) >= self._capacity
@@ -283,13 +283,13 @@ class Queue(Kept):
                 )
 
     def size(self) -> int:
-        """How many elements it holds now."""
+        """Returns the number of elements in it."""
         with self._condition:
             return len(self._items)
 
     @property
     def capacity(self) -> float:
-        """How many elements it can hold at most; infinite where nothing limits it."""
+        """Maximum number of elements; infinite if unbounded."""
         return self._capacity
 
     @property
@@ -297,13 +297,13 @@ class Queue(Kept):
         return self._closed
 
     def close(self, cancel_pending: bool = False) -> None:
-        """Refuses further elements; what is in the queue can still be taken.
+        """Refuses further elements; elements in the queue can still be taken.
 
         Args:
-          cancel_pending: end enqueue operations that wait for room, too.
+          cancel_pending: also cancel enqueue operations that wait for room.
 
         Raises:
-          CancelledError: it is closed already, and ``cancel_pending`` asks for nothing more.
+          CancelledError: it is closed already, and ``cancel_pending`` is false.
         """
         with self._condition:
             if self._closed and not cancel_pending:
@@ -314,16 +314,16 @@ class Queue(Kept):
             self._condition.notify_all()
 
     def close_now(self) -> None:
-        """Ends all that waits."""
+        """Cancels all waits."""
         self.close(cancel_pending=True)
 
     def forget_session(self, session: str) -> None:
-        """A session is over."""
+        """Forgets partial enqueues of a session that has ended."""
         with self._condition:
             for key in [key for key in self._begun if key[0] == session]:
                 del self._begun[key]
 
-    # A second copy ----------------------------------------------------------------------------------------------------
+    # Replication ------------------------------------------------------------------------------------------------------
 
     @property
     def repeats(self) -> bool:
@@ -331,7 +331,7 @@ class Queue(Kept):
 
     def share(self, lock: threading.RLock) -> None:
         self._condition, self._shared = threading.Condition(lock), True
-        self._of_one_shape = False  # what it holds are elements, not their places
+        self._of_one_shape = False  # its items are elements, not places of rows
 
     def state(self) -> State:
         words = self._as_made(), self._closed, self._cancelled, list(self._begun.items())
@@ -345,11 +345,11 @@ class Queue(Kept):
             self._add(element)
 
     def _as_made(self) -> tuple[Any, ...]:
-        """What it was made with."""
+        """Returns its constructor's arguments."""
         return self.name, -1 if self._capacity == float("inf") else self._capacity, self._shapes
 
     def _held(self) -> list[Element]:
-        """The elements in it, in the order in which `_put` is to get them."""
+        """Returns its elements, in the order for `_put`."""
         items = list(self._items)
         if self._rows is None or not items:
             return items
@@ -363,7 +363,8 @@ class Queue(Kept):
         return cls(name, capacity, [None if dims is None else tuple(dims) for dims in shapes], *more)
 
     def _wait_for_room(self, step: Waiting) -> None:
-        """A step that waits when the queue is closed still gets room as it comes, unless that is cancelled."""
+        """Waits for room. A step that is waiting when the queue is closed still gets room, unless waits are
+        cancelled."""
         try:
             step.wait_until(
                 self._condition, lambda: len(self._items) < self._capacity or self._cancelled, f"room in {self}"
@@ -382,7 +383,7 @@ class Queue(Kept):
 
 
 def _cancelled(operation: str, why: str) -> CancelledError:
-    """The error of an operation that waits no longer, in the words that programs look for."""
+    """Returns the error of a cancelled wait, in the wording that programs check for."""
     return CancelledError(None, None, f"{operation} operation was cancelled: {why}")
 
 
@@ -395,7 +396,7 @@ class FifoQueue(Queue):
 
 
 class PaddingQueue(FifoQueue):
-    """First in, first out; a batch is filled up with zeros to its largest element."""
+    """First in, first out; elements of a batch are padded with zeros to the largest one."""
 
     kind = "PaddingFIFOQueue"
 
@@ -416,11 +417,11 @@ class PaddingQueue(FifoQueue):
 
 
 class ShuffleQueue(Queue):
-    """Gives elements in random order.
+    """Returns elements in random order.
 
     Args:
-      min_after_dequeue: minimum number of elements that stay in the queue while it is open, to keep the order random.
-      seed: of the order; None for a different one every time.
+      min_after_dequeue: minimum number of elements left in the queue while it is open, to keep the order random.
+      seed: seed of the order; None for a different order every time.
     """
 
     kind = "RandomShuffleQueue"
@@ -459,7 +460,7 @@ class ShuffleQueue(Queue):
     def _get_some(self, count: int) -> list[Any]:
         items = self._items
         taken: list[Any] = []
-        # The same numbers as one by one; half as long as `integers`.
+        # Draws the same numbers as one by one, in half the time of `integers`.
         for drawn in self._random.random(count).tolist():
             index = int(drawn * len(items))
             items[index], items[-1] = items[-1], items[index]
@@ -471,7 +472,7 @@ class ShuffleQueue(Queue):
 
 
 class PriorityQueue(Queue):
-    """Gives the element with the smallest first component, an integer; the oldest of equal ones."""
+    """Returns the element with the smallest first component, an integer; the oldest of equal ones."""
 
     kind = "PriorityQueue"
     _in_rows = False

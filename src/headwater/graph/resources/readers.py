@@ -1,4 +1,4 @@
-"""Readers, as a task keeps them between steps: they get names of files from a queue and give the records in them."""
+"""Readers: take file names from a queue and return the records in the files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Record = tuple[bytes, bytes]
 
 
 class Reader(ABC):
-    """Reads one piece of work, mostly a file, after the other.
+    """Reads one work item, usually a file, after the other.
 
     Args:
       name: for messages.
@@ -43,10 +43,10 @@ class Reader(ABC):
 
     @abstractmethod
     def _open(self, work: bytes) -> Iterator[list[Record]]:
-        """The records of one piece of work, keys with values, in lists of `_ahead` or fewer."""
+        """Yields the records of one work item, keys with values, in lists of at most `_ahead`."""
 
     def read_up_to(self, step: Waiting, queue: Queue, count: int) -> list[Record]:
-        """The next records of the work in hand, at most ``count`` and at least one.
+        """Returns the next records of the present work item, at least one and at most ``count``.
 
         Args:
           step: for waiting.
@@ -76,7 +76,7 @@ class Reader(ABC):
             return taken
 
     def reset(self) -> None:
-        """Forgets the work in hand and counts from nothing."""
+        """Drops the present work item and resets the counts."""
         with self._lock:
             self._records = None
             self._left = []
@@ -84,7 +84,7 @@ class Reader(ABC):
 
 
 class RecordReader(Reader):
-    """Reads TFRecord files. A record's key is the file's name and where the record begins.
+    """Reads TFRecord files. A record's key is the file's name and the record's offset.
 
     Args:
       compression: ``GZIP``, ``ZLIB``, or empty.
@@ -174,14 +174,14 @@ class FixedLengthReader(Reader):
 
 
 class WholeFileReader(Reader):
-    """Gives whole files, with their names as keys."""
+    """Returns whole files, with their names as keys."""
 
     def _open(self, work: bytes) -> Iterator[list[Record]]:
         yield [(work, read_file(work))]
 
 
 class LMDBReader(Reader):
-    """Gives what an LMDB file holds, in the order of its keys."""
+    """Returns the entries of an LMDB file, in the order of keys."""
 
     def _open(self, work: bytes) -> Iterator[list[Record]]:
         with translated(work) as path:
@@ -191,20 +191,20 @@ class LMDBReader(Reader):
 
 
 class IdentityReader(Reader):
-    """Gives the work itself, as key and value."""
+    """Returns the work item itself, as key and value."""
 
     def _open(self, work: bytes) -> Iterator[list[Record]]:
         yield [(work, work)]
 
 
 def read_file(name: bytes) -> bytes:
-    """All that a file holds."""
+    """Returns the contents of a file."""
     with translated(name) as path, open_file(path, "rb") as file:
         return file.read()
 
 
 def inflate(data: bytes, compression_type: str, name: str) -> bytes:
-    """``data`` decompressed; DataLossError where it is damaged, with ``name`` in the message."""
+    """Decompresses ``data``; DataLossError if it is damaged, with ``name`` in the message."""
     bits = TFRecordOptions.of(compression_type).zlib_window_bits
     if bits is None:
         return data
@@ -213,7 +213,7 @@ def inflate(data: bytes, compression_type: str, name: str) -> bytes:
 
 
 def columns(records: list[Record]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Keys and values as two vectors of strings."""
+    """Returns keys and values as two vectors of strings."""
     keys = np.empty(len(records), object)
     values = np.empty(len(records), object)
     keys[:] = [key for key, _ in records]

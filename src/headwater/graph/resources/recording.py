@@ -1,5 +1,4 @@
-"""What a task tells of each change of its variables, and of what else it keeps, where another one makes the same
-changes."""
+"""Interface for recording changes of a task's variables and other resources, for replication."""
 
 from __future__ import annotations
 
@@ -12,25 +11,25 @@ from headwater.graph.resources.containers import Cell
 
 
 class Place(NamedTuple):
-    """Where in a session's plans an instruction stands: the number of its plan, and its position there."""
+    """The place of an instruction in a session's plans: plan number and position."""
 
     plan: int
     position: int
 
 
-#: Of instructions of plans that no session has.
+#: The place of instructions in plans without a session.
 NOWHERE: Final = Place(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an instruction that changes something has given.
+    """The outcome of an instruction that changes state.
 
     Attributes:
-      outputs: arrays.
-      faults: by operation whether it has failed, which may have to be waited for.
-      error: what an operation on the host has raised after it had changed something.
-      commits: whether its step has committed itself with it: see `headwater.graph.runtime.step.Step.commit`.
+      outputs: the output arrays.
+      faults: whether operations have failed, by name; perhaps still being computed.
+      error: the error of a host operation that has changed state before.
+      commits: whether it has committed its step: see `headwater.graph.runtime.step.Step.commit`.
     """
 
     outputs: Sequence[Any] = ()
@@ -41,13 +40,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class KeptOperation:
-    """An operation on the host that uses what a task keeps besides variables.
+    """A host operation that uses resources other than variables.
 
     Attributes:
-      place: of its instruction.
-      perform: carries it out, for a step, with its inputs; gives its outputs.
+      place: the place of its instruction.
+      perform: runs it for a step, with its inputs; returns its outputs.
       cells: variables among its inputs.
-      stable: whether its outputs count once it was carried out, though it changes nothing.
+      stable: whether its outputs have to be recorded even if it changes nothing.
     """
 
     place: Place
@@ -57,7 +56,7 @@ class KeptOperation:
 
 
 class RecordedStep(Protocol):
-    """The step that changes something."""
+    """The step of a recorded change."""
 
     @property
     def session(self) -> str: ...
@@ -70,34 +69,34 @@ class RecordedStep(Protocol):
 
 
 class Recorder(Protocol):
-    """Hears of each change of a task's variables, and carries out operations on what else it keeps."""
+    """Records changes of a task's variables, and runs operations on its other resources."""
 
     def known(self, step: RecordedStep, place: Place) -> Outcome | None:
-        """What has come of an instruction of ``step`` already, perhaps on a task that is lost; None where it is yet to
-        be carried out."""
+        """Returns the outcome of an instruction of ``step``, perhaps from the former primary; None if it was not
+        run."""
         ...
 
     def changed(
         self, step: RecordedStep, place: Place, inputs: Sequence[Any] | None, cells: Sequence[Cell], outcome: Outcome
     ) -> None:
-        """Variables have changed. The lock of the resources is held.
+        """Records a change of variables. The caller holds the lock of the resources.
 
         Args:
-          step: of which step.
-          place: of the instruction.
-          inputs: what it was given besides variables; None where it would give something else a second time.
-          cells: the variables that have changed.
-          outcome: what it has given.
+          step: the instruction's step.
+          place: the instruction's place.
+          inputs: its inputs except variables; None if a repetition would have another result.
+          cells: the changed variables.
+          outcome: its outcome.
         """
         ...
 
     def carry_out(self, operation: KeptOperation, step: Any, inputs: Sequence[Any]) -> Sequence[Any]:
-        """Carries out an operation, as a whole, once nothing is left to wait for; unless ``step`` has done so already.
+        """Runs an operation atomically, after waiting if necessary; not if ``step`` has run it before.
 
         Args:
-          operation: which.
-          step: the step in progress.
-          inputs: of the operation.
+          operation: the operation.
+          step: the running step.
+          inputs: the operation's inputs.
 
         Returns:
           Its outputs.

@@ -1,11 +1,12 @@
-"""Which sessions take part in synchronous training as it is now, and which belong to a life of it that is over.
+"""Membership of sessions in synchronous training: in the present run of the training or in an earlier one.
 
-A chief starts the training, perhaps from an older checkpoint, and perhaps again and again. Each start begins a *life*.
-What a replica does in its session is of the life in which the session joined. When another life begins, the step of
-that replica is void: its gradient is of variables that are gone, and the step that it waits for may never come. It has
-to hear so at once, join again, and go on from what the chief has restored.
+A chief starts the training, perhaps several times, and perhaps from an older checkpoint. Runs are numbered; in the
+code, a run's number is its *life*. Everything that a replica does in a session belongs to the run in which the session
+joined. When another run starts, the replica's step is void: its gradient is for old variables, and the step that it
+waits for may never start. The replica has to get an error at once, join again, and continue from the checkpoint that
+the chief has restored.
 
-All here are pure functions of `Lives`; who keeps it also waits, wakes up and raises.
+All functions here are pure functions of `Lives`; the resources that hold it do the waiting, waking and raising.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lives:
-    """What is known of the lives of one training.
+    """The runs of one training.
 
     Attributes:
-      life: the number of the present one: how many times a chief has started the training. 0 before the first time.
-      began_at: the step that the present life began at.
-      sessions: by handle of a session, the life that it joined.
+      life: number of the present run: how many times a chief has started the training; 0 before the first start.
+      began_at: the first step of the present run.
+      sessions: the run that each session joined, by handle.
     """
 
     life: int = 0
@@ -32,85 +33,85 @@ class Lives:
     sessions: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def as_words(self) -> tuple[object, ...]:
-        """What a frame's header can hold."""
+        """Encodes it for a frame's header."""
         return self.life, self.began_at, dict(self.sessions)
 
     @classmethod
     def of_words(cls, words: Sequence[Any]) -> Lives:
-        """What `as_words` has given."""
+        """Decodes the result of `as_words`."""
         life, began_at, sessions = words
         return cls(life=life, began_at=began_at, sessions=dict(sessions))
 
 
 class Verdict(Enum):
-    """What to do with a gradient."""
+    """The treatment of a gradient."""
 
     TAKE = "take"
     STALE = "stale"
-    """It is of an earlier step: drop it, and count it."""
+    """The gradient is of an earlier step: drop it, and count it."""
     VOID = "void"
-    """It is of another life: drop it, and tell its replica."""
+    """The gradient is of another run: drop it, and raise an error in its replica."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One start of a training whose replicas say with each gradient which start it is of.
+    """One start of a training in which each gradient names its start.
 
-    A gradient is on its way to several tasks while the chief starts the training on one after the other. So each task
-    could count what another one has forgotten, if it went by when the gradient comes.
+    The chief starts the training on one task after the other, while gradients are being sent to several tasks. Without
+    the name, one task could count a gradient that another one has dropped, depending on the time of arrival.
 
     Attributes:
-      name: a random number, the same on all tasks; 0 before the first start that the task knows.
-      first: whether it is the first of all: what was given before it counts, too.
+      name: a random number, the same on all tasks; 0 before the first start known to the task.
+      first: whether it is the first start of all: gradients given before it count, too.
     """
 
     name: int = 0
     first: bool = False
 
     def counts(self, name: int) -> bool:
-        """Whether a gradient of the start of that name counts."""
+        """Whether a gradient of the start ``name`` counts."""
         return name == self.name or (self.first and name == 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """What one accumulator knows of the sessions of its replicas since the training was started last.
+    """The sessions known to one accumulator since the last start of the training.
 
     Attributes:
-      known: those that have joined, also if they are over.
-      givers: those that have given a gradient.
+      known: sessions that have joined, including ended ones.
+      givers: sessions that have given a gradient.
     """
 
     known: frozenset[str] = frozenset()
     givers: frozenset[str] = frozenset()
 
     def joined(self, session: str) -> Members:
-        """The same, after ``session`` has joined."""
+        """Returns the members after ``session`` has joined."""
         return Members(self.known | {session}, self.givers)
 
     def gave(self, session: str) -> Members:
-        """The same, after ``session`` has given a gradient."""
+        """Returns the members after ``session`` has given a gradient."""
         return self if session in self.givers else Members(self.known, self.givers | {session})
 
     def encode(self) -> bytes:
-        """As a text."""
+        """Encodes the members as text."""
         return json.dumps([sorted(self.known), sorted(self.givers)]).encode()
 
     @classmethod
     def decode(cls, text: bytes) -> Members:
-        """What `encode` has made."""
+        """Decodes the result of `encode`."""
         known, givers = json.loads(text)
         return cls(frozenset(known), frozenset(givers))
 
 
 def has_forgotten(members: Iterable[Members]) -> bool:
-    """Whether the task of one of these accumulators was started anew after replicas had given gradients.
+    """Whether the task of one of these accumulators has restarted after replicas had given gradients.
 
-    A replica joins everywhere before it gives anything. So one that has given a gradient, and is unknown to an
-    accumulator while another one knows it, has given that one gradients that are lost.
+    A replica joins all accumulators before it gives a gradient. So if it has given one, and is known to one accumulator
+    but unknown to another, the other accumulator has lost gradients.
 
     Args:
-      members: of all accumulators of one training, asked for at about the same time.
+      members: members of all accumulators of one training, read at about the same time.
     """
     members = list(members)
     givers = frozenset[str]().union(*(one.givers for one in members))
@@ -119,7 +120,7 @@ def has_forgotten(members: Iterable[Members]) -> bool:
 
 
 def joined(lives: Lives, session: str) -> Lives:
-    """``session`` takes part from now on, whatever it took part in before."""
+    """Adds ``session`` to the present run, and removes it from an earlier one."""
     return replace(lives, sessions={**lives.sessions, session: lives.life})
 
 
@@ -127,21 +128,21 @@ def is_first(lives: Lives, elsewhere: int) -> bool:
     """Whether the next start is the first of all.
 
     Args:
-      elsewhere: how many times the training was started as far as all who keep lives know: one on a task that was lost
-        and started anew knows of none.
+      elsewhere: the largest number of starts known to any task; a restarted task does not know of earlier starts.
     """
     return lives.life == 0 and elsewhere == 0
 
 
 def started(lives: Lives, session: str, step: int, elsewhere: int, *, stranded: Iterable[str] = ()) -> Lives:
-    """The chief starts the training at ``step``, in ``session``.
+    """Starts a run at ``step``, in the chief's ``session``.
 
-    Sessions that joined before the first start of all are in it, for nothing that they know is older than it. Before
-    another one they are not, though nothing here is older: what they have given to another task is forgotten there.
+    Sessions that joined before the very first start are members of the run, since none of their state is older.
+    Sessions that joined before a later start are not, even on a task without older state: other tasks have dropped
+    their gradients.
 
     Args:
       elsewhere: see `is_first`.
-      stranded: those that are at a step beyond ``step`` all the same: they are not in it.
+      stranded: sessions at a step beyond ``step``, which are not members.
     """
     life = lives.life + 1
     sessions = dict(lives.sessions)
@@ -151,30 +152,30 @@ def started(lives: Lives, session: str, step: int, elsewhere: int, *, stranded: 
 
 
 def continued(lives: Lives, step: int) -> Lives:
-    """The training starts once more at ``step``, and all who took part still do."""
+    """Starts a run at ``step`` with all present members."""
     life = lives.life + 1
     return Lives(life=life, began_at=step, sessions=dict.fromkeys(lives.sessions, life))
 
 
 def left(lives: Lives, session: str) -> Lives:
-    """``session`` is over."""
+    """Removes ``session``."""
     return replace(lives, sessions={its: life for its, life in lives.sessions.items() if its != session})
 
 
 def is_void(lives: Lives, session: str) -> bool:
-    """Whether ``session`` joined an earlier life. One that never joined is of the present one."""
+    """Whether ``session`` joined an earlier run. A session that never joined counts as a member of the present run."""
     return lives.sessions.get(session, lives.life) != lives.life
 
 
 def judged(lives: Lives, session: str, of_step: int, step: int) -> Verdict:
-    """What to do with a gradient of the step ``of_step`` that comes in ``session``, when training is at ``step``."""
+    """Decides on a gradient of the step ``of_step`` from ``session``, when training is at ``step``."""
     if is_void(lives, session) or (lives.life and of_step > step):
         return Verdict.VOID
     return Verdict.STALE if of_step < step else Verdict.TAKE
 
 
 def void_text(lives: Lives) -> str:
-    """Why a replica's step is void, and what to do, in words."""
+    """Returns a message that says why a replica's step is void, and what to do."""
     return (
         f"the chief has started the training anew, at step {lives.began_at}: the step of this replica is void. Run "
         "`local_step_init_op` to take part again; a MonitoredTrainingSession and a Supervisor do so by themselves"

@@ -1,4 +1,4 @@
-"""Elements of equal shapes, side by side in one array for each component, as queues keep them."""
+"""Storage for the elements of queues: elements of equal shapes are rows of one array per component."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _FIRST_ROWS = 16
 
 
 class Rows:
-    """Places for elements; each takes one until it is taken.
+    """Rows for elements, allocated on `add` and freed on `take`.
 
     Args:
-      limit: maximum number of elements; no memory is asked for beyond.
+      limit: maximum number of elements, which bounds the allocated memory.
     """
 
     def __init__(self, limit: float) -> None:
@@ -26,7 +26,7 @@ class Rows:
         self._columns: list[Array] = []
 
     def add(self, batch: Sequence[Array]) -> list[int]:
-        """Copies the rows of ``batch``, and says at which places they are."""
+        """Copies the rows of ``batch``; returns their places."""
         count = len(batch[0])
         if count > len(self._free):
             self._grow(batch, count - len(self._free))
@@ -41,7 +41,7 @@ class Rows:
         return places
 
     def take(self, places: Sequence[int]) -> tuple[Array, ...]:
-        """Copies of the elements at ``places`` as one batch; the places are free from now on."""
+        """Returns copies of the elements at ``places`` as one batch, and frees the places."""
         where = np.array(places, np.intp)
         batch = self.look(where)
         for column in self._columns:
@@ -51,7 +51,7 @@ class Rows:
         return batch
 
     def look(self, places: Sequence[int] | Array) -> tuple[Array, ...]:
-        """Copies of the elements at ``places`` as one batch."""
+        """Returns copies of the elements at ``places`` as one batch."""
         return tuple(column.take(places, axis=0) for column in self._columns)
 
     def _grow(self, batch: Sequence[Array], missing: int) -> None:
@@ -61,6 +61,6 @@ class Rows:
         self._columns = [np.empty((size, *column.shape[1:]), column.dtype) for column in old]
         for column, before in zip(self._columns, old, strict=True):
             column[: self._size] = before
-        # Places are taken from the end of the list: the lowest first.
+        # Places are allocated from the end of the list, the lowest first.
         self._free = [*range(size - 1, self._size - 1, -1), *self._free]
         self._size = size

@@ -1,7 +1,7 @@
-"""The barrier of synchronous replicas: a replica that is done with a step waits until the next one begins.
+"""The barrier of synchronous replicas: a replica that has finished a step waits until the next one starts.
 
-Where the chief gives tokens, as TensorFlow's queue of them holds, a replica waits for the first token instead: there
-may be one before the step is over, and one replica may take those that another has left.
+If the chief issues tokens, as in TensorFlow's token queue, a replica waits for a token instead: tokens may exist before
+the step is over, and one replica may take another's tokens.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _SAY_EVERY_S = 5.0
 
 
 class StepBarrier(Kept):
-    """The step that all replicas are at.
+    """The present step of all replicas.
 
     Args:
-      clock: gives seconds that only grow.
+      clock: returns monotonic time in seconds.
 
     Attributes:
       step: the number of the step; -1 before it is set.
@@ -49,7 +49,7 @@ class StepBarrier(Kept):
         self._condition = threading.Condition()
 
     def join(self, session: str) -> int:
-        """A replica takes part, in ``session``; gives the name of the start of the training that it is of."""
+        """Registers a replica's ``session``; returns the name of the present start of the training."""
         with self._condition:
             self._lives = replica_lives.joined(self._lives, session)
             self.changes += 1
@@ -57,17 +57,18 @@ class StepBarrier(Kept):
 
     @property
     def life(self) -> int:
-        """How many times the training was started."""
+        """Number of starts of the training."""
         return self._lives.life
 
     def start(self, session: str, step: int, elsewhere: int, extra: int, name: int = 0) -> None:
-        """The chief starts the training, in ``session``. Those who wait in another one hear that their step is void.
+        """Starts the training in the chief's ``session``. Replicas that wait in other sessions get an error: their step
+        is void.
 
         Args:
-          step: the number of the step that begins.
+          step: number of the starting step.
           elsewhere: as for `replica_lives.is_first`.
           extra: as for `set`.
-          name: of this start; see `replica_lives.Start`.
+          name: name of this start; see `replica_lives.Start`.
         """
         with self._condition:
             self._start = name
@@ -81,12 +82,11 @@ class StepBarrier(Kept):
             self._condition.notify_all()
 
     def give(self, session: str, step: int, tokens: int) -> None:
-        """From now on, until the training starts anew, replicas wait for tokens, and these are the first.
+        """Switches to tokens until the next start of the training, and issues the first ones.
 
         Args:
-          session: of the chief.
-          step: what the tokens say: the step that a replica is at which takes one.
-          tokens: how many.
+          session: session of the chief. step: the tokens' value: the step of a replica that takes one.
+          tokens: number of tokens.
 
         Raises:
           AbortedError: another chief has started the training since.
@@ -99,13 +99,13 @@ class StepBarrier(Kept):
             self._condition.notify_all()
 
     def set(self, session: str, step: int, extra: int, tokens: int) -> None:
-        """Begins a step.
+        """Starts a step.
 
         Args:
-          session: of the chief that has made the update.
-          step: its number.
-          extra: how many replicas may give a further gradient in it, where more are needed than there are replicas.
-          tokens: how many tokens the step brings, where replicas wait for these.
+          session: session of the chief that has made the update.
+          step: number of the step.
+          extra: number of additional gradients in the step, if more are needed than there are replicas.
+          tokens: number of tokens to issue, if replicas wait for tokens.
 
         Raises:
           AbortedError: another chief has started the training since.
@@ -119,13 +119,14 @@ class StepBarrier(Kept):
             self._condition.notify_all()
 
     def wait(self, waiting: Waiting, session: str, done: int) -> int:
-        """Waits until a step after ``done`` begins, or this one needs another gradient; the step there is then.
+        """Waits until a step after ``done`` starts, or the present one needs another gradient; returns the present
+        step.
 
-        Where there are tokens: waits for one, takes it, and gives what it says.
+        With tokens: waits for a token, takes it, and returns its value.
 
         Raises:
-          AbortedError: the training was started anew: the step that a replica waits for in ``session`` may not come.
-          OutOfRangeError: the chief's program has ended, and with it the training.
+          AbortedError: the training was restarted: the step that ``session`` waits for may never start.
+          OutOfRangeError: the chief's program, and so the training, has ended.
         """
         began = self._said = self._clock()
 
@@ -165,26 +166,26 @@ class StepBarrier(Kept):
             return self.step
 
     def session_ended(self, session: str, reason: str) -> None:
-        """A session is over, or its client is gone, which may come back."""
+        """Notes that a session has ended, or its client is lost and may reconnect."""
         with self._condition:
             if session == self._chief:
                 self._chief_ended = reason
                 self.changes += 1
 
     def forget_session(self, session: str) -> None:
-        """A session is over."""
+        """Removes a session that has ended."""
         with self._condition:
             self._lives = replica_lives.left(self._lives, session)
             self.changes += 1
 
     def job_over(self, reason: str) -> None:
-        """The program of the chief has ended without an error: there will be no other step."""
+        """Ends all waits: the chief's program has ended without an error, so no further step will start."""
         with self._condition:
             self._over = reason
             self._condition.notify_all()
 
     def _say(self, began: float, done: int) -> None:
-        """Says now and then who waits, and for whom. The condition is held."""
+        """Logs waits now and then. The caller holds the condition."""
         now = self._clock()
         if now - self._said < _SAY_EVERY_S:
             return
@@ -202,7 +203,7 @@ class StepBarrier(Kept):
         if replica_lives.is_void(self._lives, session):
             raise AbortedError(None, None, replica_lives.void_text(self._lives))
 
-    # A second copy ----------------------------------------------------------------------------------------------------
+    # Replication ------------------------------------------------------------------------------------------------------
 
     def share(self, lock: threading.RLock) -> None:
         self._condition = threading.Condition(lock)

@@ -8,15 +8,15 @@ from headwater.graph.resources.containers import Resources
 
 
 class Note:
-    """A text that a task keeps for as long as its variables.
+    """A text that a task keeps together with its variables.
 
     Attributes:
-      text: empty before it is written.
-      prepares: whether a chief is about to give the variables their values, or has begun to: others wait until it has
-        written the text.
-      together: why this task's variables are restored together with those of other tasks only; empty where it may go
-        back by itself.
-      on_change: called after each change, by who made it.
+      text: the text; empty before it is written.
+      prepares: whether a chief is about to initialise or restore the variables: other workers wait until it has written
+        the text.
+      together: why this task's variables can only be restored together with other tasks'; empty if the task can restore
+        its own state alone.
+      on_change: called after each change, in the same thread.
     """
 
     def __init__(self) -> None:
@@ -26,12 +26,12 @@ class Note:
         self.on_change: Callable[[], None] | None = None
 
     def change(self, text: bytes, together: str, *, prepares: bool = False) -> None:
-        """Writes all three."""
+        """Sets text, together and prepares."""
         self.text, self.together, self.prepares = text, together, prepares
         if self.on_change is not None:
             self.on_change()
 
 
 def note_of(resources: Resources) -> Note:
-    """The note of the task with these resources."""
+    """Returns the note of the task with these resources."""
     return resources.get_or_make("", "training", Note, Note)

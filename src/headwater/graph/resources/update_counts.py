@@ -1,8 +1,8 @@
-"""How often each variable of a task was updated, in a file that a task which was killed leaves behind.
+"""Update counts of a task's variables, in a file that survives when the task is killed.
 
-The file is mapped into memory: to count an update is to add one to a number there, and the kernel keeps the page
-whatever becomes of the process. So the next life of a ``ps`` that goes back to a state of some seconds ago knows to the
-last update what is lost. When the machine is lost, the file is as old as the kernel's last write of it.
+The file is mapped into memory: counting an update is an increment in memory, and the kernel keeps the page when the
+process dies. So when the next incarnation of a ``ps`` restores a state that is some seconds old, it knows exactly which
+updates are lost. If the machine fails, the file is as old as the kernel's last write.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from headwater.data.io import files
 
-#: How many variables a file has room for; further ones are counted in memory alone.
+#: Number of variables in a file; further variables are counted in memory only.
 SLOTS: Final = 1 << 14
 _MAGIC: Final = 0x5354_4E55_4F43_5748  # HWCOUNTS
 _HEAD: Final = 2
@@ -23,18 +23,18 @@ _WORD: Final = struct.calcsize("Q")
 
 
 class UpdateCounts:
-    """Makes such a file, in place of one that is there, which stays as it is for who has it open.
+    """Creates such a file, and replaces an existing one; processes that have the old file open keep it unchanged.
 
     Args:
-      path: of the file.
-      life: names the numbers of the variables: states that name the same one number them alike.
-      begun: the counts of the first variables.
+      path: path of the file.
+      life: identifies the numbering of variables: saved states with the same value number them alike.
+      begun: initial counts of the first variables.
 
     Attributes:
-      numbers: one for each slot.
+      numbers: a count for each slot.
 
     Raises:
-      OpError: it cannot be made.
+      OpError: the file cannot be created.
     """
 
     def __init__(self, path: str, life: int, begun: Sequence[int] = ()) -> None:
@@ -43,7 +43,7 @@ class UpdateCounts:
             unfinished = f"{path}.tmp"
             descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
             try:
-                # With room on the disk for all of it: a page that finds none would end the process.
+                # Allocate all of it on disk: a write to a page without space on disk would kill the process (SIGBUS).
                 os.posix_fallocate(descriptor, 0, nbytes)
                 self._map = mmap.mmap(descriptor, nbytes)
             finally:
@@ -57,7 +57,7 @@ class UpdateCounts:
 
 
 def read_counts(path: str, life: int) -> Sequence[int] | None:
-    """The numbers of a file; None where there is no file of that life."""
+    """Reads the counts of a file; None if there is no file with this ``life``."""
     if not files.exists(path):
         return None
     with files.open_file(path, "rb") as file:

@@ -44,7 +44,7 @@ class Program:
       kept: variables that it only reads.
       written: variables that it changes.
       seed: seed of operations without seeds.
-      looked_at: names of operations whose indices are looked at before each run.
+      looked_at: names of operations whose indices are checked before each run.
 
     Attributes:
       run: takes the values of ``donated`` and ``kept``, inputs, and the step's number for random numbers; returns new
