@@ -36,11 +36,11 @@ _MAX_NAME = 256
 
 
 class Refusal(Exception):
-    """The accepting end sent the other away.
+    """The accepting end refused the other end.
 
     Attributes:
-      problem: why, for programs.
-      detail: why, for people at the accepting end.
+      problem: the reason, for programs.
+      detail: the reason, for the log of the accepting end.
     """
 
     def __init__(self, problem: Problem, detail: str) -> None:
@@ -58,21 +58,22 @@ def receive_greeting(
     make_offer: Callable[[Identity, bool], Offer | None],
     redeem: Callable[[bytes], Identity | None],
 ) -> Met | None:
-    """Finds out who is there, after the preamble was read.
+    """Authenticates the other end, after the preamble was read.
 
     Args:
-      talk: the next byte is the one after the preamble.
+      talk: the connection; the next byte follows the preamble.
       me: this end.
-      security: this end's.
-      tls: the context for TLS, None where this end does not speak it.
-      make_offer: what to offer to an end that has proved who it is, and whether that wants a lifeline.
-      redeem: the peer that was given this ticket, None for an unknown ticket.
+      security: this end's security settings.
+      tls: the context for TLS; None where this end does not use TLS.
+      make_offer: called with the authenticated peer, and whether it wants a lifeline; returns the offer for it.
+      redeem: returns the peer that was given a ticket, None for an unknown ticket.
 
     Returns:
-      Who is there, or None when the other end took the offer and left. Without a `Met`, the connection is closed.
+      The authenticated connection, or None where the other end accepted the offer and disconnected. Without a `Met`,
+      the connection is closed.
 
     Raises:
-      Refusal: the other end was told why, where it could understand.
+      Refusal: the other end was refused, and told the reason where it speaks the protocol.
       OSError, EOFError: the connection broke.
     """
     with contextlib.ExitStack() as closing:
@@ -121,7 +122,7 @@ def _receive_ticket(talk: TimedMessages, redeem: Callable[[bytes], Identity | No
     talk.send(PREAMBLE + bytes([0]))
     if peer is None:
         _refuse(talk, Problem.TOKEN, "a ticket that was not given out", "the ticket is not valid")
-    os.close(os.dup(talk.sock.fileno()))  # OSError where there is no descriptor for the lane: the other way is left
+    os.close(os.dup(talk.sock.fileno()))  # OSError where no descriptor is left for the lane: TCP is used then
     talk.send_message(ACCEPTED)
     talk.arm()
     return Met(talk.sock, peer, lane=receive_lane(talk.sock))
@@ -163,7 +164,7 @@ def _receive_identity(
 
 
 def _token_problem(tokens: Tokens, proof: bytes) -> tuple[str, str]:
-    """What to say of a proof that is not accepted: at this end, and at the other."""
+    """Returns the reasons why a proof is not accepted: for this end, and for the other end."""
     if not tokens.values:
         return "it has a token, this task has none", f"{TOKEN} is not set there"
     if tokens.of_user:

@@ -1,8 +1,8 @@
-"""Memory for what is received, used again when no array looks at it any more.
+"""Pools of receive buffers, which are reused when no array refers to them any more.
 
-Fresh memory of 100 MB costs more than receiving into it: the kernel hands it out page by page at first touch. A channel
-therefore keeps the buffers of its large frames. Whether a buffer is still in use is what Python counts anyway: every
-array over it, and every view of such an array, holds a reference to it.
+Fresh memory of 100 MB costs more than receiving into it, as the kernel provides it page by page at first touch. A
+channel therefore keeps the buffers of its large frames. Reference counts tell whether a buffer is in use: every array
+over it, and every view of such an array, holds a reference to it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: A buffer that was not used during this many takes is forgotten.
+#: A buffer that was not used during this many takes is dropped from the pool.
 _MAX_IDLE_TAKES = 64
-#: Buffers that one pool remembers at most. A forgotten one is ordinary memory, gone with the last array over it.
+#: Maximum number of buffers in a pool. A dropped one is ordinary memory, freed with the last array over it.
 _MAX_REMEMBERED = 8
 #: A buffer serves a frame if it is at most this many times as long.
 _MAX_WASTE = 2
@@ -32,14 +32,14 @@ class _Remembered:
         return sys.getrefcount(self.buffer)
 
 
-#: What `_Remembered.references` says when no other object holds the buffer: counted, as it differs between Pythons.
+#: The count of `_Remembered.references` when no other object holds the buffer: measured, as Python versions differ.
 _IDLE_REFERENCES = _Remembered(np.empty(1, np.uint8), 0).references()
 
 
 def fresh_buffer(nbytes: int) -> NDArray[np.uint8]:
-    """``nbytes`` of memory that starts at a page, with unknown content.
+    """Allocates ``nbytes`` of page-aligned, uninitialised memory.
 
-    An array over it refers to it and to nothing below, because what is below is no array. (NumPy would otherwise let a
+    An array over it refers to it directly, because its own base is no array. (NumPy would otherwise let a
     view refer to the array at the bottom, and the count of references to this one would miss it.)
     """
     pages = mmap.mmap(-1, max(nbytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -50,14 +50,14 @@ def fresh_buffer(nbytes: int) -> NDArray[np.uint8]:
 
 
 class BufferPool:
-    """The buffers of one receiving end. Not for two threads at the same time."""
+    """The buffers of one receiving end. Not thread-safe."""
 
     def __init__(self) -> None:
         self._remembered: list[_Remembered] = []
         self._takes = 0
 
     def take(self, nbytes: int) -> NDArray[np.uint8]:
-        """A page-aligned buffer of at least ``nbytes`` that no array refers to."""
+        """Returns a page-aligned buffer of at least ``nbytes`` that no array refers to."""
         self._takes += 1
         best: _Remembered | None = None
         for entry in self._remembered:
@@ -75,5 +75,5 @@ class BufferPool:
         return best.buffer
 
     def remembered_bytes(self) -> int:
-        """How much memory the pool would use again, busy or idle, in bytes."""
+        """Returns the size of all buffers in the pool, in use or idle, in bytes."""
         return sum(len(entry.buffer) for entry in self._remembered)

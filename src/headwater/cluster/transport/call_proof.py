@@ -1,10 +1,10 @@
-"""How a call to the control plane shows that the caller knows the token.
+"""Authentication of calls to the control plane: a proof that the caller knows the token.
 
 A call carries, as metadata, the time, a random number, and the HMAC-SHA256 of both and of the call's name, keyed with
-the token, or one for each token that the caller has. The server takes each number once, and only while the time is near
-its own; it tells a caller whose clock differs, and who knows the token, what time it has. So the token never travels,
-and a proof is of no use to others who see it, except to change what this one call says while it is on its way: where
-that can happen, use TLS.
+the token, or one for each token that the caller has. The server accepts each number once, and only while the time is
+near its own; it tells an authenticated caller whose clock differs its own time. So the token is never sent, and an
+eavesdropper cannot reuse a proof. An attacker who can alter traffic can still change the arguments of a call on its
+way: where that is possible, use TLS.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from headwater.cluster.transport.security import TOKEN, Tokens
 PROOF = "headwater-proof"
 #: The key of the server's time in the metadata of a refusal.
 TIME = "headwater-time"
-#: How far the clocks of two machines may be apart, in seconds.
+#: Maximum difference between the clocks of two machines, in seconds.
 MAX_SKEW_S = 300.0
-#: Proofs remembered at most; beyond that, calls are refused until the oldest may be forgotten.
+#: Maximum number of remembered proofs; beyond it, calls are refused until the oldest expire.
 _MAX_REMEMBERED = 1 << 17
-#: Ends proofs of tokens that are not from ``HEADWATER_TOKEN``.
+#: Suffix of proofs of tokens that are not from ``HEADWATER_TOKEN``.
 _OF_USER = "u"
 _MAX_MACS = 4
 
@@ -39,7 +39,7 @@ def _mac(token: str, method: str, stamp: str, nonce: str) -> str:
 
 
 def make_proof(tokens: Tokens, method: str, *, now: float | None = None) -> str:
-    """A proof for one call of ``method``, such as ``/headwater.Task/GetStatus``."""
+    """Returns a proof for one call of ``method``, such as ``/headwater.Task/GetStatus``."""
     stamp = f"{time.time() if now is None else now:.3f}"
     nonce = secrets.token_hex(16)
     macs = [_mac(token, method, stamp, nonce) for token in tokens.values]
@@ -47,7 +47,7 @@ def make_proof(tokens: Tokens, method: str, *, now: float | None = None) -> str:
 
 
 def time_of_server(tokens: Tokens, method: str, proof: str, told: str) -> float | None:
-    """The seconds since 1970 that `ProofChecker.tell_time` has told; None where it was not a server with our token."""
+    """Returns the time from `ProofChecker.tell_time`, in seconds since 1970; None where the server lacks our token."""
     stamp, _, mac = told.partition(" ")
     nonce = "".join(proof.split(" ")[1:2])
     if not any(hmac.compare_digest(mac.encode(), _mac_of_time(token, method, stamp, nonce)) for token in tokens.values):
@@ -60,11 +60,12 @@ def _mac_of_time(token: str, method: str, stamp: str, nonce: str) -> bytes:
 
 
 class ProofChecker:
-    """The server's side. Any thread may use it.
+    """The server's side. Thread-safe.
 
     Args:
-      tokens: gives the server's; where there are none, everybody is let in.
-      clock: seconds since 1970, which only grow: a number that is forgotten too early could be used again.
+      tokens: returns the server's tokens; where there are none, all callers are accepted.
+      clock: returns monotonic seconds since 1970: if it could jump ahead, numbers would expire too early and could be
+        replayed.
     """
 
     def __init__(self, tokens: Callable[[], Tokens], *, clock: Callable[[], float] | None = None) -> None:
@@ -74,7 +75,7 @@ class ProofChecker:
         self._seen: dict[str, float] = {}
 
     def problem_with(self, method: str, proof: str | None) -> str | None:
-        """What is wrong with ``proof`` for a call of ``method``; None when it is good, which it is once."""
+        """Returns why ``proof`` is rejected for a call of ``method``; None where it is accepted, which happens once."""
         tokens = self._tokens()
         if not tokens.values:
             return None
@@ -91,7 +92,7 @@ class ProofChecker:
                     f"in; set {TOKEN} to the same value for all tasks, or for none"
                 )
             return f"the caller has another token; set {TOKEN} to the same value for all tasks"
-        # From here on, the writer of the proof knows the token.
+        # From here on, the caller is known to have the token.
         now = self._clock()
         skew = float(stamp) - now
         if abs(skew) > MAX_SKEW_S:
@@ -99,7 +100,7 @@ class ProofChecker:
         return self._remember(nonce, now)
 
     def tell_time(self, method: str, proof: str) -> str | None:
-        """The time here, for a caller whose clock differs: see `time_of_server`. None for one without the token."""
+        """Returns the time here for a caller whose clock differs (`time_of_server`); None for one without the token."""
         words = proof.split(" ")
         stamp, nonce, macs = words[0], "".join(words[1:2]), words[2 : 2 + _MAX_MACS]
         here = f"{self._clock():.3f}"
@@ -120,6 +121,6 @@ class ProofChecker:
                 return "the proof was used before"
             if len(self._seen) >= _MAX_REMEMBERED:
                 return "too many calls in a short time"
-            # A proof may be from the future by as much as from the past.
+            # The caller's clock may be ahead by as much as it may be behind.
             self._seen[nonce] = now + 2 * MAX_SKEW_S
             return None

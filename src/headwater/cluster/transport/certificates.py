@@ -17,15 +17,15 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from headwater.cluster.transport.security import AUTHORITY, CERTIFICATE, KEY
 from headwater.errors import AlreadyExistsError
 
-#: Every task is also reached from its own machine.
+#: Every task can also be reached from its own machine.
 _LOCAL = ("localhost", "127.0.0.1", "::1")
-# Clocks of a cluster's machines differ; a certificate made now must hold on a machine that is behind.
+# The certificate must already be valid on a machine whose clock is behind.
 _CLOCK_SKEW = datetime.timedelta(hours=1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CertificateFiles:
-    """Where `make_certificates` put what; all PEM.
+    """The files that `make_certificates` writes; all PEM.
 
     Attributes:
       authority: the CA's certificate; every task needs it.
@@ -48,13 +48,13 @@ def make_certificates(directory: Path, hosts: Iterable[str], *, valid_days: int 
     """Makes a CA and a certificate for ``hosts``, and writes them to ``directory``.
 
     Args:
-      directory: made where missing, for its owner only.
+      directory: created where missing, for its owner only.
       hosts: names and IP addresses at which tasks are reached, as in the cluster spec, without ports; this machine's
         loopback names are added.
       valid_days: how long the certificates hold, in days.
 
     Raises:
-      AlreadyExistsError: one of the files is there; nothing was written.
+      AlreadyExistsError: one of the files exists; nothing was written.
     """
     files = CertificateFiles(
         authority=directory / "ca.pem",
@@ -146,7 +146,7 @@ def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(file: Path, content: bytes, mode: int) -> None:
-    # The mode is there from the first moment; O_EXCL, so that nothing is written through a link somebody put there.
+    # The mode is set at creation, so that nobody can read the key early; O_EXCL refuses links that others have planted.
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(content)

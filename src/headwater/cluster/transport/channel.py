@@ -1,8 +1,8 @@
-"""Channels: how two tasks exchange frames.
+"""Channels, on which two tasks exchange frames.
 
 A `Channel` is one end. It is used by one conversation at a time, blocks, and has no thread of its own. One thread may
-send while another receives; two may not do the same. While one end sends a frame that is larger than what the network
-buffers, the other must receive: two ends that both only send large frames wait for each other.
+send while another receives; two threads must not both send, or both receive. While one end sends a frame that is larger
+than the network's buffers, the other must receive: two ends that both only send large frames deadlock.
 
 Implementations: `headwater.cluster.transport.sockets` (TCP, TLS, Unix sockets), `headwater.cluster.transport.shared`
 (Unix sockets with shared memory), `headwater.cluster.transport.streams` (a gRPC stream), and `memory_pair` here, within
@@ -23,13 +23,13 @@ from headwater.errors import CancelledError, DeadlineExceededError, UnavailableE
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChannelStatistics:
-    """What went through one end of a channel so far.
+    """Traffic of one end of a channel so far.
 
     Attributes:
       frames_sent: whole frames.
       frames_received: whole frames.
-      bytes_sent: in bytes, prefixes and shared memory included.
-      bytes_received: in bytes, prefixes and shared memory included.
+      bytes_sent: including prefixes and shared memory.
+      bytes_received: including prefixes and shared memory.
     """
 
     frames_sent: int = 0
@@ -42,28 +42,28 @@ class Channel(Protocol):
     """One end of a conversation between two tasks.
 
     Attributes:
-      peer_generation: the generation of the task at the other end; 0 where it has none. Of a channel to one of two
-        copies of a task it is that of the task.
+      peer_generation: the generation of the task at the other end; 0 where it has none. Where the task is replicated,
+        the generation of the task, not of the replica's process.
     """
 
     peer_generation: int
 
     @property
     def peer(self) -> str:
-        """Who is at the other end, for people: task and address."""
+        """The task and address of the other end, for messages."""
         ...
 
     @property
     def closed(self) -> bool:
-        """Whether this end was closed, by `close` or by an error that no frame can follow."""
+        """Whether this end was closed, by `close` or by an unrecoverable error."""
         ...
 
     def send(self, frame: Frame) -> None:
         """Sends ``frame``; when this returns, its arrays may change.
 
         Raises:
-          InvalidArgumentError: no frame can be like that; the channel stays as it was.
-          UnavailableError: the other end is gone; the channel is closed.
+          InvalidArgumentError: the frame is invalid; the channel stays usable.
+          UnavailableError: the other end has disconnected; the channel is closed.
           CancelledError: this end was closed.
         """
         ...
@@ -72,62 +72,66 @@ class Channel(Protocol):
         """Waits for the next frame.
 
         Args:
-          timeout_s: how long to wait for a frame to begin, in seconds; None is for ever, 0 looks only.
+          timeout_s: how long to wait for a frame to begin, in seconds; None waits without limit, 0 only polls.
 
         Raises:
-          DeadlineExceededError: none began in that time; the channel stays as it was.
-          UnavailableError: the other end is gone; the channel is closed.
-          InvalidArgumentError: what came is no frame; the channel is closed.
-          ResourceExhaustedError: there is no memory for what came; the channel is closed.
+          DeadlineExceededError: no frame began in that time; the channel stays usable.
+          UnavailableError: the other end has disconnected; the channel is closed.
+          InvalidArgumentError: the received data are not a frame; the channel is closed.
+          ResourceExhaustedError: there is no memory for the frame; the channel is closed.
           CancelledError: this end was closed.
         """
         ...
 
     def sends_at_once(self, payload_bytes: int) -> bool:
-        """Whether `send` would not wait for the other end to receive, for a frame whose tensors take so much."""
+        """Returns whether `send` of a frame with such a payload does not wait for the other end to receive."""
         ...
 
     def peer_gone(self) -> bool:
-        """Whether this end is closed, or the other end has closed or died. Does not wait and does not receive; an
-        operation that blocks on behalf of the other end asks now and then."""
+        """Returns whether this end is closed, or the other end has closed or died. Neither waits nor receives.
+
+        Operations that block on behalf of the other end call this regularly.
+        """
         ...
 
     def close(self) -> None:
-        """Ends the conversation. May be called from any thread, and again; threads that block in this end are woken."""
+        """Closes the channel and wakes threads that block in it. Thread-safe and idempotent."""
         ...
 
     def break_off(self, reason: str) -> None:
-        """Like `close`, for when the other end is known to be gone though the channel does not show it: a thread that
-        uses this end gets UnavailableError with ``reason``."""
+        """Closes the channel where the other end is known to be lost, though the connection does not show it.
+
+        Threads that use this end get UnavailableError with ``reason``, not CancelledError.
+        """
         ...
 
     def statistics(self) -> ChannelStatistics:
-        """What went through this end so far."""
+        """Returns the traffic of this end so far."""
         ...
 
 
 def closed_here(peer: str, reason: str) -> CancelledError | UnavailableError:
-    """The error for using an end after its `close`, or with a reason after its `break_off`."""
+    """Returns the error for use of an end after its `close`, or, with a reason, after its `break_off`."""
     if reason:
         return closed_there(peer, reason)
     return CancelledError(None, None, f"the channel to {peer} was closed at this end")
 
 
 def closed_there(peer: str, reason: str = "the other end closed it") -> UnavailableError:
-    """The error for losing the other end."""
+    """Returns the error for the loss of the other end."""
     return UnavailableError(None, None, f"the channel to {peer} is gone: {reason}")
 
 
 def nothing_came(peer: str, timeout_s: float) -> DeadlineExceededError:
-    """The error for a `Channel.recv` that waited in vain."""
+    """Returns the error for a `Channel.recv` that timed out."""
     return DeadlineExceededError(None, None, f"nothing came from {peer} within {timeout_s:g} s")
 
 
 class MemoryChannel:
     """An end of a channel within this process; see `memory_pair`.
 
-    A frame is encoded and decoded like on any other channel, so that the ends share no array and what could not be
-    sent over a network cannot be sent here.
+    Frames are encoded and decoded as on any other channel, so that the ends share no array, and frames that are invalid
+    on a network are invalid here.
     """
 
     def __init__(
@@ -216,12 +220,12 @@ def memory_pair(
     generations: tuple[int, int] = (0, 0),
     max_payload_bytes: int = frames.DEFAULT_MAX_PAYLOAD_BYTES,
 ) -> tuple[MemoryChannel, MemoryChannel]:
-    """Two ends of a channel within this process.
+    """Returns the two ends of a channel within this process.
 
     Args:
-      peers: what the first end calls its peer, and what the second does.
+      peers: `Channel.peer` of the first end and of the second.
       generations: `Channel.peer_generation` of the first end and of the second.
-      max_payload_bytes: the largest payload either end takes, in bytes.
+      max_payload_bytes: the largest payload that either end accepts, in bytes.
     """
     there: SimpleQueue[bytes | None] = SimpleQueue()
     back: SimpleQueue[bytes | None] = SimpleQueue()

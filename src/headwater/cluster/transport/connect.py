@@ -28,15 +28,15 @@ def connect(
     """Opens a channel.
 
     Args:
-      address: of the task.
-      me: this task, or a name for a client that is none, with generation 0.
-      wanted: the task that should be there, ``""`` for any, and its generation, 0 for any.
-      security: what this task shows and asks for.
+      address: the task's address.
+      me: this task, or a client, with generation 0.
+      wanted: the expected task, ``""`` for any, and its generation, 0 for any.
+      security: the security settings of this end.
       options: limits.
-      timeout_s: for each of: finding the host, connecting, and the handshake, in seconds.
+      timeout_s: for each of name resolution, connection, and handshake, in seconds.
 
     Raises:
-      ConnectFailure: it did not work, and why.
+      ConnectFailure: the attempt failed; it has the reason.
     """
     try:
         sock = dial(address, timeout_s=timeout_s)
@@ -53,8 +53,10 @@ def connect(
 def connect_lifeline(
     address: Address, *, me: Identity, wanted: Identity, security: Security, timeout_s: float
 ) -> socket.socket:
-    """Opens a connection on which the task is heard; see `headwater.cluster.transport.lifeline`. Arguments and errors
-    are those of `connect`."""
+    """Opens a connection for heartbeats of the task; see `headwater.cluster.transport.lifeline`.
+
+    Arguments and errors as in `connect`.
+    """
     try:
         sock = dial(address, timeout_s=timeout_s)
         security = _at_other_end(sock, security)
@@ -66,7 +68,7 @@ def connect_lifeline(
 
 
 def _at_other_end(sock: socket.socket, security: Security) -> Security:
-    """`Security.at` the address to which ``sock``, which is closed on errors, is connected."""
+    """Returns `Security.at` for the address to which ``sock`` is connected. Closes ``sock`` on errors."""
     try:
         return security.at(sock.getpeername()[0])
     except BaseException:
@@ -98,7 +100,7 @@ def _introduce(
 
 
 def dial(address: Address, *, timeout_s: float) -> socket.socket:
-    """A TCP connection to ``address``, whichever of its host's addresses answers first; raises what the last one did.
+    """Opens a TCP connection to the first of the host's addresses that answers; raises the error of the last one.
 
     Raises:
       OSError: unknown host, refused, no answer in time, no route.
@@ -119,7 +121,7 @@ def dial(address: Address, *, timeout_s: float) -> socket.socket:
 
 
 def _local(met: Met, options: TransportOptions, timeout_s: float) -> Met | None:
-    """The other way that an offer shows, if it can be gone from here."""
+    """Connects to the Unix socket of an offer; returns None where that is not possible from here."""
     offer = met.offer
     if offer is None or not options.local_sockets or offer.machine != machine_id():
         return None
@@ -129,6 +131,6 @@ def _local(met: Met, options: TransportOptions, timeout_s: float) -> Met | None:
         sock.connect(offer.path)
         return show_ticket(sock, offer.ticket, met.peer, timeout_s=timeout_s)
     except (ConnectFailure, OSError, EOFError):
-        # Another container under the same kernel: it sees other files.
+        # Another container under the same kernel has another file system.
         sock.close()
         return None

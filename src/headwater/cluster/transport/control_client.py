@@ -1,4 +1,4 @@
-"""The control plane of another task, as a client sees it."""
+"""Client of another task's control plane."""
 
 from __future__ import annotations
 
@@ -44,16 +44,18 @@ _OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 2000),
-    # A proxy of the environment is for the outside world, not for a cluster.
+    # A proxy set in the environment is for the internet, not for the cluster.
     ("grpc.enable_http_proxy", 0),
-    # Connections are ours alone, so that closing one ends it.
+    # Do not share connections with other gRPC channels, so that closing one ends it.
     ("grpc.use_local_subchannel_pool", 1),
 )
 
 
 def _pings(every_ms: int, timeout_ms: int) -> tuple[tuple[str, int], ...]:
-    """Asks the other end for an answer so often, and gives up when none comes. Threads of Python pass on what is asked:
-    a task that holds the interpreter's lock answers late."""
+    """Returns gRPC options for keepalive pings at that interval and with that timeout.
+
+    Python threads of the other end forward the pings, so that a task that holds the GIL answers late.
+    """
     return (
         ("grpc.keepalive_time_ms", every_ms),
         ("grpc.keepalive_timeout_ms", timeout_ms),
@@ -62,46 +64,46 @@ def _pings(every_ms: int, timeout_ms: int) -> tuple[tuple[str, int], ...]:
     )
 
 
-#: Of a client that asks something and leaves.
+#: For a client that makes a call and disconnects.
 _IMPATIENT = _pings(1500, 2500)
-#: Where nothing but gRPC may get through, and so perhaps no lifeline.
+#: Where the network may pass only gRPC, and so perhaps no lifeline.
 _PATIENT = _pings(10_000, 90_000)
-#: Beside a lifeline: to keep connections that are not used in the memory of what lies between.
+#: Beside a lifeline: only to keep idle connections alive in firewalls and NAT gateways.
 _RARE = _pings(30_000, 600_000)
 
-#: How long a call may take that only asks or tells something, in seconds.
+#: Timeout of a short call, such as a query, in seconds.
 _SHORT_S = 10.0
-#: The same while the task shows that it lives: it computes, or its machine is loaded.
+#: Timeout of a short call while heartbeats arrive, in seconds: the task may hold the GIL, or its machine is loaded.
 _ALIVE_S = 600.0
-#: How long to wait before watching a task again that was lost, in seconds.
+#: Seconds between two attempts to watch a lost task again.
 _WATCH_AGAIN_S = 1.0
-#: How long to look what is wrong with an address, in seconds.
+#: Timeout of a connection that diagnoses an address, in seconds.
 _DIAL_S = 5.0
 _log = logging.getLogger("headwater")
-#: Clocks that differ by less count as the same, in seconds.
+#: Differences between clocks below this are ignored, in seconds.
 _SAME_TIME_S = 1.0
-#: How long a call may take that lets the other end plan or compile, in seconds.
+#: Timeout of a call for which the other end plans or compiles, in seconds.
 _LONG_S = 600.0
 
-#: Who listens on a lifeline, and to whom: to the task that is there.
+#: The two ends of a lifeline: this listener, and any task.
 _LISTENS = Identity(task="a listener for signs of life", generation=0)
 _ANY = Identity(task="", generation=0)
 _PROBLEMS = {UNAUTHENTICATED: Problem.TOKEN, FAILED_PRECONDITION: Problem.OTHER_TASK, ABORTED: Problem.GENERATION}
 
 
 class ControlClient:
-    """Calls one task. Any thread may use it.
+    """Calls the control plane of one task. Thread-safe.
 
     Args:
-      address: the task's, as in the cluster spec.
-      peer: what messages call it.
-      security: what this end shows and asks for.
-      on_lost: called each time `lost` becomes true, in some thread. Only with it the client has a `Lifeline` to the
-        task, and calls that run end with UnavailableError when the task is lost.
-      inside_grpc: perhaps nothing but gRPC gets through to the task, and it is never heard.
+      address: the task's address, as in the cluster spec.
+      peer: the task's name for messages.
+      security: the security settings of this end.
+      on_lost: called each time `lost` becomes true, in any thread. Only with it the client has a `Lifeline` to the
+        task, and running calls fail with UnavailableError when the task is lost.
+      inside_grpc: whether the network may pass only gRPC, so that heartbeats may never arrive.
 
     Attributes:
-      reason: why the task is lost, in words; empty where it ended, or is not lost.
+      reason: why the task is lost, in words; empty where it has exited, or is not lost.
     """
 
     def __init__(
@@ -139,22 +141,24 @@ class ControlClient:
         self._ahead_s = 0.0
 
     def lost(self) -> bool:
-        """Whether the connection stood and has broken since: the task ended, was stopped, or its machine is gone.
-        False again when the connection stands again. With ``on_lost``, a stopped task is noticed within 5 s, and a
-        vanished machine or network within 20 s."""
+        """Returns whether the connection was established and has broken since.
+
+        The task has exited, was stopped, or its machine is unreachable. False again after a reconnection. With
+        ``on_lost``, a stopped task is detected within 5 s, and an unreachable machine within 20 s.
+        """
         return self._broken or bool(self.reason)
 
     def wait_lost(self, timeout_s: float) -> bool:
-        """Waits until `lost`, or for ``timeout_s`` seconds; whether it is."""
+        """Waits until `lost`, or for ``timeout_s`` seconds; returns whether it is lost."""
         with self._changed:
             return self._changed.wait_for(self.lost, timeout_s)
 
     def lives(self) -> bool:
-        """Whether the task was heard lately, whatever it does; False where there is no lifeline."""
+        """Returns whether a recent heartbeat shows that the task runs; False where there is no lifeline."""
         return self._lifeline is not None and self._lifeline.lives()
 
     def close(self) -> None:
-        """Ends the connection; calls that run raise CancelledError."""
+        """Closes the connection; running calls raise CancelledError."""
         self._closing.set()
         with self._changed:
             watching, watch, lifeline = self._watching, self._watch, self._lifeline
@@ -169,12 +173,12 @@ class ControlClient:
     # --- the task
 
     def status(self, *, timeout_s: float = _SHORT_S, wait: bool = False) -> TaskStatus:
-        """Who the task is and how it fares.
+        """Returns the task's identity and status.
 
         Args:
-          timeout_s: longest time of the call, in seconds.
-          wait: try to connect all that time. Otherwise the call fails at once where the last attempt, perhaps of a
-            second ago, did.
+          timeout_s: timeout of the call, in seconds.
+          wait: retry the connection during that time. Otherwise the call fails at once where the last attempt to
+            connect, perhaps a second ago, has failed.
         """
         reply = self._call("Task", "GetStatus", messages.GetStatusRequest(), timeout_s, wait=wait)
         return TaskStatus(
@@ -187,7 +191,7 @@ class ControlClient:
         )
 
     def list_devices(self) -> list[DeviceInfo]:
-        """The task's devices."""
+        """Returns the task's devices."""
         reply = self._call("Task", "ListDevices", messages.ListDevicesRequest(), self._short_s())
         return [
             DeviceInfo(
@@ -202,14 +206,14 @@ class ControlClient:
     def add_plan(
         self, session: str, number: int, plan: bytes, *, generation: int = 0, owner: Claim | None = None
     ) -> None:
-        """Gives the task its part of a session's steps; see `TaskHandler.add_plan`.
+        """Sends the task its part of a session's steps; see `TaskHandler.add_plan`.
 
         Args:
-          session: whose.
-          number: to call it by.
-          plan: packed.
-          generation: that the task must be of; 0 for any.
-          owner: the claim of the task whose master has the session; None: it is no task.
+          session: the session.
+          number: the number by which the plan is run.
+          plan: the packed plan.
+          generation: the required generation of the task; 0 for any.
+          owner: the claim of the task whose master has the session; None for a client that is no task.
 
         Raises:
           AbortedError: the task is of another generation.
@@ -299,15 +303,15 @@ class ControlClient:
     # --- channels
 
     def open_channel(self, *, me: Identity, wanted: Identity, options: TransportOptions) -> Channel:
-        """A channel inside gRPC.
+        """Opens a channel inside gRPC.
 
         Args:
           me: this end.
-          wanted: the task that should be there, ``""`` for any, and its generation, 0 for any.
+          wanted: the expected task, ``""`` for any, and its generation, 0 for any.
           options: limits.
 
         Raises:
-          ConnectFailure: it did not work, and why.
+          ConnectFailure: the attempt failed; it has the reason.
           CancelledError: `close` was called.
         """
         shown = self._metadata("Channels", "Open")
@@ -333,7 +337,7 @@ class ControlClient:
         if "handshake" in details.lower():
             return ConnectFailure(Problem.CERTIFICATE, f"no TLS connection: {details}")
         try:
-            # gRPC words differ from release to release; a plain connection tells what is wrong.
+            # gRPC's messages differ between releases; a plain connection shows the problem.
             dial(self._address, timeout_s=_DIAL_S).close()
         except OSError as reason:
             return failure_of(reason)
@@ -344,7 +348,7 @@ class ControlClient:
         shown = self._metadata(service, method)
         try:
             call = stub.future(request, timeout=timeout_s, metadata=shown, wait_for_ready=wait or None)
-        except ValueError as error:  # gRPC's word for a channel that is closed
+        except ValueError as error:  # gRPC's error for a closed channel
             raise self._is_closed() from error
         with self._changed:
             self._calls.add(call)
@@ -370,8 +374,10 @@ class ControlClient:
         return reply
 
     def _short_s(self) -> float:
-        """How long a call may take that only asks or tells something, in seconds. While a task shows that it lives, its
-        answer is waited for: it computes, or its machine is loaded."""
+        """Returns the timeout of a short call, in seconds.
+
+        It is long while heartbeats arrive: the task may hold the GIL, or its machine may be loaded.
+        """
         return _ALIVE_S if self.lives() else _SHORT_S
 
     def _lost_error(self) -> OpError:
@@ -385,7 +391,7 @@ class ControlClient:
         return ((PROOF, make_proof(tokens, f"/headwater.{service}/{method}", now=now)),)
 
     def _learns_time(self, error: Any, service: str, method: str, shown: tuple[tuple[str, str], ...]) -> bool:
-        """Whether a refusal tells that the task's clock differs from ours by something else than we thought."""
+        """Learns the difference of clocks from a refusal; returns whether it changed, so that a retry makes sense."""
         trailing: dict[str, str | bytes] = dict(error.trailing_metadata() or ())
         told, proof = trailing.get(TIME), dict(shown).get(PROOF)
         if told is None or proof is None:
@@ -418,7 +424,7 @@ class ControlClient:
         with self._changed:
             was_broken = self._broken
             self._broken = self._stood and not stands
-            if stands and self.reason:  # it has answered
+            if stands and self.reason:  # an answer disproves that it is lost
                 self.reason = ""
                 if self._lifeline is not None:
                     self._lifeline.answered()
@@ -442,7 +448,7 @@ class ControlClient:
             self._on_lost()
 
     def _heard(self, reason: str) -> None:
-        """The lifeline has news: why the task is lost, or nothing once it is not."""
+        """Handles a change on the lifeline: the reason why the task is lost, or ``""`` once it is not lost any more."""
         with self._changed:
             news = bool(reason) and not self.lost()
             self.reason = reason
@@ -454,9 +460,9 @@ class ControlClient:
             self._on_lost()
 
     def _keep_watching(self) -> None:
-        """Has a call open at all times that never ends by itself. Its end is news."""
+        """Keeps a call open that never ends by itself, so that its end shows the loss of the connection."""
         while not self._closing.is_set():
-            # gRPC ends a call with an error, and refuses one on a channel that is closed with ValueError.
+            # gRPC ends a call with an error, and raises ValueError for a call on a closed channel.
             with contextlib.suppress(grpc.RpcError, ValueError):
                 watch = self._health.Watch(health_pb2.HealthCheckRequest())
                 with self._changed:

@@ -31,13 +31,13 @@ from headwater.errors import AbortedError, InternalError, OpError
 
 _log = logging.getLogger("headwater")
 
-# One thread for each call at the same time, made when needed; channels inside gRPC are calls that last.
+# One thread for each concurrent call, started when needed; a channel inside gRPC is one long call.
 _MAX_THREADS = 512
-#: Calls on one connection at the same time.
+#: Maximum number of concurrent calls on one connection.
 _MAX_STREAMS = 1024
 _SERVICES = ("headwater.Task", "headwater.Master", "headwater.Channels")
 _HEALTH = "/grpc.health.v1.Health/"
-#: A status message travels in a header, and headers have limits.
+#: A status message is sent in a header, whose size is limited.
 _MAX_MESSAGE = 6000
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -53,16 +53,16 @@ _Reply = TypeVar("_Reply")
 
 
 class ControlServer:
-    """Answers calls.
+    """The gRPC server.
 
     Args:
-      path: the Unix socket to listen at; the task's `Listener` passes its connections on to it.
+      path: the Unix socket to listen at; the task's `Listener` forwards connections to it.
       me: this task.
-      security: who is let in, at the address of the listener.
-      on_trusted: called for each call that was let in with what gRPC calls the caller's end of the connection.
-      task: what the task answers.
-      master: what it answers to clients; None when it has no master.
-      on_channel: called with each channel inside gRPC, in a thread of its own.
+      security: the security settings at the address of the listener.
+      on_trusted: called for each authenticated call, with gRPC's name of the caller's end of the connection.
+      task: handles calls of tasks.
+      master: handles calls of clients; None where the task has no master.
+      on_channel: called with each channel inside gRPC, in a new thread.
       options: limits of those channels.
     """
 
@@ -81,7 +81,7 @@ class ControlServer:
         self._path = path
         self._threads = DaemonThreads(f"{me.task} control", _MAX_THREADS)
         self._server: Any = grpc.server(
-            cast(ThreadPoolExecutor, self._threads),  # of which gRPC uses what every executor has
+            cast(ThreadPoolExecutor, self._threads),  # gRPC uses only the methods of every Executor
             interceptors=[_Guard(me.task, security.tokens)],
             options=_SERVER_OPTIONS,
         )
@@ -98,13 +98,13 @@ class ControlServer:
             self._server.add_secure_port(f"unix:{path}", credentials)
 
     def start(self) -> None:
-        """Begins to answer."""
+        """Starts the server."""
         os.chmod(self._path, 0o600)
         self._server.start()
 
     def stop(self, grace_s: float = 0.5) -> None:
-        """Answers no new calls, and gives those that run ``grace_s`` seconds. May be called again."""
-        # Who watches the health sees the stream end.
+        """Rejects new calls, and cancels running ones after ``grace_s`` seconds. Idempotent."""
+        # Health watchers are told by the end of their streams.
         self._server.stop(grace_s).wait()
         self._threads.shutdown(wait=False)
 
@@ -121,7 +121,7 @@ def _credentials(security: Security) -> object:
 
 
 class _Guard(grpc.ServerInterceptor):
-    """Lets in who knows the token. Health may be asked by everybody, as probes cannot know it."""
+    """Rejects calls without a valid proof. Health checks need none, as probes cannot know the token."""
 
     def __init__(self, task: str, tokens: Callable[[], Tokens]) -> None:
         self._task = task
@@ -145,12 +145,12 @@ class _Guard(grpc.ServerInterceptor):
             context.abort(grpc.StatusCode.UNAUTHENTICATED, refusal)
             return iter(())
 
-        # As a stream, because then nothing of the request is read.
+        # As a stream, so that the request is not read.
         return cast(Any, grpc.stream_stream_rpc_method_handler)(refuse)
 
 
 class _Answers:
-    """What all services share: errors go to the caller with their class."""
+    """Base of the services: sends errors to the caller with their codes."""
 
     def __init__(self, me: Identity, on_trusted: Callable[[str], None]) -> None:
         self._me = me
@@ -324,7 +324,7 @@ class _Channels(_Answers):
 
 
 def _enable_reflection(server: grpc.Server) -> None:
-    """Lets tools such as grpcurl list the services, where the extra ``reflection`` is installed."""
+    """Enables gRPC reflection for tools such as grpcurl, where the extra ``reflection`` is installed."""
     try:
         from grpc_reflection.v1alpha import reflection  # noqa: PLC0415  an extra
     except ImportError:

@@ -1,4 +1,4 @@
-"""Threads that end with the process."""
+"""A pool of daemon threads."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ T = TypeVar("T")
 
 
 class DaemonThreads(Executor):
-    """Runs calls in daemon threads, which are made when they are needed and used again.
+    """Runs calls in daemon threads, which are started when needed and reused.
 
-    A task answers until its process ends: the last line of its program may have run because of what another task has
-    sent, and that task still wants its answer and closes its session. `concurrent.futures.ThreadPoolExecutor` takes no
-    more work from the last line on, which ends gRPC's own thread by an error; and Python 3.12 starts no thread from
-    then on, so that those that are idle have to do.
+    A task answers until its process ends, even after the last line of its program: a request of another task may have
+    let the program finish, and that task still waits for its answer and closes its session. At interpreter shutdown
+    `concurrent.futures.ThreadPoolExecutor` rejects work, which ends gRPC's own thread with an error; and Python 3.12
+    starts no threads then, so that the idle ones have to suffice.
 
     Args:
       name: the threads' name.
-      most: how many there are at most, where that is bounded; further calls wait for one.
+      most: maximum number of threads; further calls wait for one. None for no limit.
     """
 
     def __init__(self, name: str, most: int | None = None) -> None:
@@ -37,7 +37,7 @@ class DaemonThreads(Executor):
         self._over = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """As `Executor.submit`, at any moment of the process."""
+        """Submits a call as `Executor.submit` does, also at interpreter shutdown."""
         future: Future[T] = Future()
 
         def run() -> None:
@@ -54,7 +54,7 @@ class DaemonThreads(Executor):
         return future
 
     def start(self, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Runs a call of which nothing is expected. An exception goes to `threading.excepthook`."""
+        """Runs a call and drops its result. An exception is passed to `threading.excepthook`."""
         with self._changed:
             self._work.append(partial(fn, *args, **kwargs))
             if len(self._work) <= self._idle:
@@ -65,12 +65,12 @@ class DaemonThreads(Executor):
             self._count += 1
         try:
             threading.Thread(target=self._run, name=self._name, daemon=True).start()
-        except RuntimeError:  # the process ends
+        except RuntimeError:  # at interpreter shutdown
             with self._changed:
                 self._count -= 1
 
     def _next(self) -> Callable[[], object] | None:
-        """Waits for a call; None where there will be no other."""
+        """Waits for a call; returns None after `shutdown`, when none is left."""
         with self._changed:
             self._idle += 1
             while not self._work and not self._over:
@@ -86,7 +86,7 @@ class DaemonThreads(Executor):
                 threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Ends the threads after the work that is there. Does not wait for them."""
+        """Ends the threads once submitted calls have run. Does not wait for them."""
         with self._changed:
             self._over = True
             self._changed.notify_all()

@@ -41,21 +41,21 @@ def greet(
     timeout_s: float,
     lifeline: bool = False,
 ) -> Met:
-    """Introduces this end, up to what the accepting end answers.
+    """Authenticates this end and the other one, up to the answer of the accepting end.
 
     After an offer, `stay` must be called, or the socket be closed. Without a `Met`, the connection is closed.
 
     Args:
-      sock: connected.
+      sock: the connected socket.
       me: this end.
-      wanted: the task that should be there, ``""`` for any, and its generation, 0 for any.
-      host: as dialled; a certificate must be for it.
-      security: this end's.
-      timeout_s: for all of it, in seconds.
-      lifeline: not for a channel, but to hear whether the other end lives.
+      wanted: the expected task, ``""`` for any, and its generation, 0 for any.
+      host: the host as dialled; a certificate must be valid for it.
+      security: this end's security settings.
+      timeout_s: for the whole handshake, in seconds.
+      lifeline: open a connection for heartbeats, not a channel.
 
     Raises:
-      ConnectFailure: the other end refused, or is not who was wanted.
+      ConnectFailure: the other end refused, or is not the expected task.
       OSError, EOFError: the connection broke.
     """
     talk = TimedMessages(sock, timeout_s)
@@ -97,7 +97,7 @@ def _greet(talk: TimedMessages, me: Identity, wanted: Identity, host: str, secur
     except ssl.SSLEOFError:
         raise
     except ssl.SSLError as error:
-        # With TLS 1.3 the dialling end learns only now that its certificate was not accepted.
+        # With TLS 1.3 the dialling end learns only here that its certificate was rejected.
         detail = f"it did not accept this task's certificate: {tls_reason(error)}"
         raise ConnectFailure(Problem.CERTIFICATE, detail) from error
     match answer:
@@ -114,12 +114,12 @@ def _greet(talk: TimedMessages, me: Identity, wanted: Identity, host: str, secur
 
 
 def stay(sock: socket.socket, *, timeout_s: float) -> None:
-    """Says that an offer is not taken; OSError when the connection broke."""
+    """Declines an offer; raises OSError where the connection is broken."""
     TimedMessages(sock, timeout_s).send_message(True)
 
 
 def show_ticket(sock: socket.socket, ticket: bytes, peer: Identity, *, timeout_s: float) -> Met:
-    """Takes an offer that ``peer`` made, at its Unix socket.
+    """Accepts an offer of ``peer``, at its Unix socket.
 
     Raises:
       ConnectFailure: the ticket was not accepted.

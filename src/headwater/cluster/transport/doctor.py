@@ -1,4 +1,4 @@
-"""What is wrong with a task's address, as seen from this machine."""
+"""Diagnosis of a task's address, as seen from this machine."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ME = Identity(task="headwater doctor", generation=0)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Diagnosis:
-    """How it stands with one address.
+    """The diagnosis of one address.
 
     Attributes:
-      address: as asked for.
-      ok: whether a Headwater task answers there, and the wanted one where one was wanted.
-      found: what answers there; empty where nothing does.
-      problem: what is wrong; empty when nothing is.
-      hint: what to look at; may be empty.
+      address: the address, as passed.
+      ok: whether a Headwater task answers there, and the expected one where one was named.
+      found: the task or process that answers there; empty for none.
+      problem: a description of the problem; empty for none.
+      hint: advice for the user; may be empty.
     """
 
     address: str
@@ -37,13 +37,13 @@ class Diagnosis:
 
 
 def diagnose(address: str, *, timeout_s: float = 5.0, security: Security | None = None, task: str = "") -> Diagnosis:
-    """Tries to reach a task and says what is wrong if that does not work.
+    """Tries to connect to a task, and diagnoses a failure.
 
     Args:
       address: ``host:port``.
-      timeout_s: for each step of connecting, in seconds.
-      security: what to show; from the environment unless given.
-      task: the name that the task there should have; any unless given.
+      timeout_s: for each step of the connection, in seconds.
+      security: security settings; from the environment unless given.
+      task: the expected name of the task; any unless given.
     """
     try:
         place = parse_address(address)
@@ -74,7 +74,7 @@ def _explained(address: str, place: Address, failure: ConnectFailure) -> Diagnos
 
 
 def _is_here(place: Address) -> bool:
-    """Whether the address is one of this machine: only those can be bound."""
+    """Returns whether the address belongs to this machine: only then it can be bound."""
     try:
         family, target = resolve(Address(place.host, 0))[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:

@@ -1,23 +1,23 @@
-"""Frames: what travels on a channel. A number, a small header, and tensors.
+"""Frames, the messages on a channel: a kind, a small header, and tensors.
 
 On the wire, little-endian::
 
     prefix   32 bytes   magic "HWF1", version u8, flags u8, kind u16,
                         header length u32, layout length u32, payload length u64, slot u64
-    header              msgpack array: whatever the two ends agreed on for this kind
+    header              msgpack array; its values depend on the kind
     layout              msgpack array, one entry per tensor: [dtype code, [dimensions]],
                         and for strings [dtype code, [dimensions], bytes in the payload]
     payload             the tensors' buffers, each starting at a multiple of 64 bytes
 
-The layout is apart from the header because it is the same in every step while the header is not: both ends remember
-the layouts they have seen and do not build or parse them again.
+The layout is separate from the header because it is the same in every step, while the header is not: both ends cache
+layouts, and neither build nor parse them again.
 
 A dtype code is TensorFlow's ``DataType`` number. Strings are object arrays of ``bytes``; in the payload they are one
 u64 length for each, then all bytes in a row. With flag `IN_SHARED_MEMORY` the payload is not in the stream but in the
 shared memory that ``slot`` names (see `headwater.cluster.transport.shared`).
 
-Every length is checked before anything is allocated for it. What is wrong is `InvalidArgumentError`; the channel that
-it came on is closed, because nothing after it can be trusted to start where a frame starts.
+Every length is checked before anything is allocated for it. Malformed data raise `InvalidArgumentError`, and the
+channel is closed, because the start of the next frame is unknown.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ PREFIX_SIZE = PREFIX.size
 #: Flag of the prefix: the payload is in shared memory, not in the stream.
 IN_SHARED_MEMORY = 1
 
-#: Where each tensor's buffer starts in a payload, and payloads start in memory, is a multiple of this many bytes: XLA
-#: can then use the buffer where it is.
+#: Alignment of each tensor's buffer in a payload, and of payloads in memory, in bytes: XLA can then use the buffer
+#: without copying it.
 ALIGNMENT = 64
 
 MAX_HEADER_BYTES = 1 << 20
 MAX_LAYOUT_BYTES = 1 << 20
 MAX_TENSORS = 1 << 16
 MAX_RANK = 32
-#: The largest payload that a channel takes unless it was told otherwise, in bytes.
+#: The default of the largest payload that a channel accepts, in bytes.
 DEFAULT_MAX_PAYLOAD_BYTES = 8 << 30
 
-#: Kinds from here on belong to the transport itself; those below to the user of a channel.
+#: Kinds from here on belong to the transport itself; smaller ones to the user of a channel.
 FIRST_RESERVED_KIND = 0xFF00
 
 _MAX_KIND = 0xFFFF
@@ -64,7 +64,7 @@ _MAX_REMEMBERED_LAYOUT_BYTES = 1 << 14
 _ASK_FOR_MEMORY_FROM_BYTES = 64 << 20
 
 Array = NDArray[Any]
-#: bytes, bytearray, memoryview, or an array that lies in one piece: before Python 3.12, types cannot say so.
+#: bytes, bytearray, memoryview, or a contiguous array: before Python 3.12, types cannot express this.
 Buffer: TypeAlias = Any
 
 
@@ -72,11 +72,11 @@ class Frame(NamedTuple):
     """One message.
 
     Attributes:
-      kind: what it is, 0 to 65,535; from `FIRST_RESERVED_KIND` on they are the transport's own.
-      header: values that msgpack knows (None, bool, int, float, str, bytes, lists, dicts with str keys). It arrives as
-        a tuple, and so do the lists in it. At most 1 MiB packed.
-      tensors: arrays of any shape and any dtype of `dtype_code`, or object arrays of ``bytes`` (``str`` goes as
-        UTF-8 and arrives as ``bytes``). Those of a received frame are the receiver's own and may be written to.
+      kind: the kind of message, 0 to 65,535; numbers from `FIRST_RESERVED_KIND` on are reserved for the transport.
+      header: values that msgpack can encode (None, bool, int, float, str, bytes, lists, dicts with str keys). It
+        arrives as a tuple, and so do the lists in it. At most 1 MiB packed.
+      tensors: arrays of any shape and any dtype of `dtype_code`, or object arrays of ``bytes`` (``str`` is sent as
+        UTF-8 and arrives as ``bytes``). The receiver owns the tensors of a received frame and may write to them.
     """
 
     kind: int
@@ -84,20 +84,20 @@ class Frame(NamedTuple):
     tensors: Sequence[Array] = ()
 
 
-# --- encoding --------------------------------------------------------------------------------------------------------
+# --- encoding ---------------------------------------------------------------------------------------------------------
 
 
 class Encoded(NamedTuple):
     """A frame ready to be sent: `prefix`, then ``header``, ``layout`` and ``body``.
 
     Attributes:
-      kind: the frame's.
-      header: packed.
-      layout: packed.
-      body: buffers in the order of the payload, padding included. They are the caller's arrays where possible: send
+      kind: the frame's kind.
+      header: the packed header.
+      layout: the packed layout.
+      body: the buffers of the payload in order, padding included. They are the caller's arrays where possible: send
         them before the arrays change.
-      payload_bytes: how long all of ``body`` is.
-      arrays: the frame's tensors, where ``layout`` is all that one needs to place them; else empty.
+      payload_bytes: the length of ``body``.
+      arrays: the frame's tensors, where ``layout`` suffices to place them; otherwise empty.
     """
 
     kind: int
@@ -108,7 +108,7 @@ class Encoded(NamedTuple):
     arrays: Sequence[Array] = ()
 
     def prefix(self, flags: int = 0, slot: int = 0) -> bytes:
-        """The 32 bytes that go first."""
+        """Returns the first 32 bytes of the frame."""
         return PREFIX.pack(
             MAGIC, VERSION, flags, self.kind, len(self.header), len(self.layout), self.payload_bytes, slot
         )
@@ -128,9 +128,9 @@ _PADDING = [bytes(n) for n in range(ALIGNMENT)]
 
 
 def pack(values: Any) -> bytes:
-    """``values`` as msgpack; TypeError, ValueError or OverflowError for what it does not know."""
-    # A Packer costs ten times what packing a small header does, so idle ones are kept. list.pop and list.append are
-    # atomic: no two threads ever hold the same one.
+    """Packs ``values`` with msgpack; raises TypeError, ValueError or OverflowError for values that it cannot encode."""
+    # Making a Packer costs ten times as much as packing a small header, so idle ones are kept. list.pop and list.append
+    # are atomic, so that no two threads ever use the same Packer.
     try:
         packer = _packers.pop()
     except IndexError:
@@ -141,10 +141,10 @@ def pack(values: Any) -> bytes:
 
 
 def encode(frame: Frame) -> Encoded:
-    """Takes ``frame`` apart into buffers, without copying what need not be.
+    """Encodes ``frame`` as buffers, without copies where possible.
 
     Raises:
-      InvalidArgumentError: a dtype, rank, header or kind that no frame can have.
+      InvalidArgumentError: an invalid dtype, rank, header or kind.
     """
     kind, values, tensors = frame
     if not 0 <= kind <= _MAX_KIND:
@@ -167,14 +167,15 @@ def encode(frame: Frame) -> Encoded:
 
 
 def joined(frame: Frame, payload_bytes: int) -> bytes | None:
-    """A frame in one piece, in a fraction of the time that `encode` takes.
+    """Encodes a frame as one buffer, in a fraction of the time that `encode` takes.
 
     Args:
       frame: the frame.
-      payload_bytes: how long its payload may be at most, in bytes.
+      payload_bytes: maximum length of its payload, in bytes.
 
     Returns:
-      None where tensors like its are not known, its payload is longer, or it is none: `encode` says then.
+      The buffer; None where the layout of its tensors is not cached, its payload is longer, or it is invalid: use
+      `encode` then.
     """
     kind, values, tensors = frame
     layout = _outgoing.get(tuple(map(_form_of, tensors)))
@@ -247,7 +248,7 @@ def _string_buffer(tensor: Array) -> bytes:
     return b"".join([lengths.tobytes(), *elements])
 
 
-# --- decoding --------------------------------------------------------------------------------------------------------
+# --- decoding ---------------------------------------------------------------------------------------------------------
 
 
 class Prefix(NamedTuple):
@@ -262,13 +263,13 @@ class Prefix(NamedTuple):
 
 
 class PayloadLayout(NamedTuple):
-    """What a payload holds.
+    """The layout of a payload.
 
     Attributes:
-      tensors: of each tensor its dtype, shape and where it starts in the payload, in bytes; a string tensor has dtype
+      tensors: for each tensor its shape, dtype and offset in the payload, in bytes; a string tensor has dtype
         ``object``.
-      string_bytes: for string tensors how long they are in the payload; empty when there are none.
-      payload_bytes: how long the payload must be.
+      string_bytes: the length of each string tensor in the payload, by number of the tensor.
+      payload_bytes: the required length of the payload.
     """
 
     tensors: tuple[tuple[tuple[int, ...], np.dtype[Any], int], ...]
@@ -276,7 +277,7 @@ class PayloadLayout(NamedTuple):
     payload_bytes: int
 
     def arrays(self, payload: Buffer) -> tuple[Array, ...]:
-        """Arrays over a payload without strings; ``payload`` is then used for nothing else."""
+        """Returns arrays over a payload without strings, which must not be used for anything else afterwards."""
         return tuple([np.ndarray(shape, dtype, payload, at) for shape, dtype, at in self.tensors])
 
 
@@ -292,12 +293,12 @@ def parse_prefix(
 
     Args:
       data: at least ``offset + 32`` bytes.
-      offset: where the prefix starts.
-      max_payload_bytes: refuse payloads longer than this.
+      offset: the start of the prefix.
+      max_payload_bytes: reject payloads longer than this.
       known_flags: the flags that this channel understands, or-ed.
 
     Raises:
-      InvalidArgumentError: what is there is no frame, or of a version, or longer, than taken here.
+      InvalidArgumentError: the data are not a frame, of another version, or too long.
       ResourceExhaustedError: this machine has no room for the payload.
     """
     magic, version, flags, kind, header_bytes, layout_bytes, payload_bytes, slot = PREFIX.unpack_from(data, offset)
@@ -323,7 +324,7 @@ def parse_prefix(
 
 
 def parse_header(packed: Buffer) -> tuple[Any, ...]:
-    """The values that were packed; `InvalidArgumentError` when it is not one msgpack array."""
+    """Unpacks a header; raises `InvalidArgumentError` where it is not one msgpack array."""
     try:
         values = _unpack(packed, use_list=False)
     except (ValueError, TypeError, OverflowError) as error:
@@ -334,10 +335,10 @@ def parse_header(packed: Buffer) -> tuple[Any, ...]:
 
 
 def parse_layout(packed: bytes, payload_bytes: int) -> PayloadLayout:
-    """What a payload of ``payload_bytes`` holds according to ``packed``.
+    """Parses the layout of a payload of ``payload_bytes``.
 
     Raises:
-      InvalidArgumentError: not a layout, or one of another payload.
+      InvalidArgumentError: it is not a layout, or of a payload of another length.
     """
     layout = _incoming.get(packed)
     if layout is None:
@@ -396,13 +397,13 @@ def _parse_entry(entry: Any, number: int) -> tuple[tuple[int, ...], np.dtype[Any
 
 
 def decode_tensors(layout: PayloadLayout, payload: Buffer, offset: int = 0) -> tuple[Array, ...]:
-    """Arrays over ``payload``, without a copy (string tensors are copied).
+    """Returns arrays over ``payload``, without a copy (string tensors are copied).
 
     Args:
       layout: from `parse_layout`.
-      payload: a buffer that holds at least ``layout.payload_bytes`` after ``offset`` and is not used again for
-        anything else while an array refers to it.
-      offset: where in ``payload`` the first tensor starts.
+      payload: a buffer with at least ``layout.payload_bytes`` after ``offset``, which must not be used for anything
+        else while an array refers to it.
+      offset: the offset of the first tensor in ``payload``.
     """
     if layout.string_bytes:
         return tuple(
@@ -417,11 +418,11 @@ def decode_tensors(layout: PayloadLayout, payload: Buffer, offset: int = 0) -> t
 
 
 def whole(data: memoryview, start: int, end: int, max_payload_bytes: int) -> tuple[Frame, int] | None:
-    """The frame that begins at ``start`` of ``data`` and ends by ``end``, and where it ends; its tensors are copies.
+    """Decodes the frame at ``start`` of ``data``, where all of it is there before ``end``; its tensors are copies.
 
     Returns:
-      None where it is not all there, has flags, or is not known to be a frame with tensors that came before:
-      `parse_prefix` and what follows it say then.
+      The frame and its end; None where it is incomplete, malformed, has flags, or its layout is not cached: use
+      `parse_prefix` and the functions below then.
     """
     if end - start < PREFIX_SIZE:
         return None
@@ -441,7 +442,7 @@ def whole(data: memoryview, start: int, end: int, max_payload_bytes: int) -> tup
 
 def _decode_strings(shape: tuple[int, ...], data: memoryview) -> Array:
     elements = math.prod(shape)
-    # Copied before it is checked: in shared memory the other end could change it between check and use.
+    # Copy the lengths before checking them: in shared memory the other end could change them in between.
     lengths = np.frombuffer(data, np.uint64, elements).tolist()
     if 8 * elements + sum(lengths) != len(data):
         raise _malformed(f"the {elements} elements of a string tensor do not fill its {len(data)} bytes")
@@ -454,7 +455,7 @@ def _decode_strings(shape: tuple[int, ...], data: memoryview) -> Array:
 
 
 def decode(data: Buffer, *, max_payload_bytes: int = DEFAULT_MAX_PAYLOAD_BYTES) -> Frame:
-    """The one frame that ``data`` is; its tensors are copies."""
+    """Decodes ``data``, which is one whole frame; its tensors are copies."""
     if len(data) < PREFIX_SIZE:
         raise _malformed(f"{len(data)} bytes are too few for a frame")
     prefix = parse_prefix(data, max_payload_bytes=max_payload_bytes)

@@ -1,7 +1,7 @@
-"""Channels inside gRPC: a stream of pieces each way, for networks that let nothing but gRPC through.
+"""Channels inside gRPC: a stream of pieces each way, for networks that pass only gRPC.
 
-Slower than a socket by an order of magnitude. Each end has a thread that receives, because waiting for gRPC can neither
-be bounded nor ended.
+They are slower than sockets by an order of magnitude. Each end has a thread that receives, because a wait for gRPC has
+no timeout and cannot be interrupted.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from headwater.errors import (
 _log = logging.getLogger("headwater")
 
 _PIECE_BYTES = 1 << 20
-#: Maximum number of pieces that wait in each direction; then a sender of more waits.
+#: Maximum number of queued pieces in each direction; then senders wait.
 _MAX_PIECES = 8
 
 
 class _Pieces:
-    """A bounded row of pieces between two threads."""
+    """A bounded queue of pieces between two threads."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -47,7 +47,7 @@ class _Pieces:
         self._ended = False
 
     def put(self, piece: bytes) -> bool:
-        """Adds a piece when there is room; False when the row has ended."""
+        """Adds a piece once there is room; returns False where the queue has ended."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or len(self._pieces) < _MAX_PIECES)
             if not self._ended:
@@ -56,7 +56,7 @@ class _Pieces:
             return not self._ended
 
     def get(self) -> bytes | None:
-        """The next piece, when there is one; None when the row has ended and is empty."""
+        """Waits for the next piece; returns None where the queue has ended and is empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or bool(self._pieces))
             if not self._pieces:
@@ -66,12 +66,12 @@ class _Pieces:
             return piece
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether `get` would not wait, now or within ``timeout_s``."""
+        """Waits up to ``timeout_s`` seconds until `get` would not block; returns whether that is so."""
         with self._changed:
             return self._changed.wait_for(lambda: self._ended or bool(self._pieces), timeout_s)
 
     def end(self) -> None:
-        """No more pieces; those that are there can still be got."""
+        """Ends the queue: takes no more pieces; queued ones can still be read."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
@@ -88,7 +88,7 @@ class GrpcChannel(ByteStreamChannel):
       peer: see `Channel.peer`.
       peer_generation: see `Channel.peer_generation`.
       max_payload_bytes: refuse frames whose tensors take more than this.
-      outgoing: what gRPC takes what is sent from.
+      outgoing: the queue from which gRPC sends.
     """
 
     def __init__(self, *, peer: str, peer_generation: int, max_payload_bytes: int, outgoing: _Pieces) -> None:
@@ -98,7 +98,7 @@ class GrpcChannel(ByteStreamChannel):
         self._piece = memoryview(b"")
 
     def receive_from(self, pieces: Iterable[object]) -> None:
-        """Takes what gRPC brings, in a thread of its own."""
+        """Starts a thread that receives ``pieces`` from gRPC."""
         threading.Thread(target=self._receive, args=(pieces,), name=f"from {self.peer}", daemon=True).start()
 
     def _receive(self, pieces: Iterable[Any]) -> None:
@@ -111,7 +111,7 @@ class GrpcChannel(ByteStreamChannel):
         self.lose()
 
     def lose(self) -> None:
-        """Says that nothing more will come or be taken."""
+        """Ends both directions."""
         self._incoming.end()
         self._outgoing.end()
 
@@ -163,18 +163,18 @@ def open_grpc_channel(
     place: str,
     options: TransportOptions,
 ) -> Channel:
-    """The dialling end.
+    """Opens the dialling end.
 
     Args:
       open_stream: calls ``Channels.Open`` with the pieces to send.
       me: this end.
-      wanted: the task that should be there, ``""`` for any, and its generation, 0 for any.
-      place: the other end's address, for people.
+      wanted: the expected task, ``""`` for any, and its generation, 0 for any.
+      place: the other end's address, for messages.
       options: limits.
 
     Raises:
       grpc.RpcError: the call failed.
-      ConnectFailure: the other end did not introduce itself.
+      ConnectFailure: the other end did not identify itself.
     """
     pieces = _Pieces()
     call = open_stream(_outgoing(frames.pack((me.task, me.generation, wanted.task, wanted.generation)), pieces))
@@ -204,19 +204,19 @@ def serve_channel(
     on_channel: Callable[[Channel], None],
     options: TransportOptions,
 ) -> Iterator[Any]:
-    """The accepting end: gives gRPC what to send.
+    """Opens the accepting end; returns the pieces for gRPC to send.
 
     Args:
-      pieces: what the other end sends.
-      context: of the call.
+      pieces: the pieces from the other end.
+      context: the context of the call.
       me: this end.
-      on_channel: called with the channel in a thread of its own. The channel is closed when it returns.
+      on_channel: called with the channel in a new thread. The channel is closed when it returns.
       options: limits.
 
     Raises:
-      FailedPreconditionError: the other end looked for another task.
-      AbortedError: it looked for another generation.
-      InvalidArgumentError: it did not introduce itself.
+      FailedPreconditionError: the other end expects another task.
+      AbortedError: it expects another generation.
+      InvalidArgumentError: it did not identify itself.
     """
     peer = _introduced(pieces, me)
     outgoing = _Pieces()

@@ -1,15 +1,15 @@
-"""What the two ends of the control plane have in common."""
+"""Settings shared by both ends of the control plane."""
 
 from __future__ import annotations
 
-#: Trailing metadata that marks a status as ours, and not one that gRPC made up on the way.
+#: Trailing metadata that marks a status as set by Headwater, not by gRPC itself.
 OURS = ("headwater-error", "1")
 
 #: The largest message, in bytes: a graph with its constants, such as a whole training set of images. Tensors of steps
-#: go over channels, which have a bound of their own.
+#: are sent on channels, which have their own limit.
 MAX_MESSAGE_BYTES = 512 << 20
 
-#: gRPC's own limits and habits, at both ends.
+#: gRPC options of both ends.
 COMMON_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),

@@ -1,4 +1,4 @@
-"""What a task answers on the control plane, in plain Python: the seam between gRPC and the layers above."""
+"""Interface of the calls on a task's control plane, in plain Python: it separates gRPC from the layers above."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from headwater.cluster.claims import Claim
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskStatus:
-    """Who a task is and how it fares.
+    """Identity and status of a task.
 
     Attributes:
-      task: its name.
-      generation: of its present life.
-      started: when that life began, in seconds since 1970.
+      task: the task's name.
+      generation: the generation of its current incarnation.
+      started: the start time of that incarnation, in seconds since 1970.
       pid: its process id.
-      version: of Headwater.
-      details: anything else that layers above have to say.
+      version: its version of Headwater.
+      details: further entries, from the layers above.
     """
 
     task: str
@@ -35,10 +35,10 @@ class DeviceInfo:
     """One device of a task.
 
     Attributes:
-      name: its full name.
-      type: such as ``"CPU"``.
+      name: the device's full name.
+      type: the type, such as ``"CPU"``.
       memory_limit: in bytes; 0 where none is known.
-      incarnation: a number that changes with every life of the task.
+      incarnation: the generation of the task.
     """
 
     name: str
@@ -48,57 +48,57 @@ class DeviceInfo:
 
 
 class TaskHandler(Protocol):
-    """What every task answers to the masters of its cluster.
+    """Calls that every task answers to the masters of its cluster.
 
-    Methods are called from several threads. An OpError that one raises arrives at the caller as the same class.
+    Methods are called from several threads. The caller gets an OpError as the same class.
     """
 
     def status_details(self) -> Mapping[str, bytes]:
-        """`TaskStatus.details`."""
+        """Returns `TaskStatus.details`."""
         ...
 
     def list_devices(self) -> Sequence[DeviceInfo]:
-        """The task's devices."""
+        """Returns the task's devices."""
         ...
 
     def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
-        """Takes the task's part of a session's steps.
+        """Adds the task's part of a session's steps.
 
         Args:
-          session: whose.
-          number: to call it by, in the session.
-          plan: packed.
+          session: the session.
+          number: the number by which the session runs the plan.
+          plan: the packed plan.
           owner: the claim of the task whose master has the session.
         """
         ...
 
     def release(self, session: str) -> None:
-        """Ends a session here; one that is not known is over already."""
+        """Ends a session here; ignores an unknown one, which has ended already."""
         ...
 
     def cancel_step(self, session: str, step: int, reason: str) -> None:
-        """Gives up a step; one that is not known is over already."""
+        """Cancels a step; ignores an unknown one, which has ended already."""
         ...
 
     def reset(self, containers: Sequence[str]) -> None:
-        """Forgets the state in ``containers``, in all where none is named, and every session."""
+        """Discards the state in ``containers`` (in all where none is named) and every session."""
         ...
 
     def shutdown(self, reason: str, chief: Claim, gone: Collection[str]) -> None:
-        """The job is over: makes the task's server end as soon as no worker is connected any more.
+        """Notes that the job is over: the task's server ends as soon as no worker is connected any more.
 
         Args:
-          reason: why, for people.
-          chief: the claim of the task whose program is done.
-          gone: tasks that have come to other servers, and are gone: this one need not wait until they come.
+          reason: the reason, for the log.
+          chief: the claim of the task whose program has ended.
+          gone: tasks that have connected to other servers and left: this one does not wait for them.
 
         Raises:
-          FailedPreconditionError: another task has that place; see `headwater.cluster.claims`.
+          FailedPreconditionError: the claim is rejected; see `headwater.cluster.claims`.
         """
         ...
 
     def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:
-        """Gives a task that is not in the cluster spec a place in the cluster, for as long as it is connected.
+        """Adds a task that is not in the cluster spec to the cluster, for as long as it is connected.
 
         Returns:
           Its index in ``job``, and the addresses of all tasks by their names.
@@ -107,10 +107,10 @@ class TaskHandler(Protocol):
 
 
 class MasterHandler(Protocol):
-    """What a task answers to clients that have their graph run by it."""
+    """Calls that a task answers to clients whose graphs it runs."""
 
     def create_session(self, config: bytes, graph_def: bytes) -> str:
-        """Starts a session; its handle."""
+        """Starts a session; returns its handle."""
         ...
 
     def extend_session(self, session: str, graph_def: bytes) -> None:
@@ -120,21 +120,21 @@ class MasterHandler(Protocol):
     def make_callable(
         self, session: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], options: bytes
     ) -> int:
-        """Plans a request; the number to call it by."""
+        """Plans a request; returns the number by which to run it."""
         ...
 
     def release_callable(self, session: str, number: int) -> None:
-        """Forgets a callable; one that is not known is gone already."""
+        """Releases a callable; ignores an unknown one, which was released already."""
         ...
 
     def close_session(self, session: str) -> None:
-        """Ends a session; one that is not known is over already."""
+        """Ends a session; ignores an unknown one, which has ended already."""
         ...
 
     def reset(self, containers: Sequence[str]) -> None:
-        """Forgets the state of all tasks in ``containers``, in all where none is named, and every session."""
+        """Discards the state of all tasks in ``containers`` (in all where none is named) and every session."""
         ...
 
     def session_devices(self, session: str) -> Sequence[str]:
-        """Full names of the devices that a session may use."""
+        """Returns the full names of the devices that a session may use."""
         ...

@@ -1,4 +1,4 @@
-"""How two tasks make sure whom they talk to, before the first frame.
+"""Handshake of a channel: mutual authentication of two tasks before the first frame.
 
 ::
 
@@ -14,15 +14,15 @@
     [stays here]                            ->       only after an offer
 
 Messages are msgpack arrays after their length (u32, little-endian), at most 16 KiB. A proof is the HMAC-SHA256 of a
-label and all that both ends said, keyed with the token; empty where no token is set. The dialling end proves first,
-so that a stranger learns nothing from an accepting end, not even a proof to try guesses on. An end that has no
-``HEADWATER_TOKEN`` but its user's token, and perhaps one of its launch, sends a "u" and a proof for each; the accepting
-end answers with a proof for the one that both know.
+label and all values that both ends sent, keyed with the token; empty where no token is set. The dialling end proves
+first, so that an unauthenticated end gets nothing from an accepting end, not even a proof for an offline search of the
+token. An end that has no ``HEADWATER_TOKEN`` but its user's token, and perhaps one of its launch, sends a "u" and a
+proof for each; the accepting end answers with a proof for the token that both know.
 
 An offer is the path of a Unix socket, for a dialling end on the same machine, and a ticket: a random number that is
-good for one connection to that socket. There the dialling end shows the ticket instead of all of the above.
+valid for one connection to that socket. There the dialling end sends the ticket in place of the handshake above.
 
-This module holds what both ends have in common; their parts are `headwater.cluster.transport.dialling` and
+This module has the parts that both ends share; the parts of each end are `headwater.cluster.transport.dialling` and
 `headwater.cluster.transport.accepting`.
 """
 
@@ -43,24 +43,24 @@ from headwater.cluster.transport import frames
 from headwater.cluster.transport.security import Tokens
 from headwater.errors import InvalidArgumentError
 
-#: The first bytes of a channel. No TLS record and no HTTP/2 connection starts like that.
+#: The first bytes of a channel. No TLS record and no HTTP/2 connection starts with them.
 PREAMBLE = b"\x89HWCHAN\n"
 VERSION = 1
-#: Flags after the preamble: TLS begins here; a ticket follows; this is no channel, but for signs of life; the accepting
-#: end has no descriptors left, and ends the connection.
+#: Flags after the preamble: TLS begins here; a ticket follows; the connection is for heartbeats, not a channel; the
+#: accepting end has no descriptors left, and closes the connection.
 TLS, TICKET, LIFELINE, FULL = 1, 2, 4, 8
 #: Length of the random numbers that both ends choose, in bytes.
 NONCE_BYTES = 32
-#: What a proof is for.
+#: Labels of the proofs of each end.
 DIALLING = b"headwater channel, dialling end\0"
 ACCEPTING = b"headwater channel, accepting end\0"
-#: Instead of a problem.
+#: Sent in place of a problem.
 ACCEPTED = ""
 
 _MAX_MESSAGE_BYTES = 1 << 14
 _SHORTEST_S = 0.001
 _PROOF_BYTES = hashlib.sha256().digest_size
-#: Begins proofs of tokens that are not from ``HEADWATER_TOKEN``.
+#: Prefix of proofs of tokens that are not from ``HEADWATER_TOKEN``.
 _OF_USER = b"u"
 _LENGTH = struct.Struct("<I")
 
@@ -70,8 +70,8 @@ class Identity:
     """One end of a channel.
 
     Attributes:
-      task: its name, such as ``/job:ps/task:0``; for a client that is no task, another name.
-      generation: which of its lives; 0 for a client that has none.
+      task: the task's name, such as ``/job:ps/task:0``; for a client that is no task, another name.
+      generation: the number of its incarnation; 0 for a client that has none.
     """
 
     task: str
@@ -79,12 +79,12 @@ class Identity:
 
 
 class Offer(NamedTuple):
-    """Another way to the accepting end, for those on its machine.
+    """An offer of a Unix socket, for a dialling end on the machine of the accepting end.
 
     Attributes:
-      machine: what the kernel of that machine calls its present run.
-      path: of the Unix socket.
-      ticket: what to show there.
+      machine: the boot id of that machine.
+      path: the path of the Unix socket.
+      ticket: the ticket to send there.
     """
 
     machine: str
@@ -93,15 +93,15 @@ class Offer(NamedTuple):
 
 
 class Met(NamedTuple):
-    """What a handshake gave.
+    """The result of a handshake.
 
     Attributes:
-      sock: what to talk over from now on: the socket, or TLS over it.
+      sock: the socket to use from now on, with TLS where that was negotiated.
       peer: the other end.
-      offer: what the accepting end offered, at the dialling end.
+      offer: at the dialling end, the offer of the accepting end.
       lane: a second socket to the other end, if that is on this machine; see `headwater.cluster.transport.shared`.
-      lifeline: the dialling end wants to hear whether the accepting one lives; see
-      `headwater.cluster.transport.lifeline`.
+      lifeline: whether the connection is for heartbeats of the accepting end; see
+        `headwater.cluster.transport.lifeline`.
     """
 
     sock: socket.socket
@@ -112,12 +112,12 @@ class Met(NamedTuple):
 
 
 def new_generation() -> int:
-    """A number for the life of a task that begins now: random, not 0, below 2 to the power of 63."""
+    """Returns a generation for a new incarnation of a task: random, from 1 to 2**63 - 1."""
     return secrets.randbelow((1 << 63) - 1) + 1
 
 
 class Nonsense(Exception):
-    """The other end did something that no Headwater does: ``it`` followed by the message."""
+    """The other end violated the protocol; the message is a predicate, such as ``answered ...``."""
 
 
 class TimedMessages:
@@ -126,8 +126,8 @@ class TimedMessages:
     Every method raises OSError or EOFError when the connection breaks, and TimeoutError at the deadline.
 
     Args:
-      sock: connected; `sock` is it, or TLS over it.
-      timeout_s: until the deadline, in seconds.
+      sock: the connected socket; `start_tls` replaces the attribute `sock`.
+      timeout_s: time until the deadline, in seconds.
     """
 
     def __init__(self, sock: socket.socket, timeout_s: float) -> None:
@@ -136,17 +136,19 @@ class TimedMessages:
         self._broken_off = False
 
     def arm(self) -> None:
-        """Makes the next call on the socket end at the deadline. After it, the call takes what is there already: this
-        process may be the one that was late."""
+        """Sets the timeout of the next call on the socket to the deadline.
+
+        After the deadline, the call can still read data that has arrived: this process may be the one that was late.
+        """
         if self._broken_off:
             raise EOFError
         self.sock.settimeout(max(_SHORTEST_S, self._deadline - time.monotonic()))
 
     def break_off(self) -> None:
-        """Ends it; another thread, which is at one of the methods, gets EOFError or OSError."""
+        """Breaks the connection; another thread that runs one of the methods gets EOFError or OSError."""
         self._broken_off = True
         with contextlib.suppress(OSError):
-            # Not the method of an SSLSocket, which would change its state under the other thread.
+            # Not SSLSocket.shutdown, which would change the TLS state while the other thread uses it.
             socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
 
     def send(self, data: bytes) -> None:
@@ -171,7 +173,7 @@ class TimedMessages:
         return data
 
     def receive_message(self) -> tuple[Any, ...]:
-        """Receives a message; `Nonsense` when it is none."""
+        """Receives a message; raises `Nonsense` where it is malformed."""
         (length,) = _LENGTH.unpack(self.receive(_LENGTH.size))
         if length > _MAX_MESSAGE_BYTES:
             raise Nonsense(f"announced a message of {length} bytes")
@@ -181,7 +183,7 @@ class TimedMessages:
             raise Nonsense("sent a message that cannot be read") from error
 
     def start_tls(self, context: ssl.SSLContext, *, server_hostname: str | None) -> None:
-        """Goes on with TLS: as a client of ``server_hostname``, or as a server where that is None."""
+        """Starts TLS: as a client of ``server_hostname``, or as a server where that is None."""
         tls = context.wrap_socket(
             self.sock,
             server_side=server_hostname is None,
@@ -194,14 +196,14 @@ class TimedMessages:
 
 
 def prove(tokens: Tokens, label: bytes, *said: object) -> bytes:
-    """That each of ``tokens`` is known to the sender of all that; empty without any."""
+    """Returns a proof that the sender of the values ``said`` knows each of ``tokens``; empty without tokens."""
     message = label + frames.pack(said)
     proofs = b"".join(hmac.digest(token.encode(), message, hashlib.sha256) for token in tokens.values)
     return _OF_USER + proofs if tokens.of_user else proofs
 
 
 def proven(tokens: Tokens, proof: bytes, label: bytes, *said: object) -> Tokens | None:
-    """That one of ``tokens`` which ``proof`` is for, or no token if both ends have none; None if it is for another."""
+    """Returns the one of ``tokens`` that ``proof`` proves, no token if both ends have none; None if it is invalid."""
     if not tokens.values:
         return None if proof else tokens
     shown = proof.removeprefix(_OF_USER) if of_user(proof) else proof
@@ -216,5 +218,5 @@ def proven(tokens: Tokens, proof: bytes, label: bytes, *said: object) -> Tokens 
 
 
 def of_user(proof: bytes) -> bool:
-    """Whether the maker of ``proof`` has no ``HEADWATER_TOKEN``, only what all programs of its user have."""
+    """Returns whether the sender of ``proof`` has no ``HEADWATER_TOKEN``, only tokens of its user or launch."""
     return len(proof) % _PROOF_BYTES == len(_OF_USER) and proof.startswith(_OF_USER)

@@ -1,4 +1,4 @@
-"""The health of a task, as gRPC defines it: for probes, and for tasks that hear so at once when another one ends."""
+"""The gRPC health service of a task: for probes, and for tasks that have to detect its end at once."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ _Reply = health_pb2.HealthCheckResponse
 
 
 class Health(health_pb2_grpc.HealthServicer):
-    """Says that services serve. They do as long as anything is answered; who watches sees the stream end then.
+    """Reports that services are serving. They are until the server stops, which ends the streams of watchers.
 
-    The servicer that comes with gRPC answers a new watcher under a lock. The one thread that takes note of the end of
-    sending waits for this lock when another watcher leaves; then neither goes on, and no call is answered any more.
+    It replaces the servicer of the package grpcio-health-checking, which can deadlock: that answers a new watcher while
+    holding a lock, and gRPC's only thread that processes the completion of sends waits for the same lock when another
+    watcher disconnects. Then no call is answered any more.
 
     Args:
-      services: their names.
+      services: the names of the services.
     """
 
     def __init__(self, services: Collection[str]) -> None:
@@ -36,7 +37,7 @@ class Health(health_pb2_grpc.HealthServicer):
         context: grpc.ServicerContext,
         send_response_callback: Callable[[_Reply], None] | None = None,
     ) -> None:
-        """Answers once. The stream stays open, and keeps no thread."""
+        """Answers once. The stream stays open without occupying a thread."""
         del context
         assert send_response_callback is not None, "gRPC does not know that this does not block"
         known = request.service in self._services

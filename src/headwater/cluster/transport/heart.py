@@ -1,9 +1,9 @@
-"""Signs of life that nothing in this process can hold up.
+"""Heartbeats sent by a helper process, so that a held GIL cannot delay them.
 
-Other tasks open a lifeline to this one (`headwater.cluster.transport.lifeline`): a connection on which they hear, once
-a second, that this process lives. A thread of Python cannot say so while a native function holds the interpreter's
-lock, and that may take a minute; so a helper process does (`headwater.cluster.transport.heart_process`). It is started
-when the first lifeline comes, and ends with this process.
+Other tasks open a lifeline to this one (`headwater.cluster.transport.lifeline`): a connection on which they receive a
+heartbeat once a second. A Python thread cannot send them while a native function holds the GIL, which may take a
+minute; so a helper process does (`headwater.cluster.transport.heart_process`). It is started for the first lifeline,
+and ends with this process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headwater.cluster.transport import heart_process
 
 
 class _Heart:
-    """The helper process, as this one sees it."""
+    """Starts the helper process and passes connections to it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,7 +38,7 @@ class _Heart:
     def hand_over(self, connection: socket.socket) -> None:
         with self._lock:
             if self._way is not None:
-                with contextlib.suppress(OSError):  # it was killed: another one takes its place
+                with contextlib.suppress(OSError):  # the helper was killed: start another one
                     socket.send_fds(self._way, [b"\0"], [connection.fileno()])
                     return
             self._end()
@@ -57,7 +57,7 @@ class _Heart:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     cwd="/",
-                    # Ctrl-Z stops a program with its process group; the helper has to say so.
+                    # Ctrl-Z stops the whole process group; the helper has to go on, to report that.
                     start_new_session=True,
                 )
             except OSError:
@@ -81,11 +81,11 @@ class _Heart:
             process.wait()
 
     def forget(self) -> None:
-        """In a child of this process: the helper is its parent's."""
+        """Resets the state in a forked child, as the helper belongs to the parent."""
         if self._way is not None:
             self._way.close()
         if self._process is not None:
-            self._process.returncode = 0  # so that nothing here waits for it
+            self._process.returncode = 0  # so that the child never waits for it
         self._way = self._process = None
         self._lock = threading.Lock()
 
@@ -95,21 +95,21 @@ os.register_at_fork(after_in_child=_heart.forget)
 
 
 def begin() -> None:
-    """Starts the helper process, where there is none: from then on it needs nothing of this one.
+    """Starts the helper process where none runs. Once started it does not depend on this process's threads.
 
     Raises:
-      OSError: none can be started.
+      OSError: it cannot be started.
     """
     _heart.begin()
 
 
 def hand_over(connection: socket.socket) -> None:
-    """Has the helper process beat on a connection, which is closed here.
+    """Passes a connection to the helper process, which sends heartbeats on it, and closes it here.
 
     Raises:
-      OSError: there is no such process and none can be started.
+      OSError: no helper process runs, and none can be started.
     """
-    # Nothing is sent through TLS from here on: a beat tells what everybody sees who can cut the connection.
+    # Heartbeats are sent without TLS: an attacker who could forge them could cut or hold the connection anyway.
     plain = socket.socket(fileno=connection.detach()) if isinstance(connection, ssl.SSLSocket) else connection
     with plain:
         _heart.hand_over(plain)

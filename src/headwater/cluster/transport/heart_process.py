@@ -1,9 +1,9 @@
-"""The program of a task's helper process: it says to other tasks, once a second, that its task lives, or is stopped.
+"""Program of a task's helper process: once a second it sends heartbeats to other tasks.
 
-Whatever holds the interpreter's lock or the cores of a task does not keep this process from saying so: it shares
-neither a lock nor memory with the task, only a socket over which the task hands it connections
-(`headwater.cluster.transport.heart`). On each connection it sends a byte at a time: `ALIVE`, or `STOPPED` while the
-kernel says that the task is stopped (SIGSTOP, Ctrl-Z). It ends with the task, which closes all connections.
+It shares neither a lock nor memory with the task, so that a held GIL or busy threads of the task do not delay it; there
+is only a socket over which the task passes it connections (`headwater.cluster.transport.heart`). A heartbeat is one
+byte: `ALIVE`, or `STOPPED` while the kernel reports the task as stopped (SIGSTOP, Ctrl-Z). The helper exits with the
+task, which closes all connections.
 
 It imports the standard library only, so that it starts in tens of milliseconds and is small.
 
@@ -21,15 +21,15 @@ import sys
 import time
 
 ALIVE, STOPPED = b".", b"T"
-#: Between two signs of life, in seconds.
+#: Seconds between two heartbeats.
 BEAT_S = 1.0
 _GONE = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
-#: Connections taken over with one call.
+#: Maximum number of connections received with one call.
 _MAX_TAKEN = 64
 
 
 def sign_of(pid: int) -> bytes:
-    """`STOPPED` if the process is; `ALIVE` otherwise, and where the system does not tell."""
+    """Returns `STOPPED` if the process is stopped; `ALIVE` otherwise, or where the system does not report it."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return STOPPED if file.read().rpartition(b") ")[2][:1] == b"T" else ALIVE
@@ -38,11 +38,11 @@ def sign_of(pid: int) -> bytes:
 
 
 class Heart:
-    """Beats on all connections.
+    """Sends heartbeats on all connections.
 
     Args:
       task: the socket to the task.
-      pid: of the task.
+      pid: the process id of the task.
     """
 
     def __init__(self, task: socket.socket, pid: int) -> None:
@@ -53,10 +53,10 @@ class Heart:
         self._poll.register(task, select.POLLIN)
 
     def run(self) -> None:
-        """Returns when the task has ended."""
+        """Runs until the task has exited."""
         next_beat = time.monotonic()
         while os.getppid() == self._pid:
-            # Without connections there is nothing to do until one comes.
+            # Without connections wait for the first one, without a timeout.
             left = max(0.0, next_beat - time.monotonic()) * 1000 if self._others else None
             for descriptor, events in self._poll.poll(left):
                 if descriptor != self._task.fileno():
@@ -68,7 +68,7 @@ class Heart:
                 next_beat = time.monotonic() + BEAT_S
 
     def _take(self, events: int) -> bool:
-        """Takes over connections; False when the task has ended."""
+        """Receives connections; returns False when the task has exited."""
         if not events & select.POLLIN:
             return False
         said, descriptors, _, _ = socket.recv_fds(self._task, _MAX_TAKEN, _MAX_TAKEN)
@@ -76,7 +76,7 @@ class Heart:
             other = socket.socket(fileno=descriptor)
             other.setblocking(False)
             self._others[descriptor] = other
-            # Not POLLIN: the other end says nothing, and what it might say is not waited for.
+            # Not POLLIN: the other end sends nothing on a lifeline.
             self._poll.register(descriptor, _GONE)
             self._tell(descriptor, sign_of(self._pid))
         return bool(said)
@@ -89,7 +89,7 @@ class Heart:
     def _tell(self, descriptor: int, sign: bytes) -> None:
         try:
             self._others[descriptor].send(sign)
-        except BlockingIOError:  # the other end is stopped itself
+        except BlockingIOError:  # its buffer is full, as the other end does not read; it may be stopped
             pass
         except OSError:
             self._leave(descriptor)
@@ -100,8 +100,8 @@ class Heart:
 
 
 def main() -> None:
-    """Runs until the task ends."""
-    # What ends or stops the task is not for this process, which sees it by itself.
+    """Runs the helper until the task exits."""
+    # Ignore signals to the process group: this process has to report that the task is stopped, and sees its end itself.
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP):
         signal.signal(signum, signal.SIG_IGN)
     with contextlib.closing(socket.socket(fileno=int(sys.argv[1]))) as task:

@@ -1,13 +1,12 @@
-"""Whether another task lives, by evidence.
+"""Failure detection of another task by its heartbeats.
 
-A `Lifeline` is a connection on which the helper process of the other task says once a second that the task lives, or
-that it is stopped. What the other task does itself, as computing for long with the interpreter's lock held, or waiting
-for a core, does not keep it from being heard. So a task is lost only when it is *stopped*, for a few seconds by the
-word of its kernel, or *silent*: nothing comes any more, not even from the helper. Its end needs no lifeline, as the
-kernel closes its channels.
+A `Lifeline` is a connection on which the helper process of the other task sends a heartbeat once a second, with whether
+the task is stopped. A long computation that holds the GIL, or a wait for a core, does not delay heartbeats. So a task
+is lost only when its kernel has reported it as *stopped* for a few seconds, or when it is *silent*: no heartbeat
+arrives, not even from the helper. The exit of a task needs no lifeline, as the kernel closes its channels.
 
-What was said is heard before the clock is looked at, and time in which this process itself stood still does not count:
-it may be the one that was stopped, or that held its own lock.
+Heartbeats that have arrived are read before the clock, and time in which this process itself did not run does not
+count: this process may be the one that was stopped, or that held its own GIL.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from headwater.errors import OpError
 
 _log = logging.getLogger("headwater")
 
-#: A task that was heard before and is heard no more for so long is lost, in seconds.
+#: A task is lost this long after its last heartbeat, in seconds.
 SILENCE_S = 15.0
-#: A task that is stopped for so long is lost, in seconds. A shorter pause only costs time.
+#: A task is lost when it is stopped for this long, in seconds. A shorter pause only costs time.
 STOPPED_S = 2.5
-#: One that was never heard is lost after so long, in seconds: it may be busy, and take no lifeline yet.
+#: A task without any heartbeat is lost after this long, in seconds: it may be too busy to accept a lifeline yet.
 UNKNOWN_S = 60.0
 _DIAL_S = 2.0
 _DIAL_AGAIN_S = 1.0
@@ -42,7 +41,7 @@ _MAX_BEATS = 4096
 
 
 class Signs:
-    """What was heard of a task, and what follows; times are in seconds of a clock that only grows.
+    """The failure detector: judges a task by its heartbeats. Times are in seconds of a monotonic clock.
 
     Args:
       silence_s: see `SILENCE_S`.
@@ -62,7 +61,7 @@ class Signs:
         self._looked = now
 
     def hear(self, beats: bytes, now: float) -> None:
-        """Signs of life have come, the latest last."""
+        """Records heartbeats, the latest last."""
         self._ever = True
         self._heard = now
         self._stopped = beats.endswith(STOPPED)
@@ -70,17 +69,17 @@ class Signs:
             self._running = now
 
     def answer(self, now: float) -> None:
-        """The task has answered a call: at that moment it was not stopped, whatever the beats before and after say."""
+        """Records that the task has answered a call: it was not stopped at that moment, whatever its heartbeats say."""
         self._heard = self._running = now
         self._stopped = False
 
     def look(self, now: float, waited_s: float = BEAT_S) -> str:
-        """Why the task is lost, in words; empty while it is not.
+        """Returns why the task is lost, in words; empty while it is not.
 
         Args:
-          now: the time. What has come by then must have been given to `hear` before.
-          waited_s: how long the caller meant to wait since it looked last, in seconds; what is beyond that, and a
-            second, is time in which this process stood still.
+          now: the time. Heartbeats that have arrived by then must have been passed to `hear` before.
+          waited_s: how long the caller meant to wait since the last call, in seconds. Time beyond that and one more
+            second is time in which this process itself did not run.
         """
         stood_still = now - self._looked - waited_s - BEAT_S
         self._looked = now
@@ -98,20 +97,20 @@ class Signs:
         return ""
 
     def lives(self) -> bool:
-        """Whether there was a sign of life lately, and it was not that the task is stopped."""
+        """Returns whether the last heartbeat is recent, and did not report that the task is stopped."""
         return self._ever and not self._stopped and self._looked - self._heard < self._silence_s
 
 
 class Lifeline:
-    """Listens for signs of life of one task, in a thread of its own.
+    """Receives heartbeats of one task, in its own thread.
 
     Args:
-      address: where the task listens.
+      address: the address where the task listens.
       me: this end.
-      wanted: the task, ``""`` for any; its generation does not matter, since another life of it is alive, too.
-      security: what this end shows and asks for.
-      on_change: called in some thread when the task is lost, with the reason in words, and with ``""`` when it is heard
-        again. Nothing is called after `close`.
+      wanted: the task, ``""`` for any; its generation is ignored, as a new incarnation of it is alive, too.
+      security: the security settings of this end.
+      on_change: called in any thread when the task is lost, with the reason in words, and with ``""`` when heartbeats
+        arrive again. Not called after `close`.
       silence_s: see `SILENCE_S`.
       stopped_s: see `STOPPED_S`.
       unknown_s: see `UNKNOWN_S`.
@@ -144,15 +143,15 @@ class Lifeline:
         self._thread = threading.Thread(target=self._run, name=f"hears {wanted.task or address}", daemon=True)
 
     def start(self) -> None:
-        """Begins to listen."""
+        """Starts the thread."""
         self._thread.start()
 
     def wait_tried(self) -> None:
-        """Waits for the end of the first attempt to connect: from then on a task that was reached is heard."""
+        """Waits for the end of the first attempt to connect: from then on heartbeats of a reachable task arrive."""
         self._tried.wait()
 
     def close(self) -> None:
-        """Ends it. From any thread, and again. An attempt to connect may go on for a moment."""
+        """Closes the lifeline. Thread-safe and idempotent. A running attempt to connect may go on for a moment."""
         if not self._closing.is_set():
             self._closing.set()
             self._tried.set()
@@ -161,12 +160,14 @@ class Lifeline:
                 self._woken.close()
 
     def lives(self) -> bool:
-        """Whether there was a sign of life lately."""
+        """Returns whether the last heartbeat is recent, and did not report that the task is stopped."""
         return self._signs.lives()
 
     def answered(self) -> None:
-        """The task has answered a call since it was called lost. From here on it is judged anew: it may have been
-        stopped again between two beats, none of which says that it ran meanwhile."""
+        """Records that a task that was reported lost has answered a call: it is judged from that moment on.
+
+        Without this, a task that is stopped again between two heartbeats would never count as having run meanwhile.
+        """
         self._answered = True
 
     def _run(self) -> None:
@@ -187,7 +188,7 @@ class Lifeline:
                 self._address, me=self._me, wanted=self._wanted, security=self._security, timeout_s=_DIAL_S
             )
         except (ConnectFailure, OpError) as error:
-            # Where nothing listens the task has ended, which its channels show after what it had still to say there.
+            # Where nothing listens the task has exited. Its channels show that, after the frames that it still sent.
             self._gone = isinstance(error, ConnectFailure) and error.problem is Problem.REFUSED
             _log.debug("%s has no lifeline to %s: %s", self._me.task, self._wanted.task or self._address, error)
             return None
@@ -196,7 +197,7 @@ class Lifeline:
         return socket.socket(fileno=connection.detach()) if isinstance(connection, ssl.SSLSocket) else connection
 
     def _listen(self, connection: socket.socket) -> None:
-        """Returns when the connection ends or is of no use any more."""
+        """Receives heartbeats until the connection ends or breaks."""
         connection.setblocking(False)
         poll = select.poll()
         poll.register(connection, select.POLLIN)

@@ -1,4 +1,4 @@
-"""Links: how a task reaches another one, and how a client reaches a master."""
+"""Links: connections of a task to another one, and of a client to a master."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from headwater.errors import CancelledError, DeadlineExceededError, OpError, Una
 T = TypeVar("T")
 
 _log = logging.getLogger("headwater")
-#: How long one attempt to connect may take, in seconds.
+#: Timeout of one attempt to connect, in seconds.
 _ATTEMPT_S = 5.0
-#: How long a task that did not answer a call is waited for before it is asked once more, in seconds.
+#: How long to wait for a task that did not answer a call before the call is repeated, in seconds.
 _BACK_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wiring:
-    """What all links of a process have in common.
+    """Settings that all links of a process share.
 
     Attributes:
       me: this task, or client.
-      security: what it shows and asks for.
+      security: its security settings.
       options: limits of channels.
-      waiter: how long it waits for others.
-      inside_grpc: keep tensors inside gRPC.
+      waiter: waits for other tasks.
+      inside_grpc: whether tensors are sent inside gRPC.
     """
 
     me: Identity
@@ -53,17 +53,17 @@ class Wiring:
 
 
 def client_wiring() -> Wiring:
-    """For a client that is no task of the cluster."""
+    """Returns the settings for a client that is no task of the cluster."""
     return Wiring(me=Identity(task=f"client {os.getpid()} on {socket.gethostname()}", generation=0))
 
 
 class Link:
-    """A way to one task: its control plane, made when first needed, and channels.
+    """A link to one task: a client of its control plane, made when first needed, and a pool of channels.
 
     Args:
       wiring: see `Wiring`.
-      peer: the task, or None for whichever has the address.
-      address: where it is.
+      peer: the task; None for any task at the address.
+      address: the task's address.
     """
 
     def __init__(self, wiring: Wiring, peer: TaskName | None, address: Address) -> None:
@@ -80,7 +80,7 @@ class Link:
 
     @property
     def control(self) -> ControlClient:
-        """The task's control plane."""
+        """The client of the task's control plane."""
         with self._lock:
             if self._closed:
                 raise CancelledError(None, None, f"the connection to {self._called} was closed at this end")
@@ -95,7 +95,7 @@ class Link:
             return self._control
 
     def _lost(self) -> None:
-        # A task that was stopped, or whose machine is gone, closes no channel; steps would wait for it for ever.
+        # A stopped task, or one on an unreachable machine, closes no channels: break them, or steps would wait forever.
         with self._lock:
             why = self._control.reason if self._control is not None else ""
         reason = "it answers no more; it has ended, was stopped, or its machine is gone"
@@ -122,7 +122,7 @@ class Link:
                 what = f"{self._wiring.me.task} cannot reach {self._called} at {self._address}"
                 if failure.problem is not Problem.SILENT or not self.control.lives():
                     raise failure.as_error(what) from failure
-                # It computes, or its machine is loaded.
+                # Heartbeats arrive: the task holds the GIL, or its machine is loaded.
                 _log.warning("%s yet: %s; but it shows signs of life, and is asked again", what, failure)
 
     def _meet(self, limit_s: float | None = None) -> TaskStatus:
@@ -132,15 +132,15 @@ class Link:
         return status
 
     def _answer(self, call: Callable[[], T]) -> T:
-        """What a call gives that is part of meeting the task.
+        """Makes a call that is part of the attempt to reach the task, and returns its result.
 
         Raises:
-          ConnectFailure: there was no answer; the task has to be met anew.
+          ConnectFailure: there was no answer; the whole attempt has to be repeated.
         """
         try:
             return call()
         except (DeadlineExceededError, UnavailableError) as error:
-            # It took the connection, and then it ended: another one may come in its place.
+            # The task exited after it accepted the connection: it may be restarted.
             raise ConnectFailure(Problem.CLOSED, error.message) from error
 
     def _wait_for(self, attempt: Callable[[], T], deadline_s: float | None) -> T:
@@ -159,29 +159,29 @@ class Link:
         )
 
     def reach(self, deadline_s: float | None = None) -> TaskStatus:
-        """Waits until the task can be reached, saying so now and then; see `Waiter.connect` for what it raises.
+        """Waits until the task can be reached, and logs that it waits; see `Waiter.connect` for errors.
 
         Args:
-          deadline_s: for a task that is not needed: go on without it after this long, in seconds, if that is sooner
-            than the process's own deadline. 0: one attempt.
+          deadline_s: for an optional task: give up after this long, in seconds, if that is sooner than the process's
+            own deadline. 0 for one attempt.
 
         Returns:
-          What the task says of itself.
+          The status of the task.
         """
         return self._wait_for(lambda: self._meet(deadline_s or None), deadline_s)
 
     def call(self, asks: Callable[[ControlClient], T], *, may_return: bool = True) -> T:
-        """Returns what ``asks`` gets from the control plane of a task that may have come back a moment ago.
+        """Calls the control plane of a task that may have restarted a moment ago; returns the result.
 
-        After an attempt to connect that failed, gRPC lets each call fail at once until its next attempt, for up to two
-        seconds. So where a call fails, this connects to the task itself, and calls once more.
+        After a failed attempt to connect, gRPC fails each call at once until its next attempt, for up to two seconds.
+        So where a call fails, this connects to the task itself, and repeats the call once.
 
         Args:
           asks: makes the call.
-          may_return: the task may be starting again just now, so that a refused connection is worth another attempt.
+          may_return: whether the task may be restarting, so that a refused connection is worth another attempt.
 
         Raises:
-          OpError: it cannot be reached, or does not answer.
+          OpError: the task cannot be reached, or does not answer.
         """
         try:
             return asks(self.control)
@@ -190,26 +190,26 @@ class Link:
             return asks(self.control)
 
     def channels(self) -> list[Channel]:
-        """All open channels."""
+        """Returns all open channels."""
         return self._pool.channels()
 
     def take(self) -> Channel:
-        """A channel for one conversation; end it with `give_back`."""
+        """Returns a channel for one conversation; end it with `give_back`."""
         return self._pool.take(self._peer)
 
     def take_when_back(self, check: Callable[[], None]) -> Channel:
-        """Waits for a task that was lost, saying so now and then, and gives a channel to it.
+        """Waits for a lost task, logs that it waits, and returns a channel to it.
 
         Args:
-          check: called before every attempt; what it raises ends the wait.
+          check: called before every attempt; its exceptions end the wait.
 
         Raises:
-          DeadlineExceededError: the task did not come back before this process's deadline.
+          DeadlineExceededError: the task did not return before this process's deadline.
         """
 
         def attempt() -> Channel:
             check()
-            self._meet()  # the control plane, too: it is what notices the next loss
+            self._meet()  # connects the control plane, too, which detects the next loss
             try:
                 return self.take()
             except OpError as error:
@@ -226,14 +226,14 @@ class Link:
             raise DeadlineExceededError(None, None, error.message) from error
 
     def give_back(self, channel: Channel, usable: bool) -> None:
-        """Ends a conversation; ``usable`` says that both ends expect a new one."""
+        """Ends a conversation; ``usable`` says that both ends are ready for another one on the channel."""
         if usable:
             self._pool.give_back(channel)
         else:
             self._pool.discard(channel)
 
     def close(self) -> None:
-        """Closes everything."""
+        """Closes all channels and the control plane."""
         self._pool.close()
         with self._lock:
             self._closed, control = True, self._control

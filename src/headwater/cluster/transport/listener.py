@@ -1,10 +1,10 @@
 """The one public port of a task, for channels and for the control plane.
 
-The first bytes of a connection tell which it is: a channel's preamble leads to a handshake and then to a thread of its
-own; everything else goes on, byte for byte, to the task's gRPC server, which listens on a Unix socket that no other
-user can reach. One thread does all that until the handshake, so that a stranger who says nothing costs a descriptor and
-no more. Until it has proved who it is, by a handshake or by a call to the control plane, a connection is one of a
-bounded number of `Strangers`, which sees to it that they do not add up.
+The first bytes of a connection tell its kind: after a channel's preamble the handshake and then the channel run in a
+new thread; everything else is forwarded, byte for byte, to the task's gRPC server, which listens on a Unix socket that
+no other user can reach. One thread does all work before the handshake, so that a connection without data costs a
+descriptor and no more. Until it is authenticated, by a handshake or by a call to the control plane, a connection is one
+of a bounded number of `Strangers`, which drops old ones for new ones.
 """
 
 from __future__ import annotations
@@ -46,33 +46,33 @@ from headwater.errors import CancelledError, OpError, UnavailableError
 
 _log = logging.getLogger("headwater")
 
-#: How long to pause after the system refused a connection for lack of descriptors, in seconds.
+#: How long to pause when a connection could not be accepted for lack of descriptors, in seconds.
 _PAUSE_S = 0.5
-#: Descriptors that are kept for what the task does besides: a connection that would take one of them is turned away.
+#: Descriptors that are reserved for the task's other work: a connection that would take one of them is turned away.
 _KEPT_DESCRIPTORS = 32
-#: How long a connection that is turned away for that has to say how it begins, in seconds.
+#: How long to wait for the first bytes of a connection that is turned away, in seconds.
 _FAREWELL_S = 0.05
-#: Tickets that were given and not shown yet; the oldest is forgotten beyond that.
+#: Maximum number of unused tickets; beyond it the oldest is invalidated.
 _MAX_TICKETS = 1024
-#: The accepting thread looks for connections that are overdue at most this often, in seconds.
+#: Minimum interval at which the accepting thread checks for overdue connections, in seconds.
 _SHORTEST_S = 0.02
-#: When the accepting thread was kept from running for so long, in seconds, strangers get that time back.
+#: When the accepting thread did not run for this long, in seconds, authentication deadlines are extended by that time.
 _STOOD_STILL_S = 1.0
-#: How often the log says at most that strangers were dropped for others, in seconds.
+#: Minimum interval of messages about dropped connections, in seconds.
 _REPORT_DROPPED_S = 1.0
-#: How the kernel gives the process at the other end of a Unix socket: pid, user, group.
+#: Format of the credentials of the process at the other end of a Unix socket: pid, user, group.
 _CREDENTIALS = struct.Struct("3i")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListenerStatistics:
-    """What a listener has to do with at the moment, and what it has refused.
+    """Numbers of connections of a listener.
 
     Attributes:
-      strangers: connections that have not proved who they are yet.
+      strangers: unauthenticated connections.
       channels: open channels.
-      control: connections passed on to the control plane, proved or not.
-      refused: connections sent away so far.
+      control: connections forwarded to the control plane, authenticated or not.
+      refused: connections refused so far.
     """
 
     strangers: int
@@ -85,12 +85,12 @@ _listening_here: set[Address] = set()
 
 
 def listens_here(address: Address) -> bool:
-    """Whether a listener of this process has the address."""
+    """Returns whether a listener of this process has the address."""
     return address in _listening_here
 
 
 def machine_id() -> str:
-    """What only processes under this machine's present kernel know alike; empty where the kernel has no such thing."""
+    """Returns the boot id, which all processes under this machine's running kernel share; empty where there is none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -101,17 +101,17 @@ class Listener:
     """Accepts channels at a task's address.
 
     Args:
-      address: where; port 0 lets the system choose.
+      address: the address; with port 0 the system chooses the port.
       me: this task.
-      security: who is let in.
-      on_channel: called with each channel in a thread of its own. The channel is closed when it returns.
+      security: the security settings.
+      on_channel: called with each channel in a new thread. The channel is closed when it returns.
       options: limits.
-      workplace: where its Unix socket goes.
+      workplace: the directory of its Unix socket.
       control_path: the Unix socket of the gRPC server; None where there is none.
       environ: see `headwater.cluster.transport.ports.listen`.
 
     Raises:
-      PermissionDeniedError: others could reach it and nothing guards it.
+      PermissionDeniedError: other machines could reach it, and no authentication is configured.
       AlreadyExistsError, UnavailableError: see `headwater.cluster.transport.ports.listen`.
     """
 
@@ -136,9 +136,9 @@ class Listener:
         try:
             bound = self._listening.getsockname()
             security.check_may_listen(bound[0])
-            #: What guards this address.
+            #: The security settings of this address.
             self.security: Security = security.at(bound[0])
-            self.security.tokens()  # a secret that cannot be had is this task's problem, not that of who connects
+            self.security.tokens()  # fail here where the secret is unavailable, not at the first connection
         except OpError:
             self._listening.close()
             raise
@@ -159,7 +159,7 @@ class Listener:
         self._stopping = False
         self._strangers: Strangers[_Stranger] = Strangers(options.max_strangers, options.handshake_s, time.monotonic)
         self._splices: set[Splice] = set()
-        # By the names of their sockets at the control plane.
+        # Connections by the names of their sockets to the control plane.
         self._callers: dict[str, _Stranger] = {}
         self._numbers = itertools.count()
         self._lock = threading.Lock()
@@ -172,11 +172,11 @@ class Listener:
         self._thread = threading.Thread(target=self._run, name=f"{me.task} accepts", daemon=True)
 
     def start(self) -> None:
-        """Begins to accept."""
+        """Starts to accept connections."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Accepts no more and closes everything that was accepted. May be called again."""
+        """Stops accepting, and closes all accepted connections. Idempotent."""
         self._stopping = True
         _listening_here.discard(self.address)
         self._wake()
@@ -191,12 +191,12 @@ class Listener:
         self._channel_threads.shutdown()
 
     def channels(self) -> list[Channel]:
-        """The open channels."""
+        """Returns the open channels."""
         with self._lock:
             return list(self._channels)
 
     def statistics(self) -> ListenerStatistics:
-        """What is going on now."""
+        """Returns the current numbers of connections."""
         with self._lock:
             return ListenerStatistics(
                 strangers=len(self._strangers),
@@ -206,10 +206,10 @@ class Listener:
             )
 
     def trust(self, caller: str) -> None:
-        """A call to the control plane was let in: its connection may stay.
+        """Marks a connection to the control plane as authenticated, as a call on it was accepted.
 
         Args:
-          caller: what gRPC calls the connection's other end.
+          caller: gRPC's name of the connection's other end.
         """
         with self._lock:
             stranger = self._callers.pop(caller, None)
@@ -242,7 +242,7 @@ class Listener:
                 if isinstance(key.data, socket.socket):
                     if not self._accept(key.data):
                         open_again_at = time.monotonic() + _PAUSE_S
-                elif self._selector.get_map().get(key.fd) == key:  # nothing before it in the row has closed it
+                elif self._selector.get_map().get(key.fd) == key:  # no earlier event has closed it
                     key.data()
             stood_still = time.monotonic() - now - (pause or 0.0)
             if stood_still > _STOOD_STILL_S and pause is not None:
@@ -252,7 +252,7 @@ class Listener:
         self._close_all()
 
     def _pause(self, open_again_at: float, room_in_s: float) -> float | None:
-        """How long the thread may sleep, in seconds; None for ever."""
+        """Returns how long the thread may sleep, in seconds; None for no limit."""
         left = open_again_at - time.monotonic()
         deadline = self._strangers.next_deadline_s()
         times = [seconds for seconds in (left, room_in_s) if seconds > 0]
@@ -268,7 +268,7 @@ class Listener:
             if error.errno in NO_DESCRIPTORS:
                 self._accept_in_vain(listening)
             return False
-        if sock.fileno() >= _descriptors():  # the system gives the lowest that is free
+        if sock.fileno() >= _descriptors():  # the system assigns the lowest free number
             self._turn_away(sock)
             return False
         sock.setblocking(False)
@@ -284,18 +284,18 @@ class Listener:
         return True
 
     def _accept_in_vain(self, listening: socket.socket) -> None:
-        """Turns a connection away where there is no descriptor at all, by the one that is kept for this."""
+        """Turns a connection away where no descriptor is left, by freeing the spare one for it."""
         if self._spare is not None:
             os.close(self._spare)
-            with contextlib.suppress(OSError):  # another thread was faster, or the other end left
+            with contextlib.suppress(OSError):  # another thread took the descriptor, or the other end disconnected
                 self._turn_away(listening.accept()[0])
         self._spare = _new_spare()
 
     def _turn_away(self, sock: socket.socket) -> None:
-        """Tells the other end that there are no descriptors left."""
+        """Tells the other end that there are no descriptors left, and closes the connection."""
         with contextlib.suppress(OSError):
             sock.settimeout(_FAREWELL_S)
-            with contextlib.suppress(TimeoutError):  # what is not read here would end the answer, too
+            with contextlib.suppress(TimeoutError):  # closing with unread data would lose the answer
                 sock.recv(len(PREAMBLE) + 1)
             sock.sendall(PREAMBLE + bytes([FULL]))
         self._refuse(_Stranger(sock), "it has as many open files as it may have. Raise the limit (ulimit -n)")
@@ -320,17 +320,17 @@ class Listener:
             self._pass_on(stranger)
 
     def _send_away(self, stranger: _Stranger) -> None:
-        """Ends a connection whose time is over. One that greets ends by itself."""
+        """Closes an overdue connection. A running handshake has its own timeout."""
         if stranger.talk is None and self._strangers.remove(stranger):
             self._end(stranger)
             if stranger.splice is None:
                 self._refuse(stranger, "it did not say what it wants in time")
             else:
-                # As a task does that only hears whether this one lives, since this one was started anew: no fault.
+                # Not a fault: after a restart of this task, other tasks may reconnect only to watch its health.
                 self._refuse(stranger, "it calls nothing for which it shows the token", logging.INFO)
 
     def _drop(self, stranger: _Stranger) -> None:
-        """Ends a connection to make room."""
+        """Closes a connection to make room for another one."""
         if self._strangers.remove(stranger):
             self._end(stranger)
             with self._lock:
@@ -394,7 +394,7 @@ class Listener:
         stranger.sock.close()
 
     def _wake(self) -> None:
-        with contextlib.suppress(OSError):  # it is awake already, or stopped
+        with contextlib.suppress(OSError):  # it is awake already, or has stopped
             self._waker.send(b"\0")
 
     def _close_all(self) -> None:
@@ -468,12 +468,13 @@ class Listener:
         return None
 
     def _let_in(self, stranger: _Stranger, peer: Identity, lifeline: bool) -> Offer | None:
-        """What to offer to ``peer``, which has proved who it is."""
+        """Returns the offer to an authenticated ``peer``."""
         self._strangers.remove(stranger)
         if not lifeline:
             return self._make_offer(peer)
-        # Before the answer: once the other end counts this one among the living, it must be told when that changes.
-        with contextlib.suppress(OSError):  # as `heart.hand_over` says in the end
+        # Before the answer: once the other end has its lifeline, it relies on heartbeats to detect that this task
+        # stops.
+        with contextlib.suppress(OSError):  # `heart.hand_over` will report it
             heart.begin()
         return None
 
@@ -493,15 +494,15 @@ class Listener:
 
 
 class _Stranger:
-    """A connection that has not proved who is at its other end.
+    """An unauthenticated connection.
 
     Attributes:
       sock: the connection.
-      place: the other end's address, for people.
-      host: its host.
-      seen: what was read of it.
+      place: the other end's address, for messages.
+      host: the other end's host.
+      seen: the bytes read so far.
       talk: its handshake, once that has begun.
-      splice: its way to the control plane, once it has one.
+      splice: its forwarding to the control plane, once that has begun.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -514,13 +515,13 @@ class _Stranger:
 
 
 def _descriptors() -> int:
-    """How many descriptors connections may have, with all that is open besides."""
+    """Returns the limit of descriptor numbers for connections: the process's limit less the reserved ones."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if allowed == resource.RLIM_INFINITY else allowed - min(_KEPT_DESCRIPTORS, allowed // 4)
 
 
 def _new_spare() -> int | None:
-    """A descriptor to give up when there is no other; None where there is none now."""
+    """Opens a spare descriptor, to be freed when no other is left; returns None where none is available."""
     try:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -528,8 +529,7 @@ def _new_spare() -> int | None:
 
 
 def _named_connection(path: str, name: str) -> socket.socket:
-    """A connection to a Unix socket whose near end has a name: by it, the control plane can tell whose call it has
-    let in."""
+    """Connects to a Unix socket from a named socket: by that name `Listener.trust` finds the caller's connection."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
@@ -543,15 +543,17 @@ def _named_connection(path: str, name: str) -> socket.socket:
 
 
 def _user_of(sock: socket.socket) -> int:
-    """The id of the user whose process is at the other end of a Unix socket; this process's own where the system does
-    not tell: the folder of the socket keeps others out."""
+    """Returns the id of the user at the other end of a Unix socket.
+
+    Where the system does not report it, returns this process's own, as the folder of the socket keeps others out.
+    """
     if not hasattr(socket, "SO_PEERCRED"):
         return os.geteuid()
     return _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
 
 
 def make_channel(met: Met, *, options: TransportOptions) -> Channel:
-    """The channel over what a handshake gave, at either end."""
+    """Returns the channel over the connection of a handshake, at either end."""
     peer, generation = f"{met.peer.task} ({_from(met.sock)})", met.peer.generation
     limit = options.max_payload_bytes
     if met.lane is not None:
@@ -562,7 +564,7 @@ def make_channel(met: Met, *, options: TransportOptions) -> Channel:
 
 
 def _from(sock: socket.socket) -> str:
-    """The other end's address, for people."""
+    """Returns the other end's address, for messages."""
     try:
         place = sock.getpeername()
     except OSError:

@@ -1,4 +1,4 @@
-"""What can be set about how tasks talk."""
+"""Options of the transport between tasks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class TransportOptions:
     """Limits and choices of a task's channels.
 
     Attributes:
-      max_payload_bytes: the largest tensors, taken together, that a frame may bring, in bytes.
-      handshake_s: how long a stranger may take to say who it is, in seconds.
-      max_strangers: connections that have not said who they are yet; further ones wait.
-      max_control: connections to the control plane at the same time.
-      local_sockets: whether tasks on one machine talk over a Unix socket with shared memory.
+      max_payload_bytes: maximum total size of the tensors of a frame, in bytes.
+      handshake_s: how long a connection may take to authenticate, in seconds.
+      max_strangers: maximum number of unauthenticated connections; beyond it, old ones are dropped for new ones.
+      max_control: maximum number of connections to the control plane.
+      local_sockets: whether tasks on one machine use a Unix socket with shared memory.
 
     Raises:
       InvalidArgumentError: a limit is not positive.

@@ -1,4 +1,4 @@
-"""Channels to other tasks, kept open between conversations."""
+"""A pool of channels to other tasks, which stay open between conversations."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.transport.channel import Channel
 from headwater.errors import CancelledError
 
-#: Idle channels to one task that are kept; as many steps at once find one each.
+#: Maximum number of idle channels to one task; so many concurrent steps need not open one.
 _MAX_IDLE = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PoolStatistics:
-    """How many channels a pool has.
+    """Numbers of channels of a pool.
 
     Attributes:
-      idle: open and not in use.
-      taken: in use.
-      opened: ever opened.
+      idle: channels that are open and not in use.
+      taken: channels in use.
+      opened: channels ever opened.
     """
 
     idle: int
@@ -30,10 +30,10 @@ class PoolStatistics:
 
 
 class ChannelPool:
-    """Opens channels where needed and keeps them for later. Any thread may use it.
+    """Opens channels when needed and keeps them for reuse. Thread-safe.
 
     Args:
-      open_channel: opens a channel to a task; what it raises, `take` raises.
+      open_channel: opens a channel to a task; `take` passes its exceptions on.
     """
 
     def __init__(self, open_channel: Callable[[TaskName], Channel]) -> None:
@@ -45,11 +45,11 @@ class ChannelPool:
         self._closed = False
 
     def take(self, peer: TaskName) -> Channel:
-        """A channel to ``peer`` for one conversation alone. End it with `give_back` or `discard`.
+        """Returns a channel to ``peer`` for exclusive use. End the use with `give_back` or `discard`.
 
         Raises:
           CancelledError: the pool is closed.
-          Whatever opening a channel raises.
+          Exception: an error of ``open_channel``.
         """
         while True:
             with self._lock:
@@ -73,10 +73,10 @@ class ChannelPool:
         raise self._is_closed(peer)
 
     def adopt(self, channel: Channel, peer: TaskName) -> None:
-        """Counts a channel to ``peer`` that was opened elsewhere among those that are taken; `discard` ends it.
+        """Adds a channel to ``peer`` that was opened elsewhere, as one in use, until `discard`.
 
         Raises:
-          CancelledError: the pool is closed; so is the channel then.
+          CancelledError: the pool is closed; the channel was closed, too.
         """
         with self._lock:
             if not self._closed:
@@ -87,7 +87,7 @@ class ChannelPool:
         raise self._is_closed(peer)
 
     def give_back(self, channel: Channel) -> None:
-        """Ends a conversation that is complete: both ends expect a new one to begin."""
+        """Returns a channel after a complete conversation: both ends are ready for another one."""
         with self._lock:
             peer = self._taken.pop(channel, None)
             if peer is not None and not self._closed and not channel.closed:
@@ -98,16 +98,16 @@ class ChannelPool:
         channel.close()
 
     def discard(self, channel: Channel) -> None:
-        """Ends a conversation that broke off: closes the channel."""
+        """Closes a channel after an incomplete conversation."""
         with self._lock:
             self._taken.pop(channel, None)
         channel.close()
 
     def break_off(self, peer: TaskName, reason: str) -> None:
-        """Ends all channels to ``peer``, which is gone: a user of one gets UnavailableError with ``reason``.
+        """Breaks all channels to ``peer``, which is lost: their users get UnavailableError with ``reason``.
 
-        A channel in use that the other end has closed is left to its user, which finds that out behind what came
-        before: a task may have ended right after an answer.
+        A channel in use that the other end has closed is left alone: its user can still read the frames sent before,
+        as a task may have exited right after an answer.
         """
         with self._lock:
             channels = self._idle.pop(peer, [])
@@ -117,7 +117,7 @@ class ChannelPool:
             channel.break_off(reason)
 
     def close(self) -> None:
-        """Closes all channels, those in use too; threads that wait for a frame are woken."""
+        """Closes all channels, also those in use; threads that wait for a frame are woken."""
         with self._lock:
             self._closed = True
             channels = [*self._taken, *(channel for idle in self._idle.values() for channel in idle)]
@@ -126,12 +126,12 @@ class ChannelPool:
             channel.close()
 
     def channels(self) -> list[Channel]:
-        """All open channels."""
+        """Returns all open channels."""
         with self._lock:
             return [*self._taken, *(channel for idle in self._idle.values() for channel in idle)]
 
     def statistics(self) -> PoolStatistics:
-        """How many channels there are now."""
+        """Returns the current numbers of channels."""
         with self._lock:
             idle = sum(len(channels) for channels in self._idle.values())
             return PoolStatistics(idle=idle, taken=len(self._taken), opened=self._opened)

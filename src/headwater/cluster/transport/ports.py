@@ -1,4 +1,4 @@
-"""Ports: taking the one that a task was given, and saying who has it where it is taken."""
+"""Ports: listening at a task's port, and finding the process that holds a port in use."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.variables import LISTEN_FDS
 from headwater.errors import AlreadyExistsError, InvalidArgumentError, PermissionDeniedError, UnavailableError
 
-#: The host at which to listen instead of the one in the cluster spec: where others reach this machine by an address
-#: that it does not have itself, as behind a load balancer or a Kubernetes service.
+#: Environment variable: the host at which to listen in place of the one in the cluster spec, where others reach this
+#: machine by an address that it does not have itself, such as behind a load balancer or a Kubernetes service.
 BIND_HOST = "HEADWATER_BIND_HOST"
 _BACKLOG = 1024
 _LISTENING = "0A"
@@ -33,9 +33,9 @@ class Holder:
     """A process that listens at a port of this machine.
 
     Attributes:
-      pid: its process id; None where the system does not tell, as for another user's process.
-      command: its command line, shortened; empty where the system does not tell.
-      user: whose it is.
+      pid: its process id; None where the system does not show it, as for another user's process.
+      command: its command line, shortened; empty where the system does not show it.
+      user: its user.
     """
 
     pid: int | None
@@ -49,26 +49,28 @@ class Holder:
 
 
 def resolve(address: Address) -> Sequence[tuple[socket.AddressFamily, tuple[Any, ...]]]:
-    """Where ``address`` is, IPv4 first: a server binds the first and a client dials them in this order, so that both
-    mean the same. Raises socket.gaierror for an unknown host."""
+    """Resolves ``address``, IPv4 first. Raises socket.gaierror for an unknown host.
+
+    A server binds the first result and a client dials them in this order, so that both use the same address.
+    """
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     unique = dict.fromkeys((family, place) for family, _, _, _, place in found)
     return sorted(unique, key=lambda entry: entry[0] != socket.AF_INET)
 
 
 def listen(address: Address, *, environ: MutableMapping[str, str] | None = None) -> socket.socket:
-    """A socket that listens at ``address``, and nowhere else.
+    """Returns a socket that listens at ``address`` only.
 
     Args:
-      address: with port 0 the system chooses one.
-      environ: where `LISTEN_FDS` may name a socket that listens there already, which is taken out, and `BIND_HOST`
-        another host; the process's own unless given.
+      address: the address; with port 0 the system chooses the port.
+      environ: the environment, the process's own unless given. `LISTEN_FDS` may have a socket that listens there
+        already, which is removed from the variable, and `BIND_HOST` another host.
 
     Raises:
-      AlreadyExistsError: another process has the port; the message names it.
-      UnavailableError: the host is unknown, or no address of this machine.
-      PermissionDeniedError: this user may not have the port.
-      InvalidArgumentError: `LISTEN_FDS` cannot be right.
+      AlreadyExistsError: another process holds the port; the message names it.
+      UnavailableError: the host is unknown, or not an address of this machine.
+      PermissionDeniedError: this user may not use the port.
+      InvalidArgumentError: `LISTEN_FDS` is malformed.
     """
     environ = os.environ if environ is None else environ
     inherited = _inherited(address, environ)
@@ -91,8 +93,10 @@ def listen(address: Address, *, environ: MutableMapping[str, str] | None = None)
 
 
 def _inherited(address: Address, environ: MutableMapping[str, str]) -> socket.socket | None:
-    """The socket that was handed over for ``address``. It is taken for good: once it is closed the port is free, and
-    the next listener binds it anew."""
+    """Returns the inherited socket for ``address``, or None, and removes it from the variable.
+
+    So once it is closed, the port is free and the next listener binds it again.
+    """
     with _taking:
         text = environ.get(LISTEN_FDS)
         if not text:
@@ -115,8 +119,10 @@ def _inherited(address: Address, environ: MutableMapping[str, str]) -> socket.so
 
 
 def _adopt(descriptor: int, port: int) -> socket.socket | None:
-    """What ``descriptor`` is, if it listens at ``port``; it may be something else in a process that inherited the
-    variable without the descriptor, and is left alone then."""
+    """Returns the socket of ``descriptor`` if it listens at ``port``; otherwise leaves it alone and returns None.
+
+    It may be another file in a process that inherited the variable without the descriptor.
+    """
     try:
         listening = socket.socket(fileno=descriptor)
     except OSError:
@@ -155,8 +161,10 @@ def _cannot_listen(address: Address, error: OSError) -> Exception:
 
 
 def holders_of_port(port: int) -> list[Holder]:
-    """Who listens at TCP port ``port`` of this machine, at any of its addresses; empty where no process does, or where
-    the system does not tell at all (other than Linux)."""
+    """Returns the processes that listen at TCP port ``port`` of this machine, at any of its addresses.
+
+    Empty where there are none, or where the system does not show them (other than Linux).
+    """
     users = _listening_inodes(port)
     if not users:
         return []
@@ -167,7 +175,7 @@ def holders_of_port(port: int) -> list[Holder]:
 
 
 def _listening_inodes(port: int) -> dict[int, str]:
-    """From the inode of each socket that listens at ``port`` to the id of its user."""
+    """Maps the inode of each socket that listens at ``port`` to the id of its user."""
     inodes: dict[int, str] = {}
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError):
@@ -181,7 +189,7 @@ def _listening_inodes(port: int) -> dict[int, str]:
 def _processes_with(links: set[str]) -> list[psutil.Process]:
     found: list[psutil.Process] = []
     for pid in psutil.pids():
-        # A process that ends meanwhile, or is another user's, is passed over.
+        # Skip a process that exits meanwhile, or is another user's.
         with contextlib.suppress(OSError, psutil.Error):
             directory = f"/proc/{pid}/fd"
             if any(os.readlink(f"{directory}/{name}") in links for name in os.listdir(directory)):

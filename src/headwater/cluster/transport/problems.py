@@ -1,7 +1,7 @@
-"""What can be wrong with reaching a task, in words that say what to look at.
+"""Problems of connecting to a task, with hints for the user.
 
-`ConnectFailure` is what one attempt to connect ends with. `headwater.cluster.transport.waiting` decides whether another
-attempt makes sense, and `headwater.cluster.transport.doctor` shows it to people.
+A failed attempt to connect raises `ConnectFailure`. `headwater.cluster.transport.waiting` decides whether to retry, and
+`headwater.cluster.transport.doctor` shows the problem to users.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from headwater import errors
 
 
 class Problem(enum.Enum):
-    """Why a task could not be reached."""
+    """Reasons why a task could not be reached."""
 
     REFUSED = "refused"
     NO_ANSWER = "no answer"
@@ -67,9 +67,9 @@ _CODES = {
     Problem.DESCRIPTORS: errors.RESOURCE_EXHAUSTED,
 }
 
-#: What does not go away by waiting.
+#: Permanent problems: retries do not help.
 FINAL = frozenset({Problem.CERTIFICATE, Problem.TOKEN, Problem.VERSION, Problem.GENERATION, Problem.DESCRIPTORS})
-#: How the system says that there is no descriptor left: for the process, for the machine.
+#: Error numbers for a lack of descriptors: of the process, of the machine.
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 
@@ -77,8 +77,8 @@ class ConnectFailure(Exception):
     """One attempt to connect failed.
 
     Attributes:
-      problem: why, for programs.
-      detail: why, for people, such as ``"connection refused"``.
+      problem: the reason, for programs.
+      detail: the reason, for users, such as ``"connection refused"``.
     """
 
     def __init__(self, problem: Problem, detail: str) -> None:
@@ -88,23 +88,23 @@ class ConnectFailure(Exception):
 
     @property
     def hint(self) -> str:
-        """What to look at; may be empty."""
+        """Advice for the user; may be empty."""
         return _HINTS[self.problem]
 
     def __str__(self) -> str:
         return f"{self.detail} ({self.hint})" if self.hint else self.detail
 
     def as_error(self, what: str) -> errors.OpError:
-        """The error to raise when no other attempt is made.
+        """Returns the error to raise when there is no retry.
 
         Args:
-          what: the start of the message: who could not be reached, and where.
+          what: the start of the message: the task that could not be reached, and its address.
         """
         return errors.make_error(_CODES.get(self.problem, errors.UNAVAILABLE), f"{what}: {self}")
 
 
 def failure_of(error: Exception) -> ConnectFailure:
-    """Tells from what a socket raised what the problem is."""
+    """Classifies an exception of a socket; raises it again where it is of another kind."""
     if isinstance(error, ConnectFailure):
         return error
     if isinstance(error, socket.gaierror):
@@ -131,5 +131,5 @@ def failure_of(error: Exception) -> ConnectFailure:
 
 
 def tls_reason(error: ssl.SSLError) -> str:
-    """Why TLS failed, in OpenSSL's words."""
+    """Returns OpenSSL's reason for a failure of TLS."""
     return str(getattr(error, "reason", None) or error).lower().replace("_", " ")

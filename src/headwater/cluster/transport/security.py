@@ -1,21 +1,21 @@
-"""Who may talk to a task.
+"""Authentication and encryption of connections between tasks.
 
 A shared token (``HEADWATER_TOKEN``), TLS certificates (``HEADWATER_TLS_CERT``, ``HEADWATER_TLS_KEY`` and
 ``HEADWATER_TLS_CA``), or both, guard channels and the control plane alike.
 
-* The token never travels. Two ends of a channel prove to each other that they know it by answering each other's random
+* The token is never sent. Two ends of a channel prove to each other that they know it by answering each other's random
   challenge (HMAC-SHA256, RFC 2104); a call to the control plane carries such a proof over its own name, the time and a
-  random number. That keeps strangers out. It does not hide or protect what is then sent from somebody who can read or
-  change the network's traffic: TLS does.
-* With a certificate and its key, a server speaks TLS; with a CA as well, it wants a certificate of that CA from every
-  client. With a CA, a client takes only servers with a certificate of that CA for the address it dialled.
+  random number. This authenticates the ends. It does not protect the traffic from an attacker who can read or change
+  it: TLS does.
+* With a certificate and its key, a server uses TLS; with a CA as well, it requires a certificate of that CA from every
+  client. With a CA, a client accepts only servers with a certificate of that CA for the address it dialled.
 
-A server that others than this machine can reach does not start without a token or a CA, unless told that this is meant
+A server that other machines can reach does not start without a token or a CA, unless that is allowed explicitly
 (``HEADWATER_INSECURE=1``).
 
-On loopback, where no token is set and no CA, tasks let in programs of their own user only. Those know a token that all
-programs of the user find in a file (`headwater.cluster.transport.user_token`), and, where one launcher has started
-them, one that they have inherited (``HEADWATER_LAUNCH_TOKEN``). Either will do.
+On loopback, without a token and a CA, tasks accept only programs of their own user. These share a token in a file
+(`headwater.cluster.transport.user_token`) and, where one launcher has started them, another one in an inherited
+variable (``HEADWATER_LAUNCH_TOKEN``). Either is accepted.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ AUTHORITY = "HEADWATER_TLS_CA"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tokens:
-    """What one end of a connection can prove that it knows, and lets others in for.
+    """The tokens of one end of a connection, which it proves, and accepts from the other end.
 
     Attributes:
-      values: any one of them will do; with none, everybody is let in.
-      of_user: they are this user's and this launch's, and not from ``HEADWATER_TOKEN``.
+      values: the tokens, any of which is accepted; without tokens, every connection is accepted.
+      of_user: whether they are tokens of this user and launch, and not from ``HEADWATER_TOKEN``.
     """
 
     values: tuple[str, ...] = field(default=(), repr=False)
@@ -55,16 +55,16 @@ class Tokens:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Security:
-    """What guards a task, and what it shows to others.
+    """Security settings of a task.
 
     Attributes:
-      token: a secret that all tasks of a cluster share; better random and long, such as 32 bytes in hexadecimal.
-      certificate_file: this task's certificate and any between it and the CA's, PEM.
+      token: a secret that all tasks of a cluster share; it should be long and random, such as 32 bytes in hexadecimal.
+      certificate_file: this task's certificate and any intermediate certificates, PEM.
       key_file: the certificate's private key, PEM.
       authority_file: the certificate of the CA that signs all certificates of the cluster, PEM.
-      insecure: let a server start that every program that reaches it can use.
-      users_only: where nothing of the above guards a task, ask for the tokens of this user and launch; see `at`.
-      launch_token: what the launcher of this task gave to all of its tasks.
+      insecure: allow a server without authentication that other machines can reach.
+      users_only: without other authentication, require the tokens of this user and launch; see `at`.
+      launch_token: the token that the launcher of this task gave to all of its tasks.
 
     Raises:
       InvalidArgumentError: only one of certificate and key is given, or a file cannot be read.
@@ -94,7 +94,7 @@ class Security:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None, *, insecure: bool = False) -> Security:
-        """What the environment says; variables that are empty count as not set.
+        """Reads the settings from the environment; empty variables count as not set.
 
         Args:
           environ: the process's own environment unless given.
@@ -116,18 +116,20 @@ class Security:
         )
 
     def at(self, host: str) -> Security:
-        """The same for connections from or to ``host`` alone: `users_only` holds there only on loopback, and only where
-        no token, no CA and nothing insecure was asked for."""
+        """Returns the settings for connections from or to ``host``.
+
+        There `users_only` applies only on loopback, without a token, a certificate with a CA, and `insecure`.
+        """
         if not self.users_only:
             return self
         set_by_hand = self.token is not None or self.insecure or (self.certificate_file and self.authority_file)
         return self if not set_by_hand and _reached_by_loopback(host) else replace(self, users_only=False)
 
     def tokens(self) -> Tokens:
-        """What this end can prove that it knows, now: the user's token is read from its file each time.
+        """Returns the current tokens of this end: the user's token is read from its file each time.
 
         Raises:
-          PermissionDeniedError: the user's token cannot be had, and no launcher gave another one.
+          PermissionDeniedError: the user's token cannot be read or made, and there is no token of a launcher.
         """
         if self.token is not None:
             return Tokens(values=(self.token,))
@@ -143,11 +145,11 @@ class Security:
 
     @property
     def tls(self) -> bool:
-        """Whether this task speaks TLS."""
+        """Whether this task uses TLS."""
         return self.certificate_file is not None or self.authority_file is not None
 
     def check_may_listen(self, host: str) -> None:
-        """Raises `PermissionDeniedError` when a server at ``host`` would be open to others without being told to."""
+        """Raises `PermissionDeniedError` where a server at ``host`` would be open to other machines, unless allowed."""
         serves_tls = self.certificate_file is not None
         guarded = self.token is not None or (serves_tls and self.authority_file is not None)
         if not (guarded or self.insecure or is_loopback(host)):
@@ -164,7 +166,7 @@ class Security:
             )
 
     def server_context(self) -> ssl.SSLContext:
-        """For the accepting end of TLS; InvalidArgumentError when a file holds something else than it should."""
+        """Returns the context of the accepting end of TLS; raises InvalidArgumentError where a file is invalid."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._load(context)
         if self.authority_file is not None:
@@ -172,7 +174,7 @@ class Security:
         return context
 
     def client_context(self) -> ssl.SSLContext:
-        """For the dialling end of TLS; InvalidArgumentError when a file holds something else than it should."""
+        """Returns the context of the dialling end of TLS; raises InvalidArgumentError where a file is invalid."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._load(context)
         if self.authority_file is None:
@@ -198,7 +200,7 @@ class Security:
 
 
 def _reached_by_loopback(host: str) -> bool:
-    """Whether the address at which a server for ``host`` listens, and which clients try first, is a loopback one."""
+    """Returns whether the first address of ``host``, at which its server listens, is a loopback address."""
     try:
         place = resolve(Address(host, 0))[0][1]
     except OSError:
@@ -207,7 +209,7 @@ def _reached_by_loopback(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether ``host`` can be reached from this machine only; False when its name is unknown."""
+    """Returns whether ``host`` has only loopback addresses; False where its name is unknown."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:

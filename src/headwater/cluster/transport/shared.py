@@ -1,12 +1,12 @@
 """Channels between processes of one machine: a Unix socket, and shared memory for large payloads.
 
-A large payload is copied once, into memory that both ends have mapped, and used there by the receiving end. Such
-memory comes in slots. The sending end makes them (``memfd_create``); each end has those it makes for what it sends. A
-slot begins with a page whose first byte says whether it is taken: the sending end sets it, and the receiving end clears
-it as soon as no array refers to the payload any more. Where all slots are taken, the payload goes through the socket.
+A large payload is copied once, into memory that both ends have mapped, where the receiving end uses it. The memory is
+divided into slots, which the sending end of a frame makes (``memfd_create``). A slot begins with a page whose first
+byte says whether it is taken: the sending end sets it, and the receiving end clears it as soon as no array refers to
+the payload any more. Where all slots are taken, the payload is sent through the socket.
 
-Descriptors of slots travel over a second socket, the lane, which the two ends share from the start: on the socket of
-the frames they would cost every call that receives.
+Descriptors of slots are sent over a second socket, the lane: on the socket of the frames they would make every call
+that receives more expensive.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from headwater.cluster.transport.sockets import SocketChannel
 from headwater.cluster.transport.streaming import JOIN_BYTES, LOOKS_AFTER_FRAMES, as_bytes
 from headwater.errors import InvalidArgumentError
 
-#: Payloads from this size on go through shared memory, in bytes.
+#: Payloads from this size on are sent through shared memory, in bytes.
 SHARED_FROM_BYTES = 1 << 15
 
-#: Prefix flag: the slot is new, and its descriptor waits in the lane.
+#: Prefix flag: the slot is new, and its descriptor was sent over the lane.
 _NEW_SLOT = 2
-#: Prefix flag: bit n of ``slot``, from bit 8 on, says that slot n is used no more.
+#: Prefix flag: bit n of ``slot``, counted from bit 8, says that slot n is not used any more.
 _DROPS_SLOTS = 4
 _MAX_SLOTS = 4
-#: Layouts that a slot remembers at most.
+#: Maximum number of cached layouts of a slot.
 _MAX_VIEWS = 16
-#: A slot that this many frames did not use is given back; looked at once in as many frames.
+#: A slot that was not used for this many frames is freed; checked once in as many frames.
 _IDLE_FRAMES = LOOKS_AFTER_FRAMES
-#: A slot serves a payload if it is at most this many times as long.
+#: A slot is used for a payload if it is at most this many times as long.
 _MAX_WASTE = 4
 _PAGE = mmap.PAGESIZE
 _FREE, _TAKEN = 0, 1
@@ -50,13 +50,13 @@ _LANE_TIMEOUT_S = 10.0
 
 @dataclass(slots=True)
 class _Slot:
-    """Memory that this end sends from."""
+    """Shared memory from which this end sends."""
 
     memory: mmap.mmap
     payload: NDArray[np.uint8]
     last_frame: int
     views: dict[bytes, tuple[frames.Array, ...]] = field(default_factory=dict[bytes, tuple[frames.Array, ...]])
-    """By layout, where in the memory its tensors lie."""
+    """By layout, arrays over the places of its tensors in the memory."""
 
     def free(self) -> bool:
         return self.memory[0] == _FREE
@@ -140,7 +140,7 @@ class SharedMemoryChannel(SocketChannel):
             at += len(data)
 
     def _slot_for(self, nbytes: int) -> tuple[int, int | None] | None:
-        """A free slot's number, and its descriptor if it is new; None if none can be had."""
+        """Returns a free slot's number, and its descriptor if it is new; None if no slot is available."""
         fitting = [
             (len(slot.payload), number)
             for number, slot in self._slots.items()
@@ -154,14 +154,14 @@ class SharedMemoryChannel(SocketChannel):
             return None
         try:
             descriptor, memory = _new_memory(_PAGE + nbytes)
-        except OSError:  # no descriptors or no memory left: the socket needs neither
+        except OSError:  # no descriptors or no memory left: use the socket, which needs neither
             return None
         payload = np.ndarray((nbytes,), np.uint8, memory, _PAGE)
         self._slots[numbers[0]] = _Slot(memory, payload, self._frames_sent)
         return numbers[0], descriptor
 
     def _drop_idle(self) -> int:
-        """Forgets the slots that were not used for long; bit n says that slot n is one of them."""
+        """Frees slots that were not used for long; returns them as a bit mask."""
         idle = [
             number
             for number, slot in self._slots.items()
@@ -190,11 +190,11 @@ class SharedMemoryChannel(SocketChannel):
             raise InvalidArgumentError(None, None, f"a frame's tensors are said to be in slot {number}, but are not")
         payload = np.ndarray((prefix.payload_bytes,), np.uint8, memory, _PAGE)
 
-        # As defaults, because at the end of the process the module's names may go first.
+        # As defaults, because at interpreter shutdown the module's names may be cleared first.
         def release(_: object, memory: mmap.mmap = memory, free: int = _FREE) -> None:
             memory[0] = free
 
-        # Every array over the payload refers to `payload`, which lies on no other array; see `fresh_buffer`.
+        # Every array over the payload refers to `payload`, whose base is no array; see `fresh_buffer`.
         self._in_use[number] = weakref.ref(payload, release)
         return payload
 
@@ -207,7 +207,7 @@ class SharedMemoryChannel(SocketChannel):
         if len(descriptors) != 1:
             raise InvalidArgumentError(None, None, "the other end announced shared memory and sent none")
         try:
-            # Without the seal, the other end could shrink the memory, and looking at it would end this process.
+            # Without the seal, the other end could shrink the memory, and reading it would kill this process (SIGBUS).
             sealed = fcntl.fcntl(descriptors[0], fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
             if not sealed or os.fstat(descriptors[0]).st_size < _PAGE + payload_bytes:
                 raise InvalidArgumentError(None, None, "the other end sent shared memory that is not what it announced")
@@ -234,12 +234,12 @@ def _new_memory(nbytes: int) -> tuple[int, mmap.mmap]:
 
 
 def _mapped(descriptor: int, nbytes: int) -> mmap.mmap:
-    # All pages at once: one at a time, at first touch, takes several times as long as copying into them.
+    # Map all pages at once: page faults at first touch take several times as long as copying into them.
     return mmap.mmap(descriptor, nbytes, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0))
 
 
 def make_lane(sock: socket.socket) -> socket.socket:
-    """The dialling end's part of setting up the lane: makes it and sends one side of it over ``sock``."""
+    """Makes the lane at the dialling end, and sends the other side of it over ``sock``."""
     mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         socket.send_fds(sock, [b"\0"], [theirs.fileno()])
@@ -247,7 +247,7 @@ def make_lane(sock: socket.socket) -> socket.socket:
 
 
 def receive_lane(sock: socket.socket) -> socket.socket:
-    """The accepting end's part of setting up the lane; EOFError when the other end sent none."""
+    """Receives the lane at the accepting end; raises EOFError where the other end sent none."""
     _, descriptors, _, _ = socket.recv_fds(sock, 1, 1)
     if len(descriptors) != 1:
         raise EOFError
@@ -257,7 +257,7 @@ def receive_lane(sock: socket.socket) -> socket.socket:
 def shared_memory_pair(
     *, max_payload_bytes: int = frames.DEFAULT_MAX_PAYLOAD_BYTES
 ) -> tuple[SharedMemoryChannel, SharedMemoryChannel]:
-    """Two ends of a channel through shared memory, without a handshake: for tests and benchmarks."""
+    """Returns the ends of a channel through shared memory, without a handshake: for tests and benchmarks."""
     first, second = socket.socketpair()
     lane = make_lane(first)
     return (

@@ -14,12 +14,12 @@ from headwater.cluster.transport import frames
 from headwater.cluster.transport.frames import Buffer
 from headwater.cluster.transport.streaming import ByteStreamChannel, as_bytes
 
-#: How many buffers one ``sendmsg`` takes (IOV_MAX on Linux and macOS).
+#: Maximum number of buffers of one ``sendmsg`` (IOV_MAX on Linux and macOS).
 _MAX_BUFFERS = 1024
-#: Shorter limits of a call to receive than this, in seconds, are left to poll.
+#: Receive timeouts shorter than this, in seconds, use poll in place of SO_RCVTIMEO.
 _LEAST_LIMIT_S = 1e-3
 _TIMEVAL = struct.Struct("@ll")
-#: What poll says of a connection whose other end is closed; not every system tells before the last byte was read.
+#: Events of poll for a connection whose other end is closed; some systems report it only after the last byte was read.
 _GONE = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
@@ -27,7 +27,7 @@ class SocketChannel(ByteStreamChannel):
     """A channel over a connected stream socket.
 
     Args:
-      sock: connected and past its handshake; the channel owns it from now on.
+      sock: the socket after the handshake; the channel owns it from now on.
       peer: see `Channel.peer`.
       peer_generation: see `Channel.peer_generation`.
       max_payload_bytes: refuse frames whose tensors take more than this.
@@ -46,9 +46,9 @@ class SocketChannel(ByteStreamChannel):
         self._readable = select.poll()
         self._readable.register(sock, select.POLLIN)
         self._going = select.poll()
-        # Not asking for POLLIN: what the other end sent before it went is not to be looked at here.
+        # Not POLLIN: unread data of the other end does not matter here.
         self._going.register(sock, _GONE)
-        self._limit_s = 0.0  # how long the kernel lets a call to receive wait; 0 is without end
+        self._limit_s = 0.0  # the kernel's receive timeout (SO_RCVTIMEO); 0 for none
         sock.settimeout(None)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -74,7 +74,7 @@ class SocketChannel(ByteStreamChannel):
         while True:
             try:
                 received = self._socket.recv_into(target)
-            except BlockingIOError:  # the limit of `_begin`
+            except BlockingIOError:  # the timeout set by `_begin`
                 continue
             if not received:
                 raise EOFError
@@ -89,7 +89,7 @@ class SocketChannel(ByteStreamChannel):
             return True
         if timeout_s < _LEAST_LIMIT_S:
             return super()._begin(timeout_s)
-        if timeout_s != self._limit_s:  # the same in every step: a call to receive that waits saves one that polls
+        if timeout_s != self._limit_s:  # usually unchanged: a receive with a timeout saves a call of poll
             seconds, rest = divmod(timeout_s, 1)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEVAL.pack(int(seconds), int(1e6 * rest)))
             self._limit_s = timeout_s
@@ -107,7 +107,7 @@ class SocketChannel(ByteStreamChannel):
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):
-            # Not the method of an SSLSocket: that one would pull the TLS state from under a reader.
+            # Not SSLSocket.shutdown, which would change the TLS state while another thread reads.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def _dispose(self) -> None:
@@ -128,7 +128,7 @@ class TlsChannel(SocketChannel):
         max_payload_bytes: int = frames.DEFAULT_MAX_PAYLOAD_BYTES,
     ) -> None:
         super().__init__(sock, peer=peer, peer_generation=peer_generation, max_payload_bytes=max_payload_bytes)
-        # OpenSSL does not take two calls for one connection at once, so no call may wait: waiting is done outside.
+        # OpenSSL allows one call at a time for a connection, so no call may block: waits are done outside the lock.
         sock.setblocking(False)
         self._one_call = threading.Lock()
 
@@ -164,12 +164,12 @@ class TlsChannel(SocketChannel):
         return ByteStreamChannel._begin(self, timeout_s)
 
     def _wait_readable(self, timeout_s: float) -> bool:
-        # What OpenSSL has decrypted already is invisible to poll.
+        # poll does not see data that OpenSSL has decrypted already.
         return self._socket.pending() > 0 or super()._wait_readable(timeout_s)
 
 
 def tcp_pair(*, max_payload_bytes: int = frames.DEFAULT_MAX_PAYLOAD_BYTES) -> tuple[SocketChannel, SocketChannel]:
-    """Two ends of a channel over TCP on the loopback interface, without a handshake: for tests and benchmarks."""
+    """Returns the ends of a channel over TCP on loopback, without a handshake: for tests and benchmarks."""
     with socket.create_server(("127.0.0.1", 0), backlog=1) as listening:
         first = socket.create_connection(listening.getsockname())
         second, _ = listening.accept()
@@ -180,8 +180,8 @@ def tcp_pair(*, max_payload_bytes: int = frames.DEFAULT_MAX_PAYLOAD_BYTES) -> tu
 
 
 def _notice_vanished_machines(sock: socket.socket) -> None:
-    # A process that dies closes its connections; a machine that loses power or network does not. Ask after 5 s of
-    # silence, every 2 s, 3 times.
+    # A process that exits closes its connections; a machine that loses power or network does not. Send keepalive probes
+    # after 5 s of silence, every 2 s, 3 times.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, option):

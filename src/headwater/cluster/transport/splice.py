@@ -1,4 +1,4 @@
-"""Passing a connection on to another server, byte for byte."""
+"""Forwarding of a connection to another server, byte for byte."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 
 _PIECE_BYTES = 1 << 18
-#: Number of pieces after which it is another connection's turn.
+#: Number of pieces after which other connections are served first.
 _MAX_PIECES = 8
 
 
@@ -21,7 +21,7 @@ class _Direction:
         self.ended = False
 
     def move(self) -> bool:
-        """Moves what can be moved without waiting, but not for ever; whether this direction is finished."""
+        """Moves bytes without blocking, up to `_MAX_PIECES`; returns whether this direction is finished."""
         for _ in range(_MAX_PIECES):
             if self.held:
                 try:
@@ -46,14 +46,14 @@ class Splice:
     """Two connections joined, driven by the selector of their owner.
 
     Args:
-      selector: tells when something can be moved. The data of its keys are functions to call then.
-      stranger: the connection that came in.
-      server: a connection to where it shall go.
-      first: what was read from ``stranger`` already.
+      selector: the selector of the sockets. The data of its keys are functions to call on events.
+      stranger: the accepted connection.
+      server: a connection to the server.
+      first: bytes that were read from ``stranger`` already.
       on_end: called once, when both connections are closed.
 
     Attributes:
-      closed: whether they are.
+      closed: whether both connections are closed.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class Splice:
         self.move()
 
     def move(self) -> None:
-        """Moves what can be moved, and asks the selector for the rest."""
+        """Moves bytes without blocking, and registers for the events that allow more."""
         if self.closed:
             return
         try:
             finished = [direction.move() for direction in self._directions]
-        except OSError:  # one of the two is gone; so is the use of the other
+        except OSError:  # one of the two is broken, so close both
             self.close()
             return
         if all(finished):
@@ -105,7 +105,7 @@ class Splice:
             self._selector.modify(sock, events, self.move)
 
     def close(self) -> None:
-        """Ends both connections. May be called again."""
+        """Closes both connections. Idempotent."""
         if self.closed:
             return
         self.closed: bool = True

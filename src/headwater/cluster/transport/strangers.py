@@ -1,8 +1,8 @@
-"""Connections that have not proved yet who they are, and which of them go when there are too many.
+"""Unauthenticated connections: their deadlines, and which one to drop when there are too many.
 
-Each has until a deadline. When there is no room for another one, one is dropped: of those from the host that has most
-of them, the oldest. So what a stranger holds it does not hold for long, and a host that opens many connections takes
-room from itself, not from others. None is dropped that has just come: who knows the token needs a moment to show it.
+Each connection has a deadline. When there is no room for another one, the oldest connection of the host that has most
+of them is dropped. So no unauthenticated connection takes resources for long, and a host that opens many connections
+takes room from itself, not from others. New connections are not dropped, as authentication takes a moment.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-#: No connection is dropped for another one before it is so old, in seconds.
+#: Minimum age of a connection that is dropped for another one, in seconds.
 GRACE_S = 0.1
 
 
 class Stranger(Protocol):
-    """A connection whose other end is not known yet.
+    """An unauthenticated connection.
 
     Attributes:
-      host: where it comes from.
+      host: the host of the other end.
     """
 
     @property
@@ -31,12 +31,12 @@ StrangerT = TypeVar("StrangerT", bound=Stranger)
 
 
 class Strangers(Generic[StrangerT]):
-    """All connections of a listener that have not proved yet who they are. Any thread may use it.
+    """All unauthenticated connections of a listener. Thread-safe.
 
     Args:
-      most: how many there may be.
-      deadline_s: how long each may take, in seconds.
-      clock: seconds that only grow.
+      most: maximum number of connections.
+      deadline_s: how long each may take to authenticate, in seconds.
+      clock: returns monotonic seconds.
     """
 
     def __init__(self, most: int, deadline_s: float, clock: Callable[[], float]) -> None:
@@ -44,41 +44,41 @@ class Strangers(Generic[StrangerT]):
         self._deadline_s = deadline_s
         self._clock = clock
         self._lock = threading.Lock()
-        # Since when each is here. The oldest is the first.
+        # The start time of each connection, oldest first.
         self._since: dict[StrangerT, float] = {}
 
     def __len__(self) -> int:
         return len(self._since)
 
     def add(self, stranger: StrangerT) -> None:
-        """It has come now."""
+        """Adds a new connection."""
         with self._lock:
             self._since[stranger] = self._clock()
 
     def remove(self, stranger: StrangerT) -> bool:
-        """It has proved who it is, or is gone; False when it was removed before."""
+        """Removes a connection that was authenticated or closed; returns False where it was removed before."""
         with self._lock:
             return self._since.pop(stranger, None) is not None
 
     def all(self) -> list[StrangerT]:
-        """All of them, the oldest first."""
+        """Returns all connections, oldest first."""
         with self._lock:
             return list(self._since)
 
     def remaining_s(self, stranger: StrangerT) -> float:
-        """How long it has left, in seconds."""
+        """Returns the time until a connection's deadline, in seconds."""
         with self._lock:
             since = self._since.get(stranger)
         return 0.0 if since is None else since + self._deadline_s - self._clock()
 
     def overdue(self) -> list[StrangerT]:
-        """Those whose time is over."""
+        """Returns the connections past their deadlines."""
         limit = self._clock() - self._deadline_s
         with self._lock:
             return [stranger for stranger, since in self._since.items() if since <= limit]
 
     def to_drop(self) -> tuple[StrangerT, float] | None:
-        """Which one to drop for another one, and in how many seconds it may be dropped; None where there is room."""
+        """Returns the connection to drop for a new one, and the seconds until it may be; None while there is room."""
         with self._lock:
             if len(self._since) < self._most:
                 return None
@@ -88,13 +88,13 @@ class Strangers(Generic[StrangerT]):
         return oldest, max(0.0, since + GRACE_S - self._clock())
 
     def next_deadline_s(self) -> float | None:
-        """In how many seconds the time of one of them is over; None without any."""
+        """Returns the time until the next deadline, in seconds; None without connections."""
         with self._lock:
             oldest = min(self._since.values(), default=None)
         return None if oldest is None else max(0.0, oldest + self._deadline_s - self._clock())
 
     def forgive(self, seconds: float) -> None:
-        """Gives all of them so much more time: this process stood still, and could not listen to them."""
+        """Extends all deadlines, as this process did not run and could not read from the connections."""
         with self._lock:
             for stranger in self._since:
                 self._since[stranger] += seconds

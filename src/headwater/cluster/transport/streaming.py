@@ -1,4 +1,4 @@
-"""Frames out of and into a stream of bytes: what channels over sockets and over gRPC have in common."""
+"""Frames on a stream of bytes: the base of channels over sockets and over gRPC."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from headwater.cluster.transport.buffers import BufferPool
 from headwater.cluster.transport.channel import ChannelStatistics, closed_here, closed_there, nothing_came
 from headwater.cluster.transport.frames import Buffer, Encoded, Frame, Prefix
 
-#: What one call to receive asks for, in bytes. A frame that fits comes with a single call; its tensors are copied out.
+#: Size of one receive, in bytes. A frame that fits is received with a single call, and its tensors are copied.
 CHUNK_BYTES = 1 << 16
 #: Frames up to this size, in bytes, are joined and sent with a single call.
 JOIN_BYTES = 1 << 16
-#: Each time it has sent this number of frames, a channel looks for memory that it uses no more.
+#: After each such number of frames sent, a channel frees memory that it does not use any more.
 LOOKS_AFTER_FRAMES = 256
 
 
 class ByteStreamChannel(ABC):
-    """A channel over something that carries bytes in order.
+    """A channel over a stream of bytes.
 
     Args:
       peer: see `Channel.peer`.
@@ -52,7 +52,7 @@ class ByteStreamChannel(ABC):
         self._frames_received = 0
         self._bytes_received = 0
 
-    # What carries the bytes. All but the last three may raise OSError, EOFError or ValueError when it ends.
+    # The stream. All methods but the last three may raise OSError, EOFError or ValueError when the stream ends.
 
     @abstractmethod
     def _send_joined(self, data: bytes) -> None:
@@ -64,24 +64,24 @@ class ByteStreamChannel(ABC):
 
     @abstractmethod
     def _receive_into(self, target: memoryview) -> int:
-        """Waits for bytes and puts them at the start of ``target``; how many. EOFError when none will come."""
+        """Receives bytes to the start of ``target``; returns their number. Raises EOFError at the end of the stream."""
 
     @abstractmethod
     def _wait_readable(self, timeout_s: float) -> bool:
-        """Whether `_receive_into` would not wait, now or within ``timeout_s``."""
+        """Waits up to ``timeout_s`` seconds until `_receive_into` would not block; returns whether that is so."""
 
     @abstractmethod
     def peer_gone(self) -> bool: ...
 
     @abstractmethod
     def _wake(self) -> None:
-        """Makes threads that wait in this channel return. From any thread, and again."""
+        """Wakes threads that block in this channel. Thread-safe and idempotent."""
 
     @abstractmethod
     def _dispose(self) -> None:
-        """Lets go of what carries the bytes, when no thread uses it any more. Perhaps again."""
+        """Releases the stream, when no thread uses it any more. Idempotent."""
 
-    # What a channel does
+    # The interface of channels
 
     def send(self, frame: Frame) -> None:
         self._sending = True
@@ -105,7 +105,7 @@ class ByteStreamChannel(ABC):
                 self.close()
 
     def _send_encoded(self, encoded: Encoded, flags: int = 0, slot: int = 0) -> int:
-        """Sends a frame; how many bytes that took."""
+        """Sends a frame; returns the number of bytes sent."""
         head = b"".join((encoded.prefix(flags, slot), encoded.header, encoded.layout))
         size = len(head) + encoded.payload_bytes
         if size <= JOIN_BYTES:
@@ -142,8 +142,7 @@ class ByteStreamChannel(ABC):
                 self.close()
 
     def _begin(self, timeout_s: float | None) -> bool:
-        """Receives the first bytes of a frame, into the chunk, of which nothing is unused; False when none came within
-        ``timeout_s``."""
+        """Receives the first bytes of a frame into the empty chunk; returns False where none arrived in time."""
         if timeout_s is not None and not self._wait_readable(timeout_s):
             return False
         self._start, self._end = 0, self._receive_into(self._chunk_view)
@@ -176,10 +175,10 @@ class ByteStreamChannel(ABC):
         return Frame(kind, header, tensors)
 
     def _heed_flags(self, prefix: Prefix) -> None:  # noqa: B027 - most kinds of channel know no such flag
-        """Does what flags ask for, beyond what concerns the payload."""
+        """Processes flags of the prefix that do not concern the payload."""
 
     def _payload(self, prefix: Prefix) -> Buffer:
-        """The payload that follows, in memory that is used for nothing else while an array refers to it."""
+        """Receives the payload into memory that is not reused while an array refers to it."""
         payload_bytes = prefix.payload_bytes
         if payload_bytes <= CHUNK_BYTES:
             if self._end - self._start < payload_bytes:
@@ -192,7 +191,7 @@ class ByteStreamChannel(ABC):
         return buffer
 
     def _have(self, nbytes: int) -> None:
-        """Receives until the chunk holds ``nbytes`` that were not used yet, where it does not."""
+        """Receives until the chunk has at least ``nbytes`` of unread bytes."""
         if self._start + nbytes > CHUNK_BYTES or self._start == self._end:
             unused = self._chunk[self._start : self._end]
             self._start, self._end = 0, len(unused)
@@ -209,7 +208,7 @@ class ByteStreamChannel(ABC):
             at += self._receive_into(target[at:])
 
     def _lost(self, error: BaseException) -> NoReturn:
-        """Closes this end after ``error``: what follows cannot be told from what was cut off."""
+        """Closes this end after ``error``, as the start of the next frame is unknown, and raises an error for it."""
         by_us = self.closed
         self.close()
         if by_us and isinstance(error, (OSError, EOFError, ValueError)):
@@ -223,7 +222,9 @@ class ByteStreamChannel(ABC):
     def close(self) -> None:
         self.closed: bool = True
         self._wake()
-        # A thread that is about to use a descriptor must not find a stranger's there: it closes when it has woken up.
+        # Do not close a descriptor that another thread is about to use, as its number may be reused for another file:
+        # that
+        # thread closes it once it has woken up.
         if not (self._sending or self._receiving):
             self._dispose()
 
@@ -241,7 +242,7 @@ class ByteStreamChannel(ABC):
 
 
 def as_bytes(buffer: Buffer) -> memoryview:
-    """``buffer``, which lies in one piece, as bytes. (`memoryview` alone knows neither bfloat16 nor empty shapes.)"""
+    """Returns the bytes of a contiguous buffer. (`memoryview` alone supports neither bfloat16 nor empty shapes.)"""
     if isinstance(buffer, (np.ndarray, np.generic)):
         buffer = cast(Buffer, buffer.reshape(-1).view(np.uint8))
     return memoryview(buffer)

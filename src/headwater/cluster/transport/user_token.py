@@ -1,12 +1,12 @@
-"""A secret that all programs of one user on this machine know, and no other user.
+"""The user token: a secret that only programs of one user on this machine can read.
 
 It is 32 random bytes in hexadecimal, in a file that only its owner can read. The first program that needs it makes the
-file, whole before it has its name, so that programs that start at once agree on one.
+file, and links it to its name once it is complete, so that programs that start at once agree on one token.
 
 The file is ``headwater/token`` in the user's runtime folder (``XDG_RUNTIME_DIR``, else ``/run/user/UID``), which the
 system makes for one user and empties when that user has logged out; where there is none, it is ``token`` in
-``/tmp/headwater-UID``. A folder that belongs to another user, or that others may enter, is not used: the one who made
-it could read the secret.
+``/tmp/headwater-UID``. A folder that belongs to another user, or that others may enter, is rejected, as another user
+could read the secret.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def user_token(environ: Mapping[str, str] | None = None) -> str:
-    """The secret of the user that this process runs as, made where there is none yet.
+    """Returns the secret of this process's user, which is made where there is none yet.
 
     Args:
       environ: the process's own environment unless given.
 
     Raises:
-      PermissionDeniedError: the folder or the file is not this user's alone, or cannot be made; the message names it
-        and says what to do.
-      ResourceExhaustedError: the process has as many open files as it may have.
+      PermissionDeniedError: the folder or the file is accessible to others, or cannot be made; the message names it and
+        the remedy.
+      ResourceExhaustedError: the process has reached its limit of open files.
     """
     folder = token_folder(os.environ if environ is None else environ)
     path = folder / _NAME
@@ -57,7 +57,7 @@ def user_token(environ: Mapping[str, str] | None = None) -> str:
 
 
 def token_folder(environ: Mapping[str, str]) -> Path:
-    """Where the file is, or will be."""
+    """Returns the folder of the file, which may not exist yet."""
     user = os.geteuid()
     for runtime in (environ.get(_RUNTIME, ""), f"/run/user/{user}"):
         if os.path.isabs(runtime) and _is_ours_alone(runtime, user):
@@ -101,7 +101,7 @@ def _make(path: Path) -> None:
             file.write(secrets.token_hex(32) + "\n")
             file.flush()
             os.fsync(descriptor)
-        # Not renamed: of several programs that are here at once, the first gives the secret.
+        # Linked, not renamed: of several concurrent programs the first one wins, and its file is never replaced.
         with contextlib.suppress(FileExistsError):
             os.link(written, path)
     finally:

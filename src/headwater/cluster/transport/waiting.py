@@ -1,7 +1,7 @@
-"""Waiting for a task that cannot be reached yet, and saying so.
+"""Retries until a task can be reached, with messages about the wait.
 
-A task may be started minutes after those that need it. A task that waits says every few seconds for which task, at what
-address, since when and why, and gives up after a deadline with an error that says what to look at.
+A task may be started minutes after those that need it. A waiting task logs every few seconds the name and address of
+the task it waits for, the duration and the reason, and gives up after a deadline with an error that has a hint.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patience:
-    """How long to wait for a task, and how often to say so.
+    """Limits of waits for a task, and intervals of retries and messages.
 
     Attributes:
       deadline_s: give up after this long, in seconds.
-      silence_deadline_s: give up after this long, in seconds, if all attempts went unanswered: nothing accepts or
-        refuses, which is how a firewall looks, or a machine that is not there.
-      first_pause_s: between the first two attempts, in seconds; each later pause is half as long again.
-      longest_pause_s: between two attempts, in seconds.
-      report_s: between two lines in the log, in seconds.
+      silence_deadline_s: give up after this long, in seconds, if no attempt was accepted or refused, as with a firewall
+        that drops packets, or a machine that is down.
+      first_pause_s: the pause after the first attempt, in seconds; each later pause is 1.5 times as long.
+      longest_pause_s: maximum pause between two attempts, in seconds.
+      report_s: seconds between two messages in the log.
 
     Raises:
       InvalidArgumentError: one of them is negative.
@@ -57,10 +57,10 @@ class Patience:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Patience:
-        """The defaults, with the deadlines that the environment sets.
+        """Returns the defaults, with deadlines from the environment where set.
 
         Raises:
-          InvalidArgumentError: a variable is no number of seconds.
+          InvalidArgumentError: a variable is not a number.
         """
         environ = os.environ if environ is None else environ
         return cls(
@@ -70,10 +70,10 @@ class Patience:
 
 
 def seconds_from(environ: Mapping[str, str], name: str, default: float) -> float:
-    """The number of seconds that an environment variable holds, or ``default``.
+    """Returns the number of seconds in an environment variable, or ``default``.
 
     Raises:
-      InvalidArgumentError: it holds something else.
+      InvalidArgumentError: the variable is not a number.
     """
     text = environ.get(name, "").strip()
     try:
@@ -83,7 +83,7 @@ def seconds_from(environ: Mapping[str, str], name: str, default: float) -> float
 
 
 def positive_seconds_from(environ: Mapping[str, str], name: str, default: float) -> float:
-    """As `seconds_from`; InvalidArgumentError for what is not above 0, too."""
+    """Returns a number as `seconds_from` does; raises InvalidArgumentError also where it is not above 0."""
     found = seconds_from(environ, name, default)
     if not found > 0:
         raise InvalidArgumentError(None, None, f"{name} is {found:g}, but must be more than 0 s")
@@ -91,12 +91,12 @@ def positive_seconds_from(environ: Mapping[str, str], name: str, default: float)
 
 
 class Waiter:
-    """Repeats attempts to reach a task. The clock and the pauses can be replaced.
+    """Retries attempts to reach a task. The clock and the pauses can be replaced.
 
     Args:
-      patience: how long and how loud.
-      clock: seconds that only grow.
-      pause: waits for a number of seconds; returns True when the wait shall end, because `cancel` was called.
+      patience: limits and intervals.
+      clock: returns monotonic seconds.
+      pause: waits for a number of seconds; returns True when `cancel` was called, to end the wait.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Waiter:
         self._pause = pause or self._cancelled.wait
 
     def cancel(self) -> None:
-        """Ends all waits, present and future, with `CancelledError`. From any thread."""
+        """Ends all current and future waits with `CancelledError`. Thread-safe."""
         self._cancelled.set()
 
     def connect(
@@ -126,21 +126,21 @@ class Waiter:
         otherwise: str = "gives up",
         known: bool = False,
     ) -> T:
-        """What ``attempt`` returns, once it does.
+        """Repeats ``attempt`` until it succeeds; returns its result.
 
         Args:
-          attempt: raises `ConnectFailure` when it did not work.
-          me: who waits.
-          peer: who is waited for.
-          address: where.
-          deadline_s: instead of the patience's, in seconds.
-          otherwise: what the caller does after the deadline, in words.
-          known: the address has answered before, so that silence does not mean a wrong one or a firewall.
+          attempt: raises `ConnectFailure` where it fails.
+          me: the name of the waiting task.
+          peer: the name of the task that is waited for.
+          address: the address of that task.
+          deadline_s: the deadline in place of the patience's, in seconds.
+          otherwise: the caller's action after the deadline, in words.
+          known: whether the address has answered before, so that silence does not mean a wrong address or a firewall.
 
         Raises:
-          GaveUpError: the deadline is over; the message says who, where, since when and why.
-          UnauthenticatedError, FailedPreconditionError, AbortedError: waiting would not help: a certificate or token
-            was not accepted, the versions differ, or the task was restarted.
+          GaveUpError: the deadline has passed; the message has the task, address, duration and reason.
+          UnauthenticatedError, FailedPreconditionError, AbortedError: a permanent problem: a certificate or token was
+            not accepted, the versions differ, or the task was restarted.
           CancelledError: `cancel` was called.
         """
         patience = self.patience

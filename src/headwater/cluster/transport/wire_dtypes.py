@@ -1,4 +1,4 @@
-"""Which element types a frame can carry, and by what numbers: those of TensorFlow's ``types.proto``."""
+"""Element types of frames and their codes, which are the numbers of TensorFlow's ``types.proto``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OURS = (
     dtypes.uint32,
     dtypes.uint64,
 )
-# Graphs know no tensors of these types; models brought from elsewhere may have them.
+# Graphs have no tensors of these types; models from other frameworks may have them.
 _OTHERS = {
     24: ml_dtypes.float8_e5m2,
     25: ml_dtypes.float8_e4m3fn,
@@ -40,7 +40,7 @@ _OTHERS = {
     30: ml_dtypes.uint4,
 }
 
-#: The NumPy dtype of each number, but for strings.
+#: The NumPy dtype of each code, except strings.
 DTYPES: dict[int, np.dtype[Any]] = {dtype.as_datatype_enum: dtype.numpy_dtype for dtype in _OURS} | {
     number: np.dtype(scalar) for number, scalar in _OTHERS.items()
 }
@@ -48,5 +48,5 @@ _NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 
 
 def dtype_code(dtype: np.dtype[Any]) -> int | None:
-    """The number of ``dtype``, in whatever byte order; None where a frame cannot carry it."""
+    """Returns the code of ``dtype``, in any byte order; None where a frame cannot carry it."""
     return STRING if dtype.kind in "OSU" else _NUMBERS.get(dtype.newbyteorder("="))

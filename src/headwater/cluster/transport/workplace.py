@@ -1,4 +1,4 @@
-"""A directory of a running task's own, for its Unix sockets."""
+"""A private directory of a running task, for its Unix sockets."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pathlib import Path
 
 _PREFIX = "headwater-task-"
 _LOCK = "lock"
-#: A directory that is younger may not have its lock yet, in seconds.
+#: A younger directory may not have its lock yet, in seconds.
 _YOUNG_S = 60.0
 #: Unix socket paths are at most 107 bytes long on Linux; the names in the directory are shorter than this.
 _MAX_PATH = 80
 
 
 class Workplace:
-    """A directory that only this user can enter. Gone after `close`.
+    """A directory that only this user can enter. Removed by `close`.
 
-    A process that is killed leaves its directory behind. A lock in it, which the kernel lets go with the process,
-    tells: a task that makes a directory removes those without a holder.
+    A killed process leaves its directory behind, but the kernel releases the lock in it. A task that makes a directory
+    removes those whose lock is not held.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Workplace:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def close(self) -> None:
-        """Removes the directory. May be called again."""
+        """Removes the directory. Idempotent."""
         if self._lock >= 0:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)
