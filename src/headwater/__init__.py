@@ -1,8 +1,8 @@
 """Headwater: training on a cluster of parameter servers and workers, with TensorFlow's API on JAX.
 
 ``from headwater import tf`` is the namespace that programs written for TensorFlow expect. `ParameterServer` keeps the
-parameters of a JAX program on the ``ps`` tasks of a cluster. `report` tells the platform how far a program is. All are
-loaded at first use, so that importing the package costs next to nothing.
+parameters of a JAX program on the ``ps`` tasks of a cluster. `report` reports a program's progress to the platform. All
+are loaded at first use, so that importing the package is fast.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def _keep_compiled(jax: Any) -> None:
 
 on_import("jax", _keep_compiled)
 
-# The last collections of a process with JAX take 0.35 s, for memory that the process is about to give back anyway.
+# The final garbage collections of a process with JAX take 0.35 s, for memory that its exit frees anyway.
 atexit.register(gc.freeze)
 
 
 def _choose_backend() -> None:
-    """Keras reads which backend it has when it is first imported. A program that has chosen another keeps it."""
+    """Selects Keras's backend, which is read at its first import, unless the program has chosen one."""
     os.environ.setdefault("KERAS_BACKEND", "jax")
 
 

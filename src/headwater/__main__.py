@@ -1,13 +1,13 @@
-"""The command ``headwater`` for an interpreter: ``python -m headwater``, or this file's path in place of a program's.
+"""Entry point of ``python -m headwater``, and of this file run by its path.
 
-By path it is how `headwater.platform.cli.execute` starts a program in a fresh interpreter.
+`headwater.platform.cli.execute` uses the path to start a program in a new interpreter.
 """
 
 from __future__ import annotations
 
 import sys
 
-# The folder of this file, or the current one: neither may hide a module of the standard library from our own imports.
+# The first entry is the folder of this file, or the current one: neither may shadow modules of the standard library.
 if not sys.flags.safe_path:
     del sys.path[0]
 

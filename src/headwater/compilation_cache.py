@@ -1,11 +1,12 @@
-"""Compiled programs kept on disk, so that a task that starts again, or beside others, need not compile them.
+"""A persistent cache of compiled programs, so that restarted tasks, and several tasks, need not compile them again.
 
 JAX's persistent compilation cache finds a program by its content. Its own files are written in place, so that a process
-reads what another one has half written, and what a killed one has left. Here an entry appears as a whole, by renaming,
-and any process may delete it: no locks are needed, also between machines that share the folder.
+may read an entry that another one is writing, or a partial one of a killed process. Here entries are written to
+temporary files and renamed, and any process may delete them: no locks are needed, even between machines that share the
+folder.
 
-`HEADWATER_COMPILATION_CACHE` names another folder than ``headwater/compiled`` in the user's cache folder, or is
-``off``. Where JAX has been given a folder (``JAX_COMPILATION_CACHE_DIR``), all is left to JAX.
+`HEADWATER_COMPILATION_CACHE` names a folder in place of ``headwater/compiled`` in the user's cache folder, or is
+``off``. Where JAX has its own setting (``JAX_COMPILATION_CACHE_DIR``), this module does nothing.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ FOLDER: Final = "HEADWATER_COMPILATION_CACHE"
 OFF: Final = ("off", "0")
 #: Size of all entries, in bytes; above it the least recently used are deleted, a quarter of the size at once.
 MOST_BYTES: Final = 1 << 30
-#: What compiles faster is not worth a file, in seconds.
+#: Minimum compilation time of an entry, in seconds.
 _LEAST_S: Final = 0.03
 
 
 def keep_compiled(jax: Any) -> None:
-    """Has JAX, just imported, keep what it compiles."""
+    """Enables the cache in JAX, which was just imported."""
     if jax.config.jax_compilation_cache_dir is not None or os.environ.get(FOLDER, "").lower() in OFF:
         return
     folder = _folder()
@@ -48,7 +49,7 @@ def keep_compiled(jax: Any) -> None:
 
 
 def _folder() -> Path | None:
-    """The folder of this kind of machine; None where this user can have none."""
+    """Returns the folder for this kind of machine; None where it cannot be made, or others can write to it."""
     chosen = os.environ.get(FOLDER)
     try:
         base = Path(chosen) if chosen else _user_folder() / "headwater" / "compiled"
@@ -56,7 +57,7 @@ def _folder() -> Path | None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError):
         return None
-    # Code from a folder that others can write would be theirs.
+    # Others who can write to the folder could make this process run their code.
     status = folder.stat()
     if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
         return None
@@ -68,7 +69,7 @@ def _user_folder() -> Path:
 
 
 def _instructions() -> str:
-    """A digest of what instructions the processor has: XLA compiles for exactly these."""
+    """Returns a digest of the processor's instruction sets, for which XLA compiles."""
     try:
         with Path("/proc/cpuinfo").open() as file:
             lines = sorted({line for line in file if line.startswith(("flags", "Features", "model name"))})
@@ -78,25 +79,25 @@ def _instructions() -> str:
 
 
 def _name(key: str) -> str:
-    """A file's name, which is no longer than file systems allow: of a key the digest that it ends with."""
+    """Returns the file name of a key: the digest at its end, as whole keys may be too long for file systems."""
     return key[-64:]
 
 
 class Entries:
-    """A folder of entries, each a file. Stands in for JAX's own cache of files; no method raises `OSError`.
+    """A folder of entries, each a file. Replaces JAX's own cache of files; no method raises `OSError`.
 
     Args:
-      folder: exists.
-      most: as `MOST_BYTES`.
+      folder: the folder, which exists.
+      most: maximum size, see `MOST_BYTES`.
     """
 
     def __init__(self, folder: Path, most: int = MOST_BYTES) -> None:
         self._path = folder
         self._most = most
-        self._unseen = most  # bytes added since this process last looked at the size of all
+        self._unseen = most  # bytes added since this process last checked the total size
 
     def get(self, key: str) -> bytes | None:
-        """The entry, or None where there is none."""
+        """Returns an entry, or None where there is none."""
         path = self._path / _name(key)
         try:
             value = path.read_bytes()
@@ -106,7 +107,7 @@ class Entries:
         return value
 
     def put(self, key: str, value: bytes) -> None:
-        """Adds an entry, and deletes those that were not used for longest where there are too many."""
+        """Adds an entry, and deletes the least recently used ones where their size is above the maximum."""
         if len(value) > self._most // 4:
             return
         with contextlib.suppress(OSError):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 REF_OFFSET: Final = 100
 
 DTypeLike: TypeAlias = "DType | str | int | type[object] | np.dtype[Any]"
-"""What `as_dtype` takes: an element type, its name, its number in ``types.proto``, or a NumPy or Python type."""
+"""Arguments of `as_dtype`: an element type, its name, its number in ``types.proto``, or a NumPy or Python type."""
 
 
 class DType:
@@ -95,17 +95,17 @@ class DType:
 
     @property
     def size(self) -> int:
-        """Bytes per element; 8 for strings and 1 for resources, as TensorFlow has it."""
+        """Bytes per element; 8 for strings and 1 for resources, as in TensorFlow."""
         return self._numpy.itemsize if self.is_numpy_compatible else 1
 
     @property
     def min(self) -> Any:
-        """The smallest finite number; TypeError for what is neither integer nor floating point."""
+        """The smallest finite number; raises TypeError for types that are neither integer nor floating point."""
         return self._bound("min")
 
     @property
     def max(self) -> Any:
-        """The largest finite number; TypeError for what is neither integer nor floating point."""
+        """The largest finite number; raises TypeError for types that are neither integer nor floating point."""
         return self._bound("max")
 
     @property
@@ -121,7 +121,7 @@ class DType:
         raise TypeError(f"Cannot find {which}imum value of {self!r}.")
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Whether a tensor of type ``other`` can stand where this type is asked for: a reference for its value."""
+        """Returns whether a tensor of type ``other`` is accepted for this type, as a reference is for its value."""
         other = as_dtype(other)
         return self in (other, other.base_dtype)
 
@@ -234,12 +234,12 @@ _BY_PYTHON: Final[dict[Any, DType]] = {
 
 
 def as_ref(dtype: DType) -> DType:
-    """The reference type of ``dtype``."""
+    """Returns the reference type of ``dtype``."""
     return dtype if dtype.is_ref else _REFS[dtype]
 
 
 def as_dtype(type_value: DTypeLike) -> DType:
-    """The `DType` that ``type_value`` names.
+    """Returns the `DType` that ``type_value`` names.
 
     Args:
       type_value: a `DType`, its name, its number in ``types.proto``, or a NumPy or Python type.
@@ -269,7 +269,7 @@ def as_dtype(type_value: DTypeLike) -> DType:
 
 
 def from_numpy(dtype: np.dtype[Any]) -> DType:
-    """The `DType` of arrays of ``dtype``; TypeError when there is none."""
+    """Returns the `DType` of arrays of ``dtype``; raises TypeError where there is none."""
     found = _BY_NUMPY.get(dtype)
     if found is None and dtype.kind in "SUO":
         found = string
@@ -281,7 +281,7 @@ def from_numpy(dtype: np.dtype[Any]) -> DType:
 
 
 def to_string_array(value: npt.ArrayLike) -> npt.NDArray[np.object_]:
-    """``value`` as an object array of ``bytes``; text is encoded as UTF-8.
+    """Returns ``value`` as an object array of ``bytes``; text is encoded as UTF-8.
 
     Raises:
       TypeError: an element is neither text nor bytes.

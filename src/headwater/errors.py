@@ -3,20 +3,20 @@
 ::
 
     OpError
-      CancelledError           1   the step, or its session, was given up
-      UnknownError             2   nothing better fits
-      InvalidArgumentError     3   what was asked for cannot be right, in any state
-      DeadlineExceededError    4   the time allowed for it is over
+      CancelledError           1   the step, or its session, was cancelled
+      UnknownError             2   no other class fits
+      InvalidArgumentError     3   the request is invalid, in any state
+      DeadlineExceededError    4   the operation timed out
       NotFoundError            5   a file, operation, variable or task does not exist
       AlreadyExistsError       6   ... exists already
       PermissionDeniedError    7   known caller, not allowed
-      ResourceExhaustedError   8   memory, disk or a bound is used up
+      ResourceExhaustedError   8   memory, disk or a limit is exhausted
       FailedPreconditionError  9   not in this state, e.g. a variable without a value
-      AbortedError            10   what it relied on is gone, e.g. a task was restarted
+      AbortedError            10   state that it relied on is lost, e.g. a task was restarted
       OutOfRangeError         11   past the end, e.g. of a closed queue
-      UnimplementedError      12   not built
-      InternalError           13   an invariant of ours does not hold
-      UnavailableError        14   a task cannot be reached now; trying again may help
+      UnimplementedError      12   not implemented
+      InternalError           13   an invariant of Headwater does not hold
+      UnavailableError        14   a task cannot be reached now; a retry may help
       DataLossError           15   a file or frame is damaged
       UnauthenticatedError    16   unknown caller
 
@@ -48,12 +48,12 @@ UNAUTHENTICATED = 16
 
 
 class OpError(Exception):
-    """What went wrong, where in the graph if that is known, and its code.
+    """An error with a code and, where it is known, the failed operation of the graph.
 
     Args:
       node_def: the ``NodeDef`` of the operation that failed, or None.
       op: the ``Operation`` that failed, or None when it is not part of the caller's graph.
-      message: one sentence that names what is wrong.
+      message: one sentence that names the problem.
       error_code: one of this module's numbers.
     """
 
@@ -98,7 +98,7 @@ class _CodedError(OpError):
 
 class CancelledError(_CodedError):
     code = CANCELLED
-    #: Whether the operation that was cancelled had changed something before it waited.
+    #: Whether the cancelled operation had changed state before it waited.
     half_done: bool = False
 
 
@@ -163,26 +163,26 @@ class UnauthenticatedError(_CodedError):
 
 
 class GaveUpError(UnavailableError):
-    """A task that was waited for did not come before the deadline: to try once more is no answer to that."""
+    """A task could not be reached before the deadline of a wait, so that a retry is pointless."""
 
 
 _BY_CODE: dict[int, type[_CodedError]] = {cls.code: cls for cls in _CodedError.__subclasses__()}
 
 
 class OperatorNotAllowedInGraphError(TypeError):
-    """A Python operator asks for the value of a tensor, which has none before a step runs."""
+    """A Python operator needs the value of a tensor, which has none before a step runs."""
 
 
 def exception_type_from_error_code(error_code: int) -> type[OpError]:
-    """The class of ``error_code``; KeyError for a number that is none."""
+    """Returns the class of ``error_code``; raises KeyError for an unknown number."""
     return _BY_CODE[error_code]
 
 
 def error_code_from_exception_type(cls: type[OpError]) -> int:
-    """The code of ``cls``; UNKNOWN for `OpError` itself."""
+    """Returns the code of ``cls``; UNKNOWN for `OpError` itself."""
     return getattr(cls, "code", UNKNOWN)
 
 
 def make_error(error_code: int, message: str, op: Any = None) -> OpError:
-    """An error of the class that ``error_code`` has; a number that is none gives `UnknownError`."""
+    """Returns an error of the class of ``error_code``; `UnknownError` for an unknown number."""
     return _BY_CODE.get(error_code, UnknownError)(None, op, message)

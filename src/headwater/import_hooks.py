@@ -1,4 +1,4 @@
-"""Calls what is to be done when a module is imported, without importing it."""
+"""Hooks that are called when a module is imported, without importing it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def _nothing() -> None:
 
 
 def on_import(name: str, after: Hook, before: Callable[[], None] = _nothing) -> None:
-    """Has ``after`` called with the module ``name`` as soon as that is imported; at once where it is there already.
+    """Registers ``after`` for the import of the module ``name``; calls it at once where that is imported already.
 
     Args:
-      name: of the module, in full.
-      after: is called once the module's code has run.
-      before: is called when the module is found, before its code runs.
+      name: the full name of the module.
+      after: called with the module once its code has run.
+      before: called before the module's code runs.
     """
     module = sys.modules.get(name)
     if module is not None:
@@ -41,8 +41,8 @@ class _Finder:
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
         if fullname != self.name:
             return None
-        # Out of the list while the others are asked, for good once the module's code has run: a mere look whether the
-        # module is there comes here, too.
+        # Stay in sys.meta_path until the module's code has run: `importlib.util.find_spec` calls this, too, without
+        # importing the module.
         others = [finder for finder in sys.meta_path if finder is not self]
         for finder in others:
             spec: Any = finder.find_spec(fullname, path, target)

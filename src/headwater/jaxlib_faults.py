@@ -1,9 +1,9 @@
-"""Versions of jaxlib that crash and miscalculate on CPUs, disarmed before they compile anything.
+"""Workaround for versions of jaxlib that crash and miscalculate on CPUs.
 
 jaxlib 0.10.2 and 0.11.0 hand fusions to YNNPACK that end the process with SIGSEGV (jax issues 39257 and 40412) or give
-wrong numbers (39103). A flag of XLA keeps them from it. XLA reads its flags once, when JAX starts its first backend; so
-the flag is put there at that moment, behind those that the user gave, and taken away afterwards: a process that this
-one starts may have another XLA, which ends where it does not know a flag.
+wrong numbers (39103). A flag of XLA disables these fusions. XLA reads its flags once, when JAX starts its first
+backend; so the flag is added to the user's flags at that moment, and removed afterwards: a child process may have
+another version of XLA, which exits on an unknown flag.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _CLIENTS: Final = "jaxlib.xla_client"
 
 
 def disarm() -> None:
-    """Sees to it that this process's CPU backend makes no fusions of YNNPACK where these are broken.
+    """Disables YNNPACK fusions of this process's CPU backend in the affected versions of jaxlib.
 
-    It does not import JAX: it waits for that. A user who has set the flag in ``XLA_FLAGS`` keeps what it says.
+    It does not import JAX, but waits for its import. A flag that the user has set in ``XLA_FLAGS`` is kept.
 
     Raises:
-      ImportError: JAX has started its CPU backend, and compiles such fusions already.
+      ImportError: JAX has started its CPU backend with such fusions already.
     """
     on_import(_CLIENTS, _guard)
 
 
 def _guard(clients: Any) -> None:
-    """Has the CPU backend started with the flag."""
+    """Wraps the start of the CPU backend, to add the flag."""
     version = sys.modules["jaxlib.version"].__version__
     if version not in AFFECTED or hasattr(clients.make_cpu_client, "__wrapped__"):
         return
@@ -56,7 +56,7 @@ def _guard(clients: Any) -> None:
 
 
 def _is_armed() -> bool:
-    """Whether the CPU backend runs and makes such fusions: what it makes of a product's sum says it."""
+    """Returns whether the CPU backend runs and makes such fusions, from the compiled sum of a product."""
     bridge: Any = sys.modules.get("jax._src.xla_bridge")
     if bridge is None or "cpu" not in bridge._backends:  # jax.devices would start it
         return False
@@ -73,11 +73,11 @@ def _is_armed() -> bool:
 
 @contextlib.contextmanager
 def _flagged() -> Generator[None]:
-    """The environment with the flag in it, where the user has not set it."""
+    """Context manager that adds the flag to the environment, unless the user has set it."""
     given = os.environ.get("XLA_FLAGS")
     flags = given or ""
     if flags and not flags.lstrip().startswith("-"):
-        with open(flags) as file:  # XLA takes the name of a file, too
+        with open(flags) as file:  # XLA also accepts the name of a file with flags
             flags = file.read()
     if FLAG in flags:
         yield

@@ -1,4 +1,4 @@
-"""Static shapes: what is known of a tensor's dimensions before a step runs.
+"""Static shapes: the dimensions of tensors as far as they are known before a step runs.
 
 Inside Headwater a static shape is `Dims`: a tuple with None for each unknown dimension, or None when not even the
 rank is known. `TensorShape` and `Dimension` are the public view of it, as TensorFlow 1.15 has them.
@@ -15,9 +15,9 @@ from headwater.tensorboard_protos import tensor_shape_pb2
 Dims = tuple[int | None, ...] | None
 """Static shape: None is an unknown rank, a None inside it an unknown dimension."""
 DimensionLike: TypeAlias = "Dimension | SupportsIndex | None"
-"""One dimension, as programs give it: a number, a `Dimension`, or None for one that is not known."""
+"""One dimension, as an argument: a number, a `Dimension`, or None for an unknown one."""
 ShapeLike: TypeAlias = "TensorShape | ShapeMessage | Iterable[DimensionLike] | DimensionLike"
-"""What `TensorShape` takes: a shape, its message, dimensions, one number for a vector, or None for an unknown rank."""
+"""Arguments of `TensorShape`: a shape, its message, dimensions, a number for a vector, or None for an unknown rank."""
 
 
 class ShapeMessage(Protocol):
@@ -30,14 +30,14 @@ class ShapeMessage(Protocol):
 
 
 class DimensionMessage(Protocol):
-    """A dimension of a ``TensorShapeProto``; -1 for an unknown one."""
+    """A dimension of a ``TensorShapeProto``; -1 where unknown."""
 
     @property
     def size(self) -> int: ...
 
 
 def merge_dims(a: Dims, b: Dims) -> Dims:
-    """What two descriptions of one tensor say together; ValueError when they contradict each other."""
+    """Merges two descriptions of one tensor; raises ValueError where they contradict each other."""
     if a is None:
         return b
     if b is None:
@@ -53,7 +53,7 @@ def merge_dims(a: Dims, b: Dims) -> Dims:
 
 
 def broadcast_dims(a: Dims, b: Dims) -> Dims:
-    """Static shape of an element-wise operation on ``a`` and ``b`` (NumPy's rule); ValueError when it has none."""
+    """Returns the static shape of an element-wise operation (NumPy's broadcasting); ValueError where there is none."""
     if a is None or b is None:
         return None
     rank = max(len(a), len(b))
@@ -75,7 +75,7 @@ def broadcast_dims(a: Dims, b: Dims) -> Dims:
 
 
 class Dimension:
-    """One dimension of a static shape; ``value`` is None when unknown. Arithmetic keeps the unknown unknown."""
+    """One dimension of a static shape; ``value`` is None when unknown, and so are results of arithmetic with it."""
 
     __slots__ = ("_value",)
 
@@ -212,7 +212,7 @@ def _dimension_value(other: Any) -> Any:
 
 
 class TensorShape:
-    """A static shape as programs see it.
+    """A static shape, in the form of TensorFlow's API.
 
     Args:
       dims: None for an unknown rank, an integer for a vector, or an iterable of integers, `Dimension` and None; also
@@ -226,7 +226,7 @@ class TensorShape:
 
     @property
     def as_dims(self) -> Dims:
-        """The plain form that the rest of Headwater computes with."""
+        """The plain form that the rest of Headwater uses."""
         return self._dims
 
     @property
@@ -240,7 +240,7 @@ class TensorShape:
     rank = ndims
 
     def as_list(self) -> list[int | None]:
-        """The dimensions as integers and None; ValueError for an unknown rank."""
+        """Returns the dimensions as integers and None; raises ValueError for an unknown rank."""
         if self._dims is None:
             raise ValueError("as_list() is not defined on an unknown TensorShape.")
         return list(self._dims)
@@ -253,7 +253,7 @@ class TensorShape:
             raise ValueError(f"Shape {self} is not fully defined")
 
     def num_elements(self) -> int | None:
-        """How many elements such a tensor has; None when not fully defined."""
+        """Returns the number of elements of such a tensor; None where the shape is not fully defined."""
         if self._dims is None:
             return None
         count = 1
@@ -278,7 +278,7 @@ class TensorShape:
         return TensorShape(merge_dims(self._dims, as_shape(other).as_dims))
 
     def most_specific_compatible_shape(self, other: ShapeLike) -> TensorShape:
-        """What this shape and ``other`` agree on: unknown where they differ."""
+        """Returns the most specific shape that covers both: unknown where this shape and ``other`` differ."""
         theirs = as_shape(other).as_dims
         if self._dims is None or theirs is None or len(self._dims) != len(theirs):
             return TensorShape(None)
@@ -313,7 +313,7 @@ class TensorShape:
             raise ValueError(f"Shapes {self} and {other} must have the same rank")
 
     def as_proto(self) -> Any:
-        """This shape as a ``TensorShapeProto`` (-1 for an unknown dimension)."""
+        """Returns this shape as a ``TensorShapeProto`` (-1 for an unknown dimension)."""
         proto = tensor_shape_pb2.TensorShapeProto()
         if self._dims is None:
             proto.unknown_rank = True
@@ -340,7 +340,7 @@ class TensorShape:
     @overload
     def __getitem__(self, key: slice) -> TensorShape: ...
     def __getitem__(self, key: int | slice) -> Dimension | TensorShape:
-        """A dimension, or the shape of a range of them; of an unknown rank, what can be known of it."""
+        """Returns a dimension, or the shape of a slice; unknown dimensions where the rank is unknown."""
         if not isinstance(key, slice):
             return _shown(None if self._dims is None else self._dims[key])
         if self._dims is not None:
@@ -376,13 +376,13 @@ class TensorShape:
 
 
 class _Public:
-    """Whether dimensions are shown as numbers, as TensorFlow 2 does."""
+    """Whether dimensions are returned as numbers, as in TensorFlow 2."""
 
     numbers = False
 
 
 def use_numbers(wanted: bool) -> None:
-    """Says whether the dimensions of a `TensorShape` are numbers, or `Dimension`."""
+    """Sets whether the dimensions of a `TensorShape` are numbers, or `Dimension`."""
     _Public.numbers = wanted
 
 
@@ -395,7 +395,7 @@ def _as_dims(dims: Any) -> Dims:
         return None
     if isinstance(dims, TensorShape):
         return dims.as_dims
-    if hasattr(dims, "unknown_rank"):  # a TensorShapeProto, of whichever package
+    if hasattr(dims, "unknown_rank"):  # a TensorShapeProto, of any package
         return None if dims.unknown_rank else tuple(None if d.size == -1 else int(d.size) for d in dims.dim)
     if isinstance(dims, str | bytes):
         raise TypeError(f"A string is no TensorShape: {dims!r}; wrap it in a list, or make an integer of it")
@@ -406,12 +406,12 @@ def _as_dims(dims: Any) -> Dims:
 
 
 def as_shape(shape: ShapeLike) -> TensorShape:
-    """``shape`` as a `TensorShape`."""
+    """Returns ``shape`` as a `TensorShape`."""
     return shape if isinstance(shape, TensorShape) else TensorShape(shape)
 
 
 def unknown_shape(ndims: int | None = None) -> TensorShape:
-    """A shape of which only the rank is known, or nothing."""
+    """Returns a shape of the given rank with unknown dimensions; an unknown shape for None."""
     return TensorShape(None if ndims is None else [None] * ndims)
 
 
@@ -428,18 +428,18 @@ def matrix(rows: DimensionLike, cols: DimensionLike) -> TensorShape:
 
 
 def dimension_value(dimension: DimensionLike) -> SupportsIndex | None:
-    """The number, or None, that a `Dimension` holds; a number itself."""
+    """Returns the value of a `Dimension`, or a number itself."""
     return dimension.value if isinstance(dimension, Dimension) else dimension
 
 
 def dimension_at_index(shape: ShapeLike, index: int) -> Dimension:
-    """The dimension ``index`` of a shape; an unknown one where not even the rank is known."""
+    """Returns the dimension ``index`` of a shape; unknown where the rank is unknown."""
     dims = as_shape(shape).dims
     return Dimension(None) if dims is None else dims[index]
 
 
 def less_specific(general: Dims, special: Dims) -> bool:
-    """Whether every shape that is as ``special`` says is also as ``general`` says."""
+    """Returns whether every shape compatible with ``special`` is compatible with ``general``."""
     if general is None:
         return True
     try:

@@ -1,6 +1,6 @@
-"""TensorFlow's protobuf modules, as the package tensorboard carries them: ``graph_pb2``, ``config_pb2`` and so on.
+"""TensorFlow's protobuf modules from the package tensorboard: ``graph_pb2``, ``config_pb2`` and so on.
 
-They come without type information; imported from here each is ``Any``. Those that tensorboard lacks are in
+They have no type information; imported from here each is ``Any``. Modules that tensorboard lacks are in
 `headwater.data.io.protos`. Annotations name a message by one of the aliases below.
 """
 

@@ -1,4 +1,4 @@
-"""Network addresses of tasks: ``host:port``, where IPv6 addresses stand in brackets."""
+"""Network addresses of tasks: ``host:port``, with IPv6 addresses in brackets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_PORT = 65535
 
 
 class Address(NamedTuple):
-    """Where a task listens.
+    """The address where a task listens.
 
     Attributes:
       host: a name, an IPv4 address, or an IPv6 address without brackets.
@@ -25,7 +25,7 @@ class Address(NamedTuple):
 
 
 def strip_blanks(address: str) -> str:
-    """``address`` without the blanks that lists of addresses pick up, as in ``"localhost: 2223"``."""
+    """Returns ``address`` without blanks, as lists of addresses may have them, such as ``"localhost: 2223"``."""
     return "".join(address.split())
 
 
@@ -33,7 +33,7 @@ def parse_address(address: str) -> Address:
     """Reads ``host:port``, ``[IPv6]:port``, with a scheme such as ``grpc://`` or without.
 
     Raises:
-      ValueError: the host or the port is missing, or the port is no number from 0 to 65,535.
+      ValueError: the host or the port is missing, or the port is not a number from 0 to 65,535.
     """
     text = strip_blanks(address)
     _, _, text = text.rpartition("://")

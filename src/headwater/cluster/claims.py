@@ -1,19 +1,17 @@
-"""Two claims to one place in a cluster, and who has it.
+"""Claims of tasks to places in a cluster, and the decision between two claims to one place.
 
-A task shows its claim with the first plan of a session that it gives to another task. A life of a worker that was
-started anew claims the place of its former life. A worker that an earlier cluster has left behind claims a place, too,
-for its address book still names the parameter servers of the present one; so does the far side of a network that was
-parted. The rule:
+A task sends its claim with the first plan of a session that it registers with another task. A restarted worker claims
+the place of its earlier incarnation. A worker left over from an earlier cluster claims a place, too, as its cluster
+spec still names the parameter servers of the current one; so does a worker behind a healed network partition. Rules:
 
-1. A free place, or one whose holder has no connection any more and has not asked for it just now, goes to the task
-   that asks.
-2. Of two that live, one whose own address book puts it where the cluster has that place prevails over one whose does
-   not: that one is of another cluster.
-3. Else the one that was started later prevails: the other one was left behind.
+1. A free place is given to the task that claims it; so is a place whose holder is not connected and has not claimed it
+   just now.
+2. Of two live tasks, one whose own cluster spec has the address that this cluster has for the place prevails over one
+   with another address, which belongs to another cluster.
+3. Otherwise the task that was started later prevails, as the other one is left over.
 
-The one that does not prevail hears why, and its program ends. It does not get the place back, with one exception: a
-task that has lost its place by rule 1 while its connections were lost, and would have kept it by rule 2, has it back
-when it asks.
+A refused task is told the reason, and its program ends. It never gets the place back, with one exception: a task that
+has lost its place by rule 1 while it was disconnected, and would have kept it by rule 2, regains it by a new claim.
 """
 
 from __future__ import annotations
@@ -29,9 +27,9 @@ class Claim:
 
     Attributes:
       task: full name of the place; empty for a client that is no task.
-      generation: of the task's life.
-      started: when that began, in seconds since 1970; 0 where it does not say.
-      address: where the task's own cluster spec has it; empty where it does not say.
+      generation: the generation of the task's incarnation.
+      started: the start time of that incarnation, in seconds since 1970; 0 where unknown.
+      address: the task's address in its own cluster spec; empty where unknown.
     """
 
     task: str = ""
@@ -47,12 +45,12 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """Who has the place.
+    """The decision between two claims.
 
     Attributes:
-      prevails: whether it is the newcomer.
-      reason: why, in words.
-      final: whether the other one never gets the place back.
+      prevails: whether the newcomer gets the place.
+      reason: the reason, in words.
+      final: whether the other task can never get the place back.
     """
 
     prevails: bool
@@ -61,13 +59,13 @@ class Verdict:
 
 
 def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: str) -> Verdict:
-    """Who has a place from now on.
+    """Decides which task gets a place.
 
     Args:
-      holder: the task that has had it; None: no task.
-      newcomer: who asks for it.
+      holder: the claim of the current holder; None for a free place.
+      newcomer: the new claim.
       connected: whether the holder is still connected.
-      address: where the cluster has the place; empty where it does not have it.
+      address: the address of the place in this cluster; empty where the cluster does not have the place.
     """
     if holder is None:
         return Verdict(prevails=True, reason="the place was free")
@@ -87,15 +85,15 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
     return Verdict(prevails=True, reason=f"{newcomer} was started later than {holder}")
 
 
-#: So long after its claim a task counts as connected, in seconds: its first channel may be yet to come.
+#: For how long after its claim a task counts as connected, in seconds: its first channel may not be open yet.
 FRESH_S = 10.0
 
 
 class ClaimedPlaces:
-    """Who has which place, as one task sees it.
+    """Holders of places, as one task sees them.
 
     Args:
-      clock: seconds that only grow.
+      clock: returns monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
@@ -105,15 +103,16 @@ class ClaimedPlaces:
         self._refused: dict[tuple[str, int], str] = {}
 
     def claim(self, newcomer: Claim, *, connected: Callable[[Claim], bool], address: str = "") -> str:
-        """Gives a place to a claim that prevails.
+        """Processes a claim, and gives the place to it where it prevails.
 
         Args:
-          newcomer: who asks for it.
-          connected: whether a holder is still connected.
-          address: where the cluster has the place; empty where it does not have it, or that does not matter.
+          newcomer: the claim.
+          connected: returns whether a holder is still connected.
+          address: the address of the place in this cluster; empty where the cluster does not have it, or it is to be
+            ignored.
 
         Returns:
-          Why ``newcomer`` does not have the place; empty where it has.
+          Why ``newcomer`` is refused; empty where it has the place.
         """
         key = newcomer.task, newcomer.generation
         if key not in self._refused:
@@ -133,7 +132,7 @@ class ClaimedPlaces:
         self._claimed_at[newcomer.task] = self._clock()
 
     def refusal(self, task: Claim, *, connected: Callable[[Claim], bool], address: str = "") -> str:
-        """Why a task does not speak for its place; empty where it does, or where it would have the place if it asked.
+        """Returns why a claim would be refused, without processing it; empty where it has the place, or would get it.
 
         Args:
           task, connected, address: see `claim`.
@@ -150,5 +149,5 @@ class ClaimedPlaces:
         return holder, decide(holder, newcomer, connected=live, address=address)
 
     def has_given(self, generation: int) -> bool:
-        """Whether a task of this generation has a place."""
+        """Returns whether a task of this generation has a place."""
         return any(holder.generation == generation for holder in self._holders.values())

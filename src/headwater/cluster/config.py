@@ -1,12 +1,12 @@
-"""``TF_CONFIG``: how a launcher tells each task what the cluster is and which task of it this one is.
+"""``TF_CONFIG``: the variable in which a launcher gives each task the cluster, and its own place in it.
 
 ::
 
     TF_CONFIG='{"cluster": {"ps": ["a:2222"], "worker": ["b:2222", "c:2222"]},
                 "task": {"type": "worker", "index": 1}}'
 
-What is wrong with it is one line that names the field. The same checks serve whatever else describes a cluster, such as
-the flags ``--ps_hosts`` and ``--worker_hosts``.
+Errors are one line that names the field. The same checks serve other descriptions of clusters, such as the
+flags ``--ps_hosts`` and ``--worker_hosts``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headwater.cluster.variables import ENDED
 VARIABLE = "TF_CONFIG"
 #: A job whose tasks need no place in the cluster: it reads checkpoints and talks to no other task.
 EVALUATOR = "evaluator"
-#: Jobs of which one task is the chief: ``master`` is the older name.
+#: Jobs whose one task is the chief: ``master`` is the older name.
 CHIEFS = ("chief", "master")
 #: Jobs whose tasks train, the chief's first.
 TRAINING = (*CHIEFS, "worker")
@@ -33,10 +33,10 @@ _MAX_CHARACTERS = 16 << 20
 
 
 class ClusterConfigError(ValueError):
-    """A description of a cluster that cannot be right.
+    """An invalid description of a cluster.
 
     Attributes:
-      field: what is wrong, such as ``"TF_CONFIG task.index"``.
+      field: the invalid field, such as ``"TF_CONFIG task.index"``.
     """
 
     def __init__(self, field: str, problem: str) -> None:
@@ -46,11 +46,11 @@ class ClusterConfigError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskConfig:
-    """A cluster, and who we are in it.
+    """A cluster, and this process's place in it.
 
     Attributes:
-      cluster: all tasks; empty when there are none but this process.
-      task: this process, or None where the configuration does not say.
+      cluster: all tasks; empty where there are none but this process.
+      task: this process's task; None where the configuration does not name it.
       rest: the other members of the JSON object, such as ``environment``.
     """
 
@@ -60,13 +60,13 @@ class TaskConfig:
 
 
 def task_config_from_environment(environ: Mapping[str, str] | None = None) -> TaskConfig | None:
-    """What ``TF_CONFIG`` says; None when it is not set or empty.
+    """Reads ``TF_CONFIG``; returns None where it is not set or empty.
 
     Args:
       environ: the process's own environment unless given.
 
     Raises:
-      ClusterConfigError: it cannot be right.
+      ClusterConfigError: it is invalid.
     """
     text = (os.environ if environ is None else environ).get(VARIABLE, "").strip()
     return parse_task_config(text) if text else None
@@ -77,10 +77,10 @@ def parse_task_config(text: str, *, source: str = VARIABLE) -> TaskConfig:
 
     Args:
       text: a JSON object with ``cluster`` and ``task``, both optional.
-      source: what errors call it.
+      source: its name in errors.
 
     Raises:
-      ClusterConfigError: it cannot be right; the message is one line that names the field.
+      ClusterConfigError: it is invalid; the message is one line that names the field.
     """
     members = _object(_json(text, source), source)
     cluster = _cluster(members.pop("cluster", {}), source)
@@ -90,21 +90,21 @@ def parse_task_config(text: str, *, source: str = VARIABLE) -> TaskConfig:
 
 
 def chief_of(cluster: ClusterSpec) -> TaskName:
-    """The task whose program's end ends the job, in a cluster with a chief or workers."""
+    """Returns the chief of a cluster with a chief or workers: the end of its program ends the job."""
     job = next((job for job in CHIEFS if job in cluster.jobs), "worker")
     indices = cluster.task_indices(job) if job in cluster.jobs else (0,)
     return TaskName(job, min(indices))
 
 
 def ended_tasks(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> frozenset[TaskName]:
-    """Workers whose programs ended before this task was started, as ``HEADWATER_ENDED`` says.
+    """Returns the workers in ``HEADWATER_ENDED``, whose programs ended before this task was started.
 
     Args:
       cluster: all tasks.
       environ: the process's own environment unless given.
 
     Raises:
-      ClusterConfigError: what it names is no worker of the cluster, or is its chief, with whose program the job ends.
+      ClusterConfigError: it names a task that is not a worker of the cluster, or is its chief.
     """
     text = (os.environ if environ is None else environ).get(ENDED, "")
     tasks: set[TaskName] = set()
@@ -121,14 +121,14 @@ def ended_tasks(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) 
 
 
 def parse_hosts(text: str, field: str) -> list[str]:
-    """The addresses in ``host:port,host:port``, each checked.
+    """Returns the addresses in ``host:port,host:port``, after checking them.
 
     Args:
-      text: separated by commas; empty for none.
-      field: what errors call it, such as ``"--ps_hosts"``.
+      text: addresses separated by commas; empty for none.
+      field: its name in errors, such as ``"--ps_hosts"``.
 
     Raises:
-      ClusterConfigError: an address cannot be right, or is there twice.
+      ClusterConfigError: an address is invalid or duplicate.
     """
     addresses = [part for part in (part.strip() for part in text.split(",")) if part]
     _check_addresses((f"{field}[{number}]", address) for number, address in enumerate(addresses))
@@ -136,12 +136,12 @@ def parse_hosts(text: str, field: str) -> list[str]:
 
 
 def check_cluster(cluster: ClusterSpec, source: str) -> None:
-    """Raises `ClusterConfigError` when a task's address cannot be right or is another's too."""
+    """Raises `ClusterConfigError` where a task's address is invalid, or another task has it, too."""
     _check_addresses((f"{source} cluster.{task.job}[{task.index}]", address) for task, address in cluster.tasks())
 
 
 def check_task(cluster: ClusterSpec, job: str, index: int, source: str) -> TaskName:
-    """The task ``index`` of ``job``; `ClusterConfigError` when ``cluster`` has none."""
+    """Returns the task ``index`` of ``job``; raises `ClusterConfigError` where ``cluster`` has no such task."""
     if job not in cluster.jobs:
         raise ClusterConfigError(f"{source} task.type", f"is {job!r}, but the cluster has only {_listed(cluster.jobs)}")
     indices = cluster.task_indices(job)
@@ -215,7 +215,7 @@ def _task(value: Any, cluster: ClusterSpec, source: str) -> TaskName | None:
 
 
 def _check_chief(cluster: ClusterSpec, task: TaskName | None, source: str) -> None:
-    """Refuses what would make several tasks the chief, in TensorFlow's words."""
+    """Rejects clusters with several chiefs, with TensorFlow's messages."""
     chiefs = [job for job in CHIEFS if job in cluster.jobs]
     for job in chiefs:
         if len(cluster.task_indices(job)) > 1:

@@ -1,8 +1,8 @@
 """Names of devices.
 
 A full name is ``/job:ps/replica:0/task:1/device:CPU:0``. A partial one lacks some of its parts, and the older spelling
-``/cpu:0`` or ``/gpu:0`` stands for ``/device:CPU:0`` or ``/device:GPU:0``. Nested device scopes merge their names: what
-the inner one says counts, what it leaves open comes from the outer one.
+``/cpu:0`` or ``/gpu:0`` stands for ``/device:CPU:0`` or ``/device:GPU:0``. Nested device scopes merge their names:
+parts of the inner name take precedence, and parts that it lacks are taken from the outer name.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ _SHORT_TYPES = ("CPU", "GPU")
 
 
 class Device(NamedTuple):
-    """What a device's name says; None for each part that it leaves open. The value that passes and sessions use;
-    `DeviceSpec` is its changeable form for programs."""
+    """The parts of a device's name; None for each missing part.
+
+    Passes and sessions use this immutable value; `DeviceSpec` is its mutable form for programs.
+    """
 
     job: str | None = None
     replica: int | None = None
@@ -26,7 +28,7 @@ class Device(NamedTuple):
     device_index: int | None = None
 
     def over(self, outer: Device) -> Device:
-        """These parts where they say something, and those of ``outer`` elsewhere."""
+        """Returns this device with missing parts taken from ``outer``."""
         return Device(
             self.job if self.job is not None else outer.job,
             self.replica if self.replica is not None else outer.replica,
@@ -36,7 +38,7 @@ class Device(NamedTuple):
         )
 
     def name(self) -> str:
-        """The canonical name."""
+        """Returns the canonical name."""
         text = "" if self.job is None else f"/job:{self.job}"
         if self.replica is not None:
             text += f"/replica:{self.replica}"
@@ -49,7 +51,7 @@ class Device(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def parse_device(name: str) -> Device:
-    """The parts of ``name``; ValueError when it is no device name."""
+    """Parses ``name``; raises ValueError where it is not a device name."""
     found: dict[str, Any] = {}
     for part in name.split("/"):
         key, *values = part.split(":")
@@ -91,37 +93,38 @@ def _type(device_type: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def canonical_device_name(name: str) -> str:
-    """``name`` in the newer spelling, its parts in order; ValueError when it is no device name."""
+    """Returns ``name`` in the newer spelling, its parts in order; raises ValueError where it is not a device name."""
     return parse_device(name).name()
 
 
 @functools.lru_cache(maxsize=4096)
 def merge_device_names(outer: str, inner: str) -> str:
-    """The canonical name of what ``inner`` says and, where it says nothing, ``outer``; ValueError when one of them is
-    no device name."""
+    """Returns the canonical name of ``inner`` with missing parts taken from ``outer``.
+
+    Raises ValueError where one of them is not a device name.
+    """
     return parse_device(inner).over(parse_device(outer)).name()
 
 
 @functools.lru_cache(maxsize=4096)
 def full_device_name(name: str, task: TaskName) -> str:
-    """``name`` with all its parts: those that it leaves open are ``task``'s, and its first CPU where no device is
-    named."""
+    """Returns the full name of a device: missing parts are ``task``'s, and its first CPU where no device is named."""
     open_parts = Device(task.job, 0, task.index, "CPU", 0)
     return parse_device(name).over(open_parts).name()
 
 
 class DeviceSpec:
-    """A device's name in parts; each may be None, which leaves it open.
+    """The parts of a device's name; each may be None, for a missing part.
 
     Args:
       job: the job's name.
       replica: the replica's index.
       task: the task's index.
-      device_type: such as ``"CPU"`` or ``"GPU"``; these two in any case.
+      device_type: the type, such as ``"CPU"`` or ``"GPU"``; these two in any case.
       device_index: the device's index among those of its type.
 
     Raises:
-      ValueError: an index is no number.
+      ValueError: an index is not a number.
     """
 
     def __init__(
@@ -140,28 +143,28 @@ class DeviceSpec:
 
     @classmethod
     def from_string(cls, spec: str) -> DeviceSpec:
-        """Reads a full or partial name; ValueError when it is none."""
+        """Parses a full or partial name; raises ValueError where it is not a device name."""
         return cls(*parse_device(spec))
 
     def parse_from_string(self, spec: str) -> DeviceSpec:
-        """Makes this spec the one that ``spec`` names and returns it; ValueError when it is no device name."""
+        """Sets this spec to the device ``spec`` and returns it; raises ValueError where that is not a device name."""
         self._parts = parse_device(spec)
         return self
 
     def merge_from(self, dev: DeviceSpec) -> None:
-        """Takes over every part of ``dev`` that is not open."""
+        """Replaces the parts that ``dev`` has by its parts."""
         self._parts = dev._parts.over(self._parts)
 
     def make_merged_spec(self, dev: DeviceSpec) -> DeviceSpec:
-        """A new spec: this one, after `merge_from`."""
+        """Returns a new spec: a copy of this one after `merge_from`."""
         return DeviceSpec(*dev._parts.over(self._parts))
 
     def replace(self, **parts: Any) -> DeviceSpec:
-        """A new spec with some parts replaced; TypeError for a part that does not exist."""
+        """Returns a new spec with some parts replaced; raises TypeError for an unknown part."""
         return DeviceSpec(**(self._parts._asdict() | parts))
 
     def to_string(self) -> str:
-        """The canonical name."""
+        """Returns the canonical name."""
         return self._parts.name()
 
     _parts = Device()

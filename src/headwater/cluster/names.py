@@ -30,7 +30,7 @@ class TaskName:
 
     @classmethod
     def parse(cls, name: str) -> TaskName:
-        """Reads ``/job:ps/task:0``, with or without ``/replica:0``; ValueError for anything else."""
+        """Parses ``/job:ps/task:0``, with or without ``/replica:0``; raises ValueError for anything else."""
         match = _NAME.fullmatch(name)
         if match is None:
             raise ValueError(f"{name!r} is no task's name; one looks like '/job:ps/task:0'")

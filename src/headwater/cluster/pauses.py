@@ -1,4 +1,4 @@
-"""Time that passes."""
+"""The one place that calls `time.sleep`, for polling."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import time
 
 
 def pause(seconds: float) -> None:
-    """Lets time pass before something is tried or looked at again that nothing announces, such as a file that another
-    machine writes. A thread that another one ends waits for an `Event` instead, which that one sets."""
+    """Sleeps between two polls of a condition without notification, such as a file that another machine writes.
+
+    A thread that another thread stops waits for an `Event` instead, so that it can be woken.
+    """
     time.sleep(max(0.0, seconds))  # noqa: TID251  see above

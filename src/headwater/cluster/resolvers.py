@@ -1,4 +1,4 @@
-"""Cluster resolvers: what tells a program which cluster it is part of, as which task.
+"""Cluster resolvers, which tell a program its cluster and its task.
 
 They have the methods of TensorFlow's ``tf.distribute.cluster_resolver``: `cluster_spec`, `master`, `task_type`,
 `task_id`, `num_accelerators`.
@@ -17,12 +17,12 @@ from headwater.cluster.spec import ClusterSpec
 
 
 class ClusterResolver(ABC):
-    """Says what a cluster is.
+    """Base of cluster resolvers.
 
     Attributes:
-      task_type: the job of this process; None where nothing says so.
-      task_id: its index within the job; None where nothing says so.
-      environment: a word for where the cluster runs; empty for nowhere in particular.
+      task_type: the job of this process; None where unknown.
+      task_id: its index within the job; None where unknown.
+      environment: a word for the environment of the cluster; may be empty.
       rpc_layer: the protocol that addresses for sessions begin with, such as ``grpc``; None for none.
     """
 
@@ -33,15 +33,15 @@ class ClusterResolver(ABC):
 
     @abstractmethod
     def cluster_spec(self) -> ClusterSpec:
-        """The cluster as it is now."""
+        """Returns the current cluster."""
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """The target for a session with a task; empty where there is no cluster.
+        """Returns the target for a session with a task; empty where there is no cluster.
 
         Args:
-          task_type: the task's job; that of this process when None.
-          task_id: its index; that of this process when None.
-          rpc_layer: the protocol; that of the resolver when None.
+          task_type: the task's job; this process's job when None.
+          task_id: the task's index; this process's index when None.
+          rpc_layer: the protocol; the resolver's protocol when None.
 
         Raises:
           ClusterConfigError: the cluster has no such task.
@@ -59,7 +59,7 @@ class ClusterResolver(ABC):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """How many accelerators of each kind a task has, as far as the resolver was told; empty where it was not."""
+        """Returns a task's number of accelerators by kind, as given to the resolver; empty where not given."""
         del task_type, task_id, config_proto
         return {}
 
@@ -69,8 +69,8 @@ class SimpleClusterResolver(ClusterResolver):
 
     Args:
       cluster_spec: the cluster.
-      master: the target for sessions where no task is asked for.
-      num_accelerators: how many of each kind a task has.
+      master: the target for sessions where no task is named.
+      num_accelerators: the number of accelerators of each kind of a task.
     """
 
     def __init__(
@@ -106,15 +106,18 @@ class SimpleClusterResolver(ClusterResolver):
 
 
 class UnionClusterResolver(ClusterResolver):
-    """Several clusters as one: jobs of one name get the tasks of all, behind each other where their numbers clash.
+    """The union of several clusters: tasks of jobs with the same name are merged.
+
+    Where a job's tasks are lists in all clusters, they are concatenated and renumbered; otherwise they keep their
+    numbers.
 
     Args:
       args: resolvers.
-      kwargs: ``rpc_layer``, ``task_type`` and ``task_id``; else those of the first resolver.
+      kwargs: ``rpc_layer``, ``task_type`` and ``task_id``; the first resolver's by default.
 
     Raises:
-      ValueError: there is no resolver, or an argument that is not known.
-      TypeError: one is no resolver.
+      ValueError: there is no resolver, or an unknown argument.
+      TypeError: an argument is not a resolver.
     """
 
     def __init__(self, *args: ClusterResolver, **kwargs: Any) -> None:
@@ -132,10 +135,10 @@ class UnionClusterResolver(ClusterResolver):
         self.task_id = kwargs.get("task_id", args[0].task_id)
 
     def cluster_spec(self) -> ClusterSpec:
-        """The clusters together.
+        """Returns the union of the clusters.
 
         Raises:
-          KeyError: two clusters number tasks of one job by themselves, and a number is there twice.
+          KeyError: two clusters have different addresses for one task.
         """
         jobs: dict[str, list[dict[int, str]]] = {}
         dense: dict[str, bool] = {}
@@ -158,7 +161,7 @@ class UnionClusterResolver(ClusterResolver):
         return ClusterSpec(merged)
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """The target for a session with a task; without one, that of the first resolver."""
+        """Returns the target for a session with a task; without one, the first resolver's target."""
         if task_type is not None and task_id is not None:
             return super().master(task_type, task_id, rpc_layer)
         return self._resolvers[0].master(rpc_layer=rpc_layer)
@@ -168,10 +171,10 @@ class TFConfigClusterResolver(ClusterResolver):
     """The cluster in ``TF_CONFIG``.
 
     Args:
-      task_type, task_id, rpc_layer, environment: in place of what ``TF_CONFIG`` says.
+      task_type, task_id, rpc_layer, environment: in place of the values in ``TF_CONFIG``.
 
     Raises:
-      ClusterConfigError: ``TF_CONFIG`` cannot be right; from whatever is asked.
+      ClusterConfigError: ``TF_CONFIG`` is invalid; also from its methods.
     """
 
     def __init__(
@@ -198,22 +201,21 @@ class TFConfigClusterResolver(ClusterResolver):
 
 
 class SlurmClusterResolver(ClusterResolver):
-    """The tasks of a Slurm step, given to jobs in order.
+    """The tasks of a Slurm step, assigned to jobs in order.
 
     Slurm numbers a step's tasks node by node; the task with local number n on a node listens at ``port_base`` + n.
 
     Args:
-      jobs: for each job how many tasks it has, in order; all tasks are workers when None.
+      jobs: the number of tasks of each job, in order; all tasks are workers when None.
       port_base: the port of the first task on each node.
-      gpus_per_node: GPUs of each node; as many as its tasks need when None.
-      gpus_per_task: GPUs of each task; shared out evenly when None.
-      tasks_per_node: tasks of each node, in order, or of all nodes; what Slurm says when None.
+      gpus_per_node: the number of GPUs of each node; unlimited when None.
+      gpus_per_task: the number of GPUs of each task; an equal share of the node's when None.
+      tasks_per_node: the number of tasks of each node, in order, or of every node; Slurm's numbers when None.
       auto_set_gpu: set ``CUDA_VISIBLE_DEVICES`` to this task's GPUs.
       rpc_layer: the protocol of addresses for sessions.
 
     Raises:
-      ClusterConfigError: a variable of Slurm's is missing or cannot be right, or the jobs have other tasks than the
-        step.
+      ClusterConfigError: a variable of Slurm is missing or invalid, or the jobs do not have as many tasks as the step.
     """
 
     def __init__(
@@ -267,7 +269,7 @@ class SlurmClusterResolver(ClusterResolver):
         return self._spec
 
     def get_task_info(self) -> tuple[str | None, int | None]:
-        """Job and index of this process."""
+        """Returns the job and index of this process."""
         return self.task_type, self.task_id
 
     def num_accelerators(
@@ -291,10 +293,10 @@ def _number(name: str) -> int:
 
 
 def expand_nodes(text: str) -> list[str]:
-    """The names in a node list of Slurm's, such as ``gpu[01-03,7],login``.
+    """Expands a node list of Slurm, such as ``gpu[01-03,7],login``, to the names of the nodes.
 
     Raises:
-      ClusterConfigError: brackets do not match, or a range is none.
+      ClusterConfigError: brackets do not match, or a range is invalid.
     """
     names: list[str] = []
     for part in _split_outside_brackets(text):
@@ -327,10 +329,10 @@ def _split_outside_brackets(text: str) -> list[str]:
 
 
 def expand_counts(text: str) -> list[int]:
-    """The numbers in a list of Slurm's, such as ``2(x3),1``.
+    """Expands a list of numbers of Slurm, such as ``2(x3),1``.
 
     Raises:
-      ClusterConfigError: that is no such list.
+      ClusterConfigError: the list is malformed.
     """
     counts: list[int] = []
     for part in text.split(","):
@@ -348,12 +350,12 @@ class KubernetesClusterResolver(ClusterResolver):
     """The running pods of a Kubernetes cluster, chosen by labels.
 
     Args:
-      job_to_label_mapping: for each job the label selectors of its pods; ``{"worker": ["job-name=tensorflow"]}`` when
+      job_to_label_mapping: the label selectors of the pods of each job; ``{"worker": ["job-name=tensorflow"]}`` when
         None.
       tf_server_port: the port on which each pod's task listens.
       rpc_layer: the protocol of addresses for sessions.
-      override_client: a ``kubernetes.client.CoreV1Api``; one of the pod's own cluster, or else of the user's
-        configuration, when None.
+      override_client: a ``kubernetes.client.CoreV1Api``; when None, a client of the pod's own cluster, or of the
+        user's configuration outside a cluster.
 
     Raises:
       RuntimeError: from `cluster_spec`: a pod is not running yet, or the package ``kubernetes`` is not installed.
@@ -403,27 +405,26 @@ class KubernetesClusterResolver(ClusterResolver):
         return ClusterSpec(spec)
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """As `ClusterResolver.master`; the first task of the first job where none is asked for."""
+        """Returns the target as `ClusterResolver.master`, by default of the first task of the first job."""
         if task_type is None and task_id is None and self.task_type is None:
             return super().master(next(iter(self._labels)), 0, rpc_layer)
         return super().master(task_type, task_id, rpc_layer)
 
 
 class GCEClusterResolver(ClusterResolver):
-    """The running machines of an instance group of Google's Compute Engine, as one job, in the order of their
-    addresses.
+    """The running machines of a Google Compute Engine instance group, as one job, in the order of their addresses.
 
     Args:
-      project, zone, instance_group: which group.
+      project, zone, instance_group: the group.
       port: the port on which each machine's task listens.
-      task_type: the job, and this task's.
+      task_type: the job of all tasks.
       task_id: this task's number.
       rpc_layer: the protocol of addresses for sessions.
-      credentials: for the service; those of the machine's own account where ``"default"``.
-      service: a client of the service ``compute`` in place of one that is made of the credentials.
+      credentials: credentials for the service; the machine's own account where ``"default"``.
+      service: a client of the service ``compute``; made with the credentials when None.
 
     Raises:
-      ImportError: no ``service``, and the package googleapiclient is not installed.
+      ImportError: without ``service``, the package googleapiclient is not installed.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""``ServerDef``: the message that says which task of which cluster a server is.
+"""``ServerDef``: the message with a server's cluster and its task.
 
-TensorBoard's package carries the messages that it consists of, but not this one. It is put together here from
-theirs, with TensorFlow's field numbers, so that the bytes are interchangeable with TensorFlow's.
+TensorBoard's package has the messages of its fields, but not this one. It is built here from them, with TensorFlow's
+field numbers, so that the bytes are interchangeable with TensorFlow's.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ ServerDef: type[Any] = _message_class()
 
 
 def make_server_def(cluster: ClusterSpec, task: TaskName, *, protocol: str = "grpc", config: Any = None) -> Any:
-    """A ``ServerDef`` message.
+    """Returns a ``ServerDef`` message.
 
     Args:
       cluster: all tasks.
-      task: the one that the server is.
-      protocol: how tensors travel, ``"grpc"`` or another name that the server knows.
+      task: the server's task.
+      protocol: the protocol for tensors, ``"grpc"`` or another name that the server knows.
       config: a ``ConfigProto`` that sessions on the server start from, or None.
     """
     message = ServerDef(cluster=cluster.as_cluster_def(), job_name=task.job, task_index=task.index, protocol=protocol)

@@ -1,4 +1,4 @@
-"""`ClusterSpec`: which jobs a cluster has, and where each of their tasks listens."""
+"""`ClusterSpec`: the jobs of a cluster and the addresses of their tasks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Tasks: TypeAlias = Sequence[str] | Mapping[int, str]
 
 
 class ClusterSpec:
-    """The tasks of a cluster and their addresses. Does not change once made.
+    """The tasks of a cluster and their addresses. Immutable.
 
     A job's tasks are a list, or a dict from index to address when this task knows only some of them::
 
         ClusterSpec({"ps": ["ps0:2222", "ps1:2222"], "worker": {1: "worker1:2222"}})
 
-    Blanks in addresses are dropped. Whether an address can be reached, or is well-formed, shows when it is used.
+    Blanks in addresses are removed. Addresses are not checked here, but when they are used.
 
     Args:
       cluster: a dict from job names to tasks, another spec, or a ``ClusterDef`` message.
@@ -51,41 +51,40 @@ class ClusterSpec:
         return list(self._jobs)
 
     def num_tasks(self, job_name: str) -> int:
-        """How many tasks of the job this spec knows; ValueError for an unknown job."""
+        """Returns the number of tasks of the job that this spec knows; raises ValueError for an unknown job."""
         return len(self._job(job_name))
 
     def task_indices(self, job_name: str) -> list[int]:
-        """The indices of the tasks that this spec knows, ascending; ValueError for an unknown job."""
+        """Returns the indices of the tasks that this spec knows, ascending; raises ValueError for an unknown job."""
         return list(self._job(job_name))
 
     def task_address(self, job_name: str, task_index: int) -> str:
-        """The address of one task; ValueError for an unknown job or index."""
+        """Returns the address of one task; raises ValueError for an unknown job or index."""
         tasks = self._job(job_name)
         if task_index not in tasks:
             raise ValueError(f"job {job_name!r} has no task {task_index!r} in this cluster, only {list(tasks)}")
         return tasks[task_index]
 
     def job_tasks(self, job_name: str) -> list[str | None]:
-        """The addresses of a job's tasks by index, with None where this spec knows none; ValueError for an unknown
-        job."""
+        """Returns the addresses of a job's tasks by index, None for unknown ones; ValueError for an unknown job."""
         tasks = self._job(job_name)
         return [tasks.get(index) for index in range(max(tasks, default=-1) + 1)]
 
     def tasks(self) -> Iterable[tuple[TaskName, str]]:
-        """Every task with its address, job by job."""
+        """Returns every task with its address, job by job."""
         return [
             (TaskName(job, index), address) for job, tasks in self._jobs.items() for index, address in tasks.items()
         ]
 
     def as_dict(self) -> dict[str, list[str] | dict[int, str]]:
-        """A dict that makes an equal spec: lists where all tasks from 0 on are known, dicts elsewhere."""
+        """Returns a dict that makes an equal spec: lists where all tasks from 0 on are known, dicts elsewhere."""
         return {
             job: list(tasks.values()) if tasks and list(tasks) == list(range(len(tasks))) else dict(tasks)
             for job, tasks in self._jobs.items()
         }
 
     def as_cluster_def(self) -> Any:
-        """This spec as a ``ClusterDef`` message."""
+        """Returns this spec as a ``ClusterDef`` message."""
         message = cluster_pb2.ClusterDef()
         for name, tasks in sorted(self._jobs.items()):
             job = message.job.add(name=name)
@@ -112,7 +111,7 @@ class ClusterSpec:
 
 
 def _is_cluster_def(value: Any) -> bool:
-    # By name, so that a message from another copy of the same proto, such as TensorFlow's own, is welcome too.
+    # By name, to accept messages of another copy of the same proto, too, such as TensorFlow's own.
     return getattr(getattr(value, "DESCRIPTOR", None), "name", None) == "ClusterDef"
 
 

@@ -1,4 +1,4 @@
-"""Stand-in GPUs: how many of them the CPU is to play, so that programs for several GPUs can be tried anywhere."""
+"""Virtual GPUs: the CPU stands in for several GPUs, so that programs for them can be tried anywhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MOST = 64
 
 
 def virtual_gpus() -> int:
-    """How many GPUs the CPU stands in for.
+    """Returns the number of GPUs for which the CPU stands in.
 
     Raises:
       ValueError: the environment variable is not a number from 0 to 64.
