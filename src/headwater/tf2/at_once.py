@@ -1,8 +1,8 @@
-"""Functions that add operations to a graph, run at once: what they add is computed, and they give arrays.
+"""Eager execution of functions that add operations to a graph: the operations are computed, and arrays are returned.
 
-For each call there is a graph, in which the arrays that the function is given, or finds elsewhere, are placeholders.
-Its operations are then computed by the JAX functions that compute them in every other graph, one by one, or traced,
-where a function is being compiled.
+Each call has its own graph, with placeholders for the arrays that the function gets as arguments or captures. The
+graph's operations are then evaluated by the same JAX functions as in every other graph, one by one, or traced while a
+function is being compiled.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _building = _Building()
 
 @contextmanager
 def building() -> Generator[None]:
-    """Within it, functions add operations to the default graph."""
+    """A context in which functions add operations to the default graph."""
     _building.depth += 1
     try:
         yield
@@ -64,7 +64,7 @@ class _CallGraph(Graph):
     """The graph of one call.
 
     Attributes:
-      given: what stands for the arrays that it uses, and these, by the arrays' ids.
+      given: the placeholder of each array that the call uses, and the array, by the array's id.
     """
 
     def __init__(self) -> None:
@@ -72,13 +72,13 @@ class _CallGraph(Graph):
         self.given: dict[int, tuple[Tensor, Tree]] = {}
 
     def capture(self, value: Any) -> Tensor:
-        """What stands for an array."""
+        """Returns the placeholder for an array."""
         if id(value) not in self.given:
             # Where Keras asks for the shape of a layer's output, some sizes are symbols.
             shape = tuple(size if isinstance(size, int) else None for size in value.shape)
             attrs = {"dtype": from_numpy(np.dtype(value.dtype)), "shape": shape}
             op = self.create_op("Placeholder", [], attrs, "given")
-            # As if it had been there first: a branch or a turn that is being built uses it, and does not hold it.
+            # Numbered before all other operations: a branch or loop body that is being built captures it from outside.
             op.count_as(-1 - len(self.given))
             self.given[id(value)] = (op.outputs[0], value)
         return self.given[id(value)][0]
@@ -249,7 +249,10 @@ def set_seed(seed: int) -> None:
 
 
 def _key(op: Operation) -> jax.Array:
-    """A key for what an operation draws. Its state is a variable, so that a compiled function draws anew each time."""
+    """Returns a random key for an operation.
+
+    The generator's state is a variable, so that each call of a compiled function draws different numbers.
+    """
     pair = int(op.attrs.get("seed") or 0), int(op.attrs.get("seed2") or 0)
     if pair not in _generators:
         fixed = None if _Seeds.seed is None and pair == (0, 0) else zlib.crc32(repr((_Seeds.seed, pair)).encode())

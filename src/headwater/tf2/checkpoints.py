@@ -1,7 +1,7 @@
 """``tf.train.Checkpoint`` of Keras's models and optimizers, and of variables.
 
-Files have TensorFlow's format. The names in them are ours: the name that the program gave an object, and the number of
-the variable within it; Keras's own names of variables count what a program has built before.
+Files have TensorFlow's format, with Headwater's names of variables: the name that the program gave an object, and the
+number of the variable within it. Keras's own names of variables depend on other objects that a program has built.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Checkpoint:
     """The state of objects: variables, models, layers, optimizers, metrics, lists and dicts of these.
 
     Args:
-      root: an object whose attributes are saved as if they were given; not supported.
-      **kwargs: the objects, by the names of the attributes that they become.
+      root: not supported; in TensorFlow, an object with attributes to save.
+      **kwargs: the objects, by the names of their attributes of the checkpoint.
 
     Raises:
       ValueError: an object has no state to save.
@@ -66,7 +66,7 @@ class Checkpoint:
         return prefix
 
     def save(self, file_prefix: Path, options: Any = None) -> str:
-        """Writes a checkpoint whose name ends with the number of saves, and makes it the newest of its folder."""
+        """Writes a checkpoint, numbered by saves, and makes it the latest of its folder; returns its path."""
         _refuse(options)
         number = self.count(None)
         path = self.write(f"{as_path(file_prefix)}-{number}")
@@ -75,7 +75,7 @@ class Checkpoint:
         return path
 
     def default_session(self) -> None:
-        """No session: what is saved is there."""
+        """Returns None: variables have values, so a save needs no session."""
 
     def count(self, session: object) -> int:
         """Counts a save."""
@@ -127,11 +127,11 @@ def _refuse(options: object) -> None:
 
 
 class Status:
-    """What came of a restore.
+    """The result of a restore.
 
     Args:
-      unused: names of values of the checkpoint that no variable has.
-      missing: names of variables that the checkpoint has no value for.
+      unused: names of values in the checkpoint without a variable.
+      missing: names of variables without a value in the checkpoint.
     """
 
     def __init__(self, unused: set[str], missing: set[str]) -> None:
@@ -139,7 +139,7 @@ class Status:
         self._missing = missing
 
     def assert_consumed(self) -> Self:
-        """Itself; AssertionError where a value found no variable, or a variable no value."""
+        """Returns itself; raises AssertionError if a value has no variable, or a variable no value."""
         if self._unused:
             raise AssertionError(f"values without a variable: {', '.join(sorted(self._unused))}")
         return self.assert_existing_objects_matched()
@@ -180,14 +180,14 @@ class CheckpointManager(GraphManager):
     """Saves checkpoints in a folder, and deletes old ones.
 
     Args:
-      checkpoint: what is saved.
+      checkpoint: the checkpoint to save.
       directory: the folder.
-      max_to_keep: how many checkpoints to keep; None: all.
-      keep_checkpoint_every_n_hours: besides, one is kept for good when as many hours have passed since the last such.
-      checkpoint_name: begin of the names of the checkpoints.
+      max_to_keep: number of checkpoints to keep; None for all.
+      keep_checkpoint_every_n_hours: interval at which a checkpoint is kept permanently, in hours.
+      checkpoint_name: prefix of the names of the checkpoints.
       step_counter: a variable that counts steps, for ``checkpoint_interval``.
-      checkpoint_interval: how many steps lie between two checkpoints.
-      init_fn: what `restore_or_initialize` calls where there is no checkpoint.
+      checkpoint_interval: number of steps between two checkpoints.
+      init_fn: called by `restore_or_initialize` if there is no checkpoint.
 
     Raises:
       ValueError: ``max_to_keep`` is not positive, or there is an interval without a counter.

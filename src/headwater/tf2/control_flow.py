@@ -1,8 +1,8 @@
-"""Python's control flow over tensors in a function that is compiled: JAX's conditions and loops.
+"""Python's control flow over tensors in a compiled function, as JAX's conditions and loops.
 
-A branch or a turn is traced by itself, and may read and change Keras's variables: what it makes of them is one of its
-results. Shapes are XLA's: those of two branches, or before and after a turn, are the same, or the function runs as
-Python.
+A branch or an iteration is traced separately, and may read and change Keras's variables: the new values are among its
+results. XLA's shapes are static: if the shapes of two branches, or before and after an iteration, differ, the function
+runs as Python.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ class CannotCompile(RunsInPython):
 
 
 class Range:
-    """The integers of a range whose limits a step computes: a loop goes over it; it cannot be computed with.
+    """The integers of a range with limits that are known at run time only. A loop can iterate over it; all other uses
+    raise `CannotCompile`.
 
     Args:
       first: the first integer.
-      step: what each is more than the one before.
-      count: how many there are.
+      step: the difference of consecutive integers.
+      count: the number of integers.
     """
 
     def __init__(self, first: Tree, step: Tree, count: Tree) -> None:
@@ -177,7 +178,7 @@ def _update(variables: Sequence[object], values: Sequence[object]) -> None:
 
 @contextmanager
 def _apart() -> Generator[Tree]:
-    """Within it, variables change for a branch only; gives the scope that knows what became of them."""
+    """A context in which changes of variables are local to a branch; yields the scope that records them."""
     if not _in_scope():
         raise CannotCompile("control flow over tensors outside of a function")
     scope = _scope()
@@ -227,7 +228,7 @@ class _Branch:
         self.outputs = outputs[: len(outputs) - len(self.written)]
 
     def results(self, variables: Sequence[object], now: Sequence[Tree]) -> tuple[Tree, ...]:
-        """Its results, then the values of ``variables``: those that they have ``now``, or its own."""
+        """The branch's results, then the values of ``variables``: the branch's own values, or else ``now``."""
         found = list(core.jaxpr_as_fun(self._closed)())
         own = {id(v): value for v, value in zip(self.written, found[len(self.outputs) :], strict=True)}
         rest = (own.get(id(variable), value) for variable, value in zip(variables, now, strict=True))
@@ -235,7 +236,7 @@ class _Branch:
 
 
 class _TracedTurns(Turns):
-    """Turns of a loop that were traced; what they use from outside follows the loop's values."""
+    """Traced iterations of a loop; values that they capture from outside follow the loop's own values."""
 
     def __init__(self, dynamic: Sequence[Tree], count: int, body: Tree, holds: Tree, most: object) -> None:
         self.start = tuple(dynamic[:count])
@@ -260,7 +261,7 @@ def _run(body: Tree, holds: Tree, values: Sequence[Tree], turns: object, most: o
         return _TracedTurns(dynamic, len(values), body, holds, most)
 
     if isinstance(turns, int):
-        # As many turns as there are rows: a form whose gradient computes nothing twice.
+        # The number of iterations is known, so use scan: its gradient does not recompute iterations.
         loop = loop_of(dynamic)
         state, _ = _lax.scan(lambda state, _: (loop.turn(None, state), None), loop.start, None, length=turns)
         return list(state)

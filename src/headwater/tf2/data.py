@@ -1,4 +1,4 @@
-"""``tf.data`` at once: datasets whose elements are tensors with values."""
+"""Eager ``tf.data``: datasets of tensors with values."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ def _mapped(function: Callable[[Any], object], element: object) -> Tree:
 
 
 class Dataset(graphs.Dataset):
-    """A sequence of elements; ``for`` goes over them, as tensors.
+    """A sequence of elements; iteration yields them as tensors.
 
-    A function given to `map` and its like is compiled where it is made of TensorFlow's functions, and otherwise called
-    for each element, as layers that look text up need it.
+    Functions of `map` and similar methods are compiled if they consist of TensorFlow's functions. Other functions, such
+    as lookup layers for text, are called for each element.
     """
 
     @classmethod
@@ -184,10 +184,10 @@ class FixedLengthRecordDataset(readers.FixedLengthRecordDataset, Dataset):
 
 
 class Distributed:
-    """What one process gets of a dataset, over which it may go any number of times.
+    """One process's share of a dataset; it can be iterated any number of times.
 
     Args:
-      dataset: gives this process's elements.
+      dataset: yields this process's elements.
     """
 
     def __init__(self, dataset: Any) -> None:

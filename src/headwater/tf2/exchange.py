@@ -1,8 +1,8 @@
-"""Sums over the processes of a mirrored group, in the midst of what is compiled.
+"""Sums over the processes of a mirrored group within compiled functions.
 
-A sum is an operation of JAX's. Computed at once it goes over the group's channels. In a function that is compiled it
-divides the function: what comes before a sum is one executable, what needs its result another. Sums that do not need
-each other's results are one exchange.
+A sum is a JAX primitive. Evaluated eagerly, it uses the group's channels. In a compiled function it divides the
+function: the operations before a sum form one executable, the operations that depend on its result another. Sums that
+are independent of each other share one exchange.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ ad.primitive_transposes[_primitive] = _transposed
 
 
 def compiled(closed: ClosedJaxpr) -> Callable[..., Sequence[Any]]:
-    """What was traced, for XLA: one executable, or as many as its sums need.
+    """Compiles a traced function with XLA: into one executable, or into several that are divided at its sums.
 
     Args:
       closed: a ``ClosedJaxpr``.

@@ -1,8 +1,8 @@
 """Variables of a scope that belong to no model, and their optimizers, in functions that a coordinator schedules.
 
-The chief has their values. It sends them with each call of a function that uses them, and takes what the function has
-made of them from the answer. Calls of functions that change them are made one after the other, so that the values are
-those of a program that calls them in some order, as with TensorFlow's operations on one server.
+The chief holds their values. It sends the values with each call of a function that uses them, and takes the changed
+values from the answer. Calls of functions that change them are serialized, so that the values are the result of some
+sequential order of the calls, as with TensorFlow's operations on one server.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headwater.tf2.function import Function
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
-#: What a function does with such variables.
+#: How a function uses such variables.
 Use = Literal["nothing", "reads", "writes"]
 
 
@@ -26,8 +26,8 @@ class FreeVariables:
     """The variables and optimizers of one scope.
 
     Args:
-      variables: gives those that belong to no model and no metric, in the order in which they were made.
-      optimizers: gives those that belong to no model.
+      variables: returns the variables that belong to no model and no metric, in the order of their creation.
+      optimizers: returns the optimizers that belong to no model.
     """
 
     def __init__(self, variables: Callable[[], Sequence[Any]], optimizers: Callable[[], Sequence[Any]]) -> None:
@@ -38,8 +38,8 @@ class FreeVariables:
         return bool(self._variables())
 
     def values(self) -> Tree:
-        """All values: of the variables, and for each optimizer the numbers of the variables that it changes (None
-        before it knows them) with its own variables' values."""
+        """Returns all values: of the variables, and for each optimizer the numbers of the variables that it changes
+        (None before it is built) with the values of its own variables."""
         variables = self._variables()
         places = {id(variable): at for at, variable in enumerate(variables)}
         state: list[Any] = [[np.asarray(variable.value) for variable in variables]]
@@ -63,7 +63,7 @@ class FreeVariables:
             _assign(optimizer.variables, values)
 
     def use_by(self, function: Callable[..., object]) -> Use:
-        """What ``function`` has done with them so far; where that is not known, it may have changed them."""
+        """Returns how ``function`` has used the variables so far; ``"writes"`` where this is unknown."""
         found = function.variables_used() if isinstance(function, Function) else None
         if found is None:
             return "writes"

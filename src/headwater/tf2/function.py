@@ -1,9 +1,10 @@
 """`function`: a Python function that is traced once for each kind of arguments, and then runs compiled.
 
-What it reads and changes of variables becomes arguments and results of what is compiled; so do the elements of datasets
-that it asks iterators for. Where a tensor decides over a condition or a loop, the function is converted by AutoGraph
-and traced again. One that cannot be compiled, because it goes over a dataset, prints a tensor, or has branches of
-different shapes, runs as Python: functions that it calls, and what it gives to ``strategy.run``, are still compiled.
+Variables that it reads and changes become arguments and results of the compiled function; elements of datasets that it
+takes from iterators become arguments. Where a tensor controls a condition or a loop, the function is converted by
+AutoGraph and traced again. A function that cannot be compiled, because it iterates over a dataset, prints a tensor, or
+has branches of different shapes, runs as Python: functions that it calls, and functions that it passes to
+``strategy.run``, are still compiled.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _stateless = StatelessScope
 _log = logging.getLogger("headwater")
 _PACKAGE = str(Path(__file__).parents[2])
 
-#: What asks for the value of a tensor that is not there while a function is traced.
+#: Errors of code that needs the value of a tensor, which does not exist while a function is traced.
 _NEEDS_VALUES: tuple[type[Exception], ...] = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
@@ -55,7 +56,7 @@ _NEEDS_VALUES: tuple[type[Exception], ...] = (
 
 
 def as_traced(function: Callable[..., object]) -> Callable[..., object]:
-    """``function`` as it is to be called now: converted by AutoGraph where that is done to what is traced."""
+    """Returns ``function`` converted by AutoGraph if the current trace is converted; else ``function`` itself."""
     if not converts():
         return function
     conversion = _conversion()
@@ -69,7 +70,7 @@ def as_traced(function: Callable[..., object]) -> Callable[..., object]:
 
 
 def _conversion() -> Any:
-    """What converts functions, with control flow for what is traced. Most functions need neither."""
+    """Returns the converter for traced control flow, imported lazily: most functions need no conversion."""
     from headwater.tf2 import control_flow  # noqa: PLC0415
 
     return control_flow.conversion
@@ -90,10 +91,10 @@ def functions_run_eagerly() -> bool:
 
 
 class _Compiled:
-    """What came of a trace.
+    """The result of a trace.
 
     Attributes:
-      variables: those that it reads or changes.
+      variables: variables that the function reads or changes.
     """
 
     def __init__(self, run: Any, variables: list[Any], trace: Tracing, more: _Results) -> None:
@@ -130,7 +131,7 @@ class _Compiled:
 
 
 class _Results:
-    """How the results of what is compiled become what the function returns."""
+    """Converts the results of a compiled function to the return value of the Python function."""
 
     def __init__(self, written: list[Any], leaves: list[Tree], tree: object) -> None:
         self.written = written
@@ -147,12 +148,12 @@ class Function:
     """A compiled function.
 
     Args:
-      python_function: what it does.
-      input_signature: the tensors that it takes, or None.
-      autograph: whether its control flow may be converted, where tensors decide it.
+      python_function: the function to compile.
+      input_signature: specs of its arguments, or None.
+      autograph: whether control flow that depends on tensors may be converted.
 
     Attributes:
-      python_function: the same.
+      python_function: the argument.
     """
 
     def __init__(
@@ -172,7 +173,8 @@ class Function:
         self._converting = False
 
     def variables_used(self) -> tuple[set[int], set[int]] | None:
-        """The ids of variables that it has used and of those that it has changed; None where it runs as Python."""
+        """Returns the ids of variables that it has used, and of variables that it has changed; None if it runs as
+        Python."""
         if self._in_python or _Switch.eagerly:
             return None
         return set(self._variables), {id(variable) for found in self._traces.values() for variable in found.written}
@@ -271,7 +273,7 @@ class Function:
         self._traces[key, specs] = found
         at = {id(leaf): place for place, leaf in enumerate(leaves)}
         self._iterators[key] = [at.get(id(iterator), iterator) for iterator, _ in pulled]
-        # Arguments are known by their ids, which must not become those of others.
+        # Traces are looked up by ids of arguments. Keep these objects alive, so that no other object reuses an id.
         self._kept.append([leaf for leaf in leaves if type(_key_of(leaf)) is int])
         return found
 
@@ -312,7 +314,7 @@ class Function:
 
 
 def _said(error: BaseException) -> str:
-    """What an error says, and at which line of the program."""
+    """Formats an error's message with the line of the program that caused it."""
     said = str(error).partition("\n")[0]
     lines = [
         frame
@@ -323,10 +325,10 @@ def _said(error: BaseException) -> str:
 
 
 def _key_of(leaf: Any) -> object:
-    """What an argument that is no array is known by."""
+    """Returns the cache key of an argument that is not an array."""
     if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
         return type(leaf), leaf
-    if hasattr(leaf, "put_back"):  # each call may have another iterator over elements of the same kind
+    if hasattr(leaf, "put_back"):  # an iterator: calls may pass different iterators over elements of the same spec
         return "iterator", str(leaf.element_spec)
     return id(leaf)
 
@@ -383,19 +385,19 @@ def function(
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
 ) -> Any:
-    """A function that is traced and compiled when it is called; as a decorator with or without arguments.
+    """Returns a function that is traced and compiled at its calls; usable as a decorator with or without arguments.
 
     Args:
-      func: what it does.
-      input_signature: the tensors that it takes: what it is given is made these.
-      autograph: whether conditions and loops that tensors decide are compiled; else such a function runs as Python.
-      jit_compile, reduce_retracing, experimental_relax_shapes, experimental_compile: hints, of which none changes a
-        result. XLA compiles always, once for each kind of arguments.
+      func: the Python function.
+      input_signature: specs of its arguments; arguments are converted to them.
+      autograph: whether conditions and loops over tensors are compiled; else such a function runs as Python.
+      jit_compile, reduce_retracing, experimental_relax_shapes, experimental_compile: hints that do not change results;
+        ignored. XLA always compiles the function, once for each kind of arguments.
       experimental_implements, experimental_autograph_options, experimental_attributes, experimental_follow_type_hints:
         not supported.
 
     Raises:
-      NotImplementedError: one of the arguments that are not supported.
+      NotImplementedError: an unsupported argument is given.
     """
     del jit_compile, reduce_retracing, experimental_relax_shapes, experimental_compile
     refused = {

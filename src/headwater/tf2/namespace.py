@@ -1,7 +1,7 @@
-"""The namespace ``tf`` of TensorFlow 2: names of what computes at once, and TensorFlow 1's functions, computed at once.
+"""The namespace ``tf`` of TensorFlow 2: eager objects, and TensorFlow 1's functions with eager execution.
 
-A function of `headwater.tf1.compat.tf` adds operations to a graph; here it is run by `headwater.tf2.at_once`. Where
-TensorFlow 2 has other arguments, `ARGUMENTS` lists them; where it has something else under the name, `NAMES` does.
+A function of `headwater.tf1.compat.tf` adds operations to a graph; here `headwater.tf2.at_once` runs it eagerly.
+`ARGUMENTS` lists functions with other arguments in TensorFlow 2; `NAMES` lists names of different objects.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headwater.graph.types import Structure
 
 
-#: By namespace what TensorFlow 2 has there: ``name`` or ``name=there`` by module.
+#: Names of each namespace of TensorFlow 2, by the module that defines them: ``name`` or ``name=name in the module``.
 NAMES: Mapping[str, Mapping[str, str]] = {
     "": {
         "headwater.tf2.tape": "GradientTape",
@@ -74,7 +74,7 @@ INITIALIZERS: Mapping[str, str] = {
     "zeros_initializer": "Zeros",
 }
 
-#: Functions whose arguments come in another order than in TensorFlow 1, or are fewer; and the function behind each.
+#: Functions with fewer arguments than in TensorFlow 1, or in another order; for each its arguments.
 ARGUMENTS: Mapping[str, str] = {
     "argmax": "input axis output_type name",
     "argmin": "input axis output_type name",
@@ -197,7 +197,7 @@ _BEHIND = {
 }
 
 _FIXED: Mapping[str, Mapping[str, object]] = {"while_loop": {"return_same_structure": True}}
-"""Arguments that TensorFlow 2's functions do not have, and what they do in their place."""
+"""Arguments of TensorFlow 1 that TensorFlow 2 has removed, with the value that TensorFlow 2 implies."""
 
 _TOP = """
     AggregationMethod Assert DType DeviceSpec GradientTape Graph IndexedSlices Module Operation OptionalSpec
@@ -227,7 +227,7 @@ _TOP = """
     unique_with_counts unravel_index unstack variant vectorized_map version where while_loop xla zeros
     zeros_initializer zeros_like
 """
-#: What TensorFlow 2 has in ``tf`` itself; other names of TensorFlow 1 are in ``tf.compat.v1``.
+#: Names of TensorFlow 1 that TensorFlow 2 has in ``tf`` itself; the others are in ``tf.compat.v1``.
 TOP = frozenset(_TOP.split())
 
 VERSION = "2.16.0"
@@ -238,7 +238,7 @@ class Namespace(ModuleType):
 
     Args:
       path: its name within ``tf``; empty for ``tf`` itself.
-      below: that of TensorFlow 1.
+      below: the namespace of TensorFlow 1 with the same name.
     """
 
     def __init__(self, path: str, below: object) -> None:

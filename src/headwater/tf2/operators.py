@@ -1,7 +1,7 @@
-"""Operators of a program's own tensors, which refuse what TensorFlow 2 refuses and JAX takes.
+"""Operators on tensors in a program's own code, with the errors of TensorFlow 2 that JAX does not raise.
 
-JAX clamps an index that is out of range, divides integers by zero, and makes one type of two. What Keras, JAX and
-other libraries do with their arrays is left as it is.
+JAX clamps an index that is out of range, divides integers by zero, and promotes mixed types. Operators in the code of
+Keras, JAX and other libraries are unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def attach() -> None:
 
 
 def _by_library() -> bool:
-    """Whether what called the operator belongs to a library."""
+    """Whether the caller of the operator belongs to a library."""
     name: str = sys._getframe(2).f_globals.get("__name__", "")  # pyright: ignore[reportPrivateUsage]
     return name.partition(".")[0] in _LIBRARIES
 

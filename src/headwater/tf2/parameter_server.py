@@ -1,9 +1,9 @@
-"""Training loops of a program's own on parameter servers: `ParameterServerStrategy`, `ClusterCoordinator`, `Server`.
+"""Custom training loops on parameter servers: `ParameterServerStrategy`, `ClusterCoordinator`, `Server`.
 
-A program of TensorFlow's has two halves: a ``worker`` or ``ps`` makes a ``Server`` and waits in ``join``, and the
-chief's half says what functions they call. Functions do not travel here. So ``join`` runs the program once more, as the
-chief's half, up to the first `ClusterCoordinator.schedule`: by then the task has made the same model, optimizer and
-functions. From there on a ``ps`` serves the variables, and a worker calls the functions that the chief names.
+A TensorFlow program has two parts: a ``worker`` or ``ps`` makes a ``Server`` and waits in ``join``, and the chief's
+part schedules functions on them. Headwater does not send functions. So ``join`` runs the program again, with the
+chief's part, up to the first `ClusterCoordinator.schedule`: by then the task has made the same model, optimizer and
+functions. From then on a ``ps`` serves the variables, and a worker calls the functions that the chief schedules.
 """
 
 from __future__ import annotations
@@ -125,12 +125,12 @@ class Server:
 
 
 class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrategy):
-    """Variables on tasks of job ``ps``; workers compute what the chief's `ClusterCoordinator` says.
+    """Variables on tasks of job ``ps``; workers run the functions that the chief's `ClusterCoordinator` schedules.
 
     Args:
-      cluster_resolver: where the cluster comes from; ``TF_CONFIG`` by default. A process that has made a `Server` of
-        each of its tasks is the whole cluster: a ``ps``, and a thread that is a worker.
-      variable_partitioner: which variables to split by rows among the ``ps``.
+      cluster_resolver: the source of the cluster; ``TF_CONFIG`` by default. A process that has made a `Server` for each
+        task of the cluster runs the whole cluster: a ``ps``, and a thread as the worker.
+      variable_partitioner: selects the variables to split by rows among the ``ps``.
 
     Raises:
       ValueError: the cluster has no ``ps`` or no worker.
@@ -153,20 +153,20 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         self.functions: Registry = _Functions(self)
         self.calls: CallServer | None = None
         if self.task is not None and not self.task.members.is_server and not self.is_chief:
-            # Before there are functions, so that a chief that is early waits.
+            # Serve before functions are registered, so that an early chief waits instead of failing to connect.
             self.calls = CallServer(str(self.task.members.me), self.functions)
             self.task.shell.add_service(self.calls)
 
     def note_optimizer(self, optimizer: keras.Optimizer) -> None:
-        """An optimizer was made in the scope."""
+        """Records an optimizer that was made in the scope."""
         self._optimizers.append(optimizer)
 
     def note_metric(self, metric: keras.metrics.Metric) -> None:
-        """A metric was made in the scope."""
+        """Records a metric that was made in the scope."""
         self.metrics.append(metric)
 
     def note_variable(self, variable: Any) -> None:
-        """A variable was made in the scope by the program itself."""
+        """Records a variable that the program itself made in the scope."""
         self._variables.append(variable)
 
     def _free_variables(self) -> list[Any]:
@@ -175,7 +175,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         return [variable for variable in self._variables if id(variable) not in owned]
 
     def _free_optimizers(self) -> list[Any]:
-        self._served()  # which gives models theirs
+        self._served()  # assigns optimizers of the scope to models without one
         taken = {id(model.optimizer) for model in self._models if getattr(model, "optimizer", None) is not None}
         return [optimizer for optimizer in self._optimizers if id(optimizer) not in taken]
 
@@ -206,10 +206,10 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         return super()._in_replica(fn, args, kwargs)
 
     def read(self, variables: Sequence[Any]) -> None:
-        """Gives models the values that the ``ps`` have, which came with the answer to the last gradients, if any.
+        """Sets the models' variables to the values of the ``ps``.
 
-        What this worker has changed since without an optimizer, as moving averages, stays, until gradients of the model
-        bring it along.
+        The answer to the last push contains these values; otherwise they are read. Changes that this worker has since
+        made without an optimizer, such as moving averages, are kept, and sent with the next gradients of the model.
         """
         del variables
         for served in self._served():
@@ -228,18 +228,18 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
                     self._read[id(variable)] = there
 
     def _changed(self, variable: Any) -> Any:
-        """By how much this worker has changed a variable since it was read."""
+        """This worker's change of a variable since it was read."""
         before = self._read.get(id(variable))
         return 0 if before is None else np.asarray(variable.value) - before
 
     def write(
         self, optimizer: Any, variables: Sequence[Any], gradients: Sequence[Any], written: Sequence[Any] = ()
     ) -> None:
-        """Has the ``ps`` apply gradients, and add what was changed of variables that no optimizer changes.
+        """Pushes gradients to the ``ps``, with this worker's changes of variables that no optimizer changes.
 
         Raises:
-          NotImplementedError: the step changes trained variables by itself.
-          ValueError: another optimizer than the scope's, or gradients of another model than the optimizer's.
+          NotImplementedError: the step changes trained variables without the optimizer.
+          ValueError: the optimizer was made outside of the scope, or gradients belong to another model.
         """
         everything = self._served()
         served = next((served for served in everything if served.model.optimizer is optimizer), None)
@@ -300,7 +300,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
 
 
 def _is_within(resolver: Any) -> bool:
-    """Whether this process has a server of each ``ps`` and worker of a cluster, of which it is no task itself."""
+    """Whether this process is no task of the cluster, but has made a `Server` for each of its ``ps`` and workers."""
     if resolver is None or resolver.task_type:
         return False
     cluster = ClusterSpec(resolver.cluster_spec())
@@ -311,7 +311,7 @@ def _is_within(resolver: Any) -> bool:
 
 
 def _outermost(models: Sequence[Any]) -> list[Any]:
-    """Those that are not parts of others, as the model within a `Sequential` is."""
+    """Returns the models that are not parts of other models, as a model within a `Sequential` is."""
     owned = [{id(variable) for variable in model.trainable_variables} for model in models]
 
     def is_part(at: int) -> bool:
@@ -322,10 +322,10 @@ def _outermost(models: Sequence[Any]) -> list[Any]:
 
 
 class _Functions(Registry):
-    """Functions that workers may be told to call: those that were scheduled, and the ``tf.function``s of the program.
+    """Functions that workers may call: scheduled functions, and the ``tf.function``s of the program.
 
     Args:
-      strategy: whose metrics go to the chief with the results.
+      strategy: the strategy; results include the counts of its metrics.
     """
 
     def __init__(self, strategy: ParameterServerStrategy) -> None:
@@ -348,8 +348,12 @@ class _Functions(Registry):
         return found if self._strategy.task is None else self._with_changes(found)
 
     def _with_changes(self, function: Callable[..., object]) -> Callable[..., object]:
-        """``function`` with the values of free variables as its first argument (None for those of before), which gives
-        beside its result what metrics have counted, what the free variables are now, and what it does with them."""
+        """Wraps ``function`` for free variables and metrics.
+
+        The wrapper takes the values of free variables as its first argument (None to keep the present values). It
+        returns the function's result, the changes of metrics, the new values of free variables if the function changes
+        them, and how it uses them.
+        """
 
         def call(state: Tree, *args: Sequence[object], **kwargs: Mapping[str, object]) -> Tree:
             free, variables = self._strategy.free, _counts(self._strategy)
@@ -365,15 +369,15 @@ class _Functions(Registry):
 
 
 def _counts(strategy: ParameterServerStrategy) -> list[Any]:
-    """What the metrics of a scope have counted."""
+    """The variables of a scope's metrics that are sums."""
     return [v for metric in strategy.metrics for v in metric.variables if v.aggregation == "sum"]
 
 
 class ClusterCoordinator(Coordinator):
-    """Has functions called by whichever worker is free.
+    """Schedules function calls on the next free worker.
 
     Args:
-      strategy: whose workers.
+      strategy: the strategy with the workers.
     """
 
     def __init__(self, strategy: ParameterServerStrategy) -> None:

@@ -1,4 +1,4 @@
-"""What a program of TensorFlow 2 finds besides: ``tf.Tensor``, where it is, and Keras as it expects it."""
+"""Further names for programs of TensorFlow 2: ``tf.Tensor``, the execution mode, and adaptations of Keras."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Tensor(metaclass=_TensorType):
 
 
 def executing_eagerly() -> bool:
-    """Whether what is done here is done at once: not in a function that is being compiled."""
+    """Whether this thread executes eagerly, not in a function that is being compiled."""
     return tracing() is None
 
 
@@ -45,7 +45,7 @@ def inside_function() -> bool:
 
 @contextmanager
 def init_scope() -> Generator[None]:
-    """Within it, what is done is done at once.
+    """A context of eager execution.
 
     Raises:
       NotImplementedError: in a function that is being compiled.
@@ -67,7 +67,7 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None 
 
 
 def begin() -> None:
-    """Makes arrays and Keras what programs of TensorFlow 2 expect. A second call changes nothing."""
+    """Adapts arrays and Keras to programs of TensorFlow 2. Idempotent."""
     at_once.attach()
     operators.attach()
     tensors.attach()

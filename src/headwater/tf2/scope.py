@@ -16,15 +16,15 @@ _base = StatelessScope
 
 
 class RecordingScope(_base):
-    """Within it, variables have the values given here, and changes are kept here.
+    """A scope with its own values of variables: it records reads and changes, and does not change the variables.
 
     Args:
-      variables: those with values of their own.
-      values: for each its value.
+      variables: variables with initial values in this scope.
+      values: the value of each.
 
     Attributes:
-      used: variables that were read or changed, by their ids, in the order in which they were first used.
-      written: those of them that were changed.
+      used: variables that were read or changed, by id, in the order of their first use.
+      written: variables that were changed, by id.
     """
 
     def __init__(self, variables: Sequence[object] = (), values: Sequence[object] = ()) -> None:
@@ -41,7 +41,7 @@ class RecordingScope(_base):
             # Made in here: Keras initialises it when the outermost scope ends, and gives another array at every read.
             made = variable._initializer(variable._shape, dtype=variable._dtype)
             self.state_mapping[id(variable)] = made
-        # Regularisation losses take what this gives as it is, None as well.
+        # Keras's regularisation losses use this result directly, without a fallback for None.
         return self.state_mapping.get(id(variable), variable._value)
 
     def add_update(self, update: Any) -> None:

@@ -1,4 +1,4 @@
-"""Shapes of TensorFlow 2's tensors: tuples, as JAX has them, that can what a ``tf.TensorShape`` can."""
+"""Shapes of TensorFlow 2's tensors: JAX's tuples with the methods of ``tf.TensorShape``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _core: Any = core
 
 
 class Sizes(tuple[int, ...]):
-    """The shape of a tensor whose value is there, or whose computation is compiled: all sizes are known.
+    """The shape of a tensor with a value, or of a traced tensor: all sizes are known.
 
-    JAX takes it for the tuple that it is. Programs of TensorFlow 2 find a ``tf.TensorShape``.
+    It is a tuple for JAX, and has the interface of ``tf.TensorShape`` for programs of TensorFlow 2.
     """
 
     __slots__ = ()
@@ -29,7 +29,7 @@ class Sizes(tuple[int, ...]):
 
     @property
     def rank(self) -> int:
-        """How many dimensions there are."""
+        """The number of dimensions."""
         return len(self)
 
     ndims = rank
@@ -65,11 +65,11 @@ class Sizes(tuple[int, ...]):
         return self
 
     def merge_with(self, other: Any) -> TensorShape:
-        """What is known of a tensor that has both shapes; ValueError where none has."""
+        """Returns the combined information of both shapes; raises ValueError if they contradict each other."""
         return TensorShape(tuple(self)).merge_with(other)
 
     def concatenate(self, other: Any) -> Any:
-        """The sizes of this and then those of ``other``."""
+        """The sizes of this shape, then the sizes of ``other``."""
         return self + other
 
     def __add__(self, other: Any) -> Any:

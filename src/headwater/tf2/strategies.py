@@ -38,7 +38,7 @@ _SEED = "seed_generator_state"
 
 
 class Replicating(Strategy):
-    """What strategies for loops have in common."""
+    """The common part of strategies for custom training loops."""
 
     def run(
         self,
@@ -47,9 +47,9 @@ class Replicating(Strategy):
         kwargs: Mapping[str, object] | None = None,
         options: object = None,
     ) -> Any:
-        """Calls ``fn`` for this process's replica: compiled with the function that this is called in, if any.
+        """Calls ``fn`` for this process's replica; within a `function`, ``fn`` is compiled with it.
 
-        Where the process has several devices, the function around it runs as Python.
+        Where the process has several devices, the surrounding function runs as Python.
 
         Raises:
           NotImplementedError: ``options`` are given, which are for TPUs.
@@ -62,7 +62,7 @@ class Replicating(Strategy):
                 raise RunsInPython("strategy.run has replicas on several devices of this process")
             return super().run(fn, args, kwargs, options)
         if runs_in_python() and tracing() is None:
-            # The function around it goes over a dataset, and could not be compiled as a whole.
+            # The surrounding function iterates over a dataset, and could not be compiled as a whole.
             return self._compiled(fn)(*args, **dict(kwargs or {}))
         return self._in_replica(fn, args, kwargs)
 
@@ -92,7 +92,8 @@ class Replicating(Strategy):
     def combine_gradients(
         self, optimizer: object, gradients: Sequence[object], variables: Sequence[keras.Variable]
     ) -> Tree:
-        """The gradients to apply, from those of this replica; None where they are applied elsewhere."""
+        """Combines this replica's gradients with other replicas' into the gradients to apply; None if they are applied
+        on other tasks."""
         del optimizer, variables
         return gradients
 
@@ -165,7 +166,7 @@ class _Mirrors(Replicating):
 
     @contextmanager
     def _changes(self) -> Generator[None]:
-        """Within it a replica changes variables; then, what the replicas gave each becomes one value."""
+        """A context in which a replica changes variables; at its end, the replicas' values of each are combined."""
         if _in_scope():
             scope = _scope()
             before, outer, scope.written = dict(scope.state_mapping), scope.written, {}
@@ -270,12 +271,12 @@ _default = DefaultStrategy()
 
 
 def get_strategy() -> Strategy:
-    """The strategy whose scope this thread is in, or the default one."""
+    """Returns the strategy of this thread's innermost scope, or the default strategy."""
     return base.active_strategy() or _default
 
 
 def watch_optimizers() -> None:
-    """From now on an optimizer of Keras's, called in a replica, applies what all replicas have found together."""
+    """Patches Keras's optimizers: called in a replica, they apply the combined gradients of all replicas."""
     kind: Any = BaseOptimizer
     if hasattr(kind.apply, "__wrapped__"):
         return
@@ -308,7 +309,7 @@ def watch_optimizers() -> None:
 
 
 def _summed(strategy: Strategy, gradients: Sequence[Any]) -> list[Any]:
-    """The sums of what the replicas of this process give, and those of other processes."""
+    """Sums gradients over the replicas of this process and of other processes."""
     return [
         None if parts[0] is None else strategy.reduce(ReduceOp.SUM, PerReplica(list(parts)))
         for parts in zip(*gradients, strict=True)
@@ -316,7 +317,7 @@ def _summed(strategy: Strategy, gradients: Sequence[Any]) -> list[Any]:
 
 
 def _noting(make: Callable[..., None], note: str) -> Callable[..., None]:
-    """``make``, a constructor, which tells the strategy in whose scope it is called."""
+    """Wraps ``make``, a constructor, to pass the new object to the active strategy's method ``note``."""
 
     @functools.wraps(make)
     def made(self: object, *args: object, **kwargs: object) -> None:

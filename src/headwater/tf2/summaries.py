@@ -1,4 +1,4 @@
-"""``tf.summary`` of TensorFlow 2: what is written at once, for TensorBoard, into events of a folder."""
+"""``tf.summary`` of TensorFlow 2: eager functions that write events for TensorBoard into a folder."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _here = _Here()
 
 
 class SummaryWriter:
-    """Writes what functions of ``tf.summary`` are given while it is the default one.
+    """Writes the values of ``tf.summary``'s functions while it is the default writer.
 
     Args:
-      writer: of the events; None writes nothing.
+      writer: writes the events; with None, nothing is written.
     """
 
     def __init__(self, writer: FileWriter | None) -> None:
@@ -50,7 +50,7 @@ class SummaryWriter:
 
     @contextmanager
     def as_default(self, step: object = None) -> Generator[SummaryWriter]:
-        """Within it, this is the thread's writer, and ``step`` the step where none is given.
+        """A context in which this is the thread's default writer, and ``step`` the default step.
 
         Raises:
           RuntimeError: the writer is closed.
@@ -80,7 +80,7 @@ class SummaryWriter:
             self._writer.flush()
 
     def close(self) -> None:
-        """Writes what is left, and ends."""
+        """Writes remaining events, and closes the file."""
         if self._writer is not None and not self._closed:
             self._writer.close()
         self._closed = True
@@ -102,14 +102,14 @@ def create_file_writer(
     experimental_trackable: bool = False,
     experimental_mesh: object = None,
 ) -> SummaryWriter:
-    """A writer of events in a folder.
+    """Returns a writer of events in a folder.
 
     Args:
-      logdir: the folder, which is made.
-      max_queue: how many events may wait before they are written; 10 when None.
-      flush_millis: after how many milliseconds those that wait are written; two minutes when None.
-      filename_suffix: end of the file's name; ``.v2`` when None.
-      name, experimental_trackable: without effect: there is no operation for the writer.
+      logdir: the folder; it is created.
+      max_queue: maximum number of buffered events; 10 when None.
+      flush_millis: interval at which buffered events are written, in milliseconds; two minutes when None.
+      filename_suffix: suffix of the file's name; ``.v2`` when None.
+      name, experimental_trackable: ignored: the writer has no operation.
       experimental_mesh: must be None.
     """
     del name, experimental_trackable
@@ -122,7 +122,7 @@ def create_file_writer(
 
 
 def to_text(path: Any) -> str:
-    """A path as text, also one that is a tensor."""
+    """Converts a path, which may be a tensor, to text."""
     value = path.numpy() if hasattr(path, "numpy") else path
     return value.decode() if isinstance(value, bytes) else str(value)
 
@@ -162,7 +162,7 @@ def set_step(step: object) -> None:
 
 
 def get_step() -> Any:
-    """What `set_step` said, or None."""
+    """Returns the step of `set_step`, or None."""
     return _here.step
 
 
@@ -189,7 +189,7 @@ def _write(name: str, step: Any, make: Callable[[str], Any]) -> bool:
 
 
 def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:
-    """Writes a number; whether it was written. ValueError for what has dimensions, or without a step."""
+    """Writes a number and returns whether it was written; raises ValueError for an array, or without a step."""
     return _write(name, step, lambda tag: scalars.scalar_pb(tag, to_numpy(data), description))
 
 

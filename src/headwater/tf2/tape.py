@@ -1,10 +1,9 @@
-"""`GradientTape`: remembers what is computed while it is open, and differentiates it.
+"""`GradientTape`: records operations while it is open, and differentiates them.
 
-Everything that JAX computes passes through its current trace. A tape puts a trace of its own in front of that: it has
-each operation computed as it would have been, and notes the operation, its arguments and its results. So values stay
-ordinary arrays, whatever computes them, in a function that is being compiled as well as at once. For a gradient, the
-operations between sources and targets are run anew under `jax.vjp`; where all of it is compiled, XLA computes what is
-there twice once.
+All of JAX's computations pass through its current trace. A tape installs a trace of its own in front of it, which
+forwards each operation, and records the operation, its arguments and its results. So values stay ordinary arrays, in
+eager execution as well as in a function that is being compiled. For a gradient, the operations between sources and
+targets run again under `jax.vjp`; in a compiled function, XLA eliminates the duplicate computation.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ _ZERO = "zero"
 
 @dataclass(frozen=True, slots=True)
 class _Noted:
-    """One operation.
+    """A recorded operation.
 
     Attributes:
-      compute: from values of its arguments to those of its results, as a list.
+      compute: maps values of the arguments to a list of the results' values.
       arguments: arrays.
       results: arrays.
     """
@@ -154,7 +153,7 @@ class GradientTape:
                 )
 
     def watched_variables(self) -> tuple[object, ...]:
-        """The variables that gradients may be taken by, as far as they are known, in the order in which they came."""
+        """The watched variables that have been used so far, in the order of their first use."""
         return tuple(variable for variable, _ in self._variables.values())
 
     @contextmanager
@@ -179,7 +178,7 @@ class GradientTape:
         self._variables.clear()
 
     def changed(self, variable: object) -> None:
-        """To be called before a variable changes: what was computed with its old value has a gradient by it, too."""
+        """Notes a variable's value before it changes, so that gradients include operations on the old value."""
         self._values_of(variable)
 
     def _values_of(self, variable: object) -> dict[int, object]:
@@ -192,19 +191,19 @@ class GradientTape:
     def gradient(
         self, target: object, sources: object, output_gradients: object = None, unconnected_gradients: object = _NONE
     ) -> Tree:
-        """The sum of the gradients of all targets, by each of ``sources``.
+        """Returns the sum of the gradients of all targets with respect to each of ``sources``.
 
         Args:
           target: tensors or variables, in a structure.
           sources: tensors or variables, in a structure.
-          output_gradients: for each target, what to multiply its gradient with; ones when None.
+          output_gradients: a factor for the gradient of each target; ones when None.
           unconnected_gradients: ``none`` or ``zero``: the result for a source on which no target depends.
 
         Returns:
           A structure like ``sources``.
 
         Raises:
-          RuntimeError: a second gradient of a tape that is not persistent.
+          RuntimeError: the second call on a tape that is not persistent.
         """
         self._use_up("gradients")
         leaves, structure = _tree.tree_flatten(sources, is_leaf=_is_none)
@@ -294,11 +293,11 @@ class GradientTape:
     def _function(
         self, targets: Sequence[object], leaves: Sequence[object]
     ) -> tuple[Callable[..., object], list[int], list[object]]:
-        """``targets`` as a function of those of ``leaves`` on which some depends.
+        """Returns ``targets`` as a function of the ``leaves`` that any of them depends on.
 
         Returns:
-          The function, of values; for each of them the position of its leaf; the values. A leaf stands there more than
-          once where it is a variable that was changed meanwhile, and not at all where no target depends on it.
+          The function of values, the position of each value's leaf, and the values. A leaf has several values if it is
+          a variable that has changed while the tape was open, and none if no target depends on it.
         """
         noted = list(self._noted)
         made = {id(result) for operation in noted for result in operation.results}
@@ -353,7 +352,7 @@ def variable_changes(variable: object) -> None:
 
 
 def value_of(variable: Any) -> Any:
-    """The array that a variable of Keras holds; that of the function that is being compiled, where one is."""
+    """Returns the current value of a Keras variable, in the function that is being compiled if there is one."""
     value = _scope().get_current_value(variable) if _in_scope() else None
     if value is not None:
         return value

@@ -62,7 +62,7 @@ def host_tensor(value: object) -> HostTensor:
 
 
 def known(array: HostArray) -> Array:
-    """An array of NumPy's as a tensor whose value is known even where a function is being traced."""
+    """Converts a NumPy array to a tensor with a value that is known even while a function is traced."""
     if array.dtype.kind in "OSU":
         return host_tensor(array)
     with _jax.ensure_compile_time_eval():
@@ -84,7 +84,7 @@ def _get_shape(array: Any) -> TensorShape:
 
 
 class Reference:
-    """A tensor or variable as a key of dictionaries: by what it is, not by its value.
+    """A tensor or variable as a key of dictionaries, compared by identity instead of value.
 
     Args:
       value: the tensor or variable.
@@ -105,7 +105,7 @@ class Reference:
 
 
 def attach() -> None:
-    """Gives JAX's arrays what TensorFlow's tensors have besides: ``numpy()``, ``get_shape()``, ``ref()``."""
+    """Adds the methods of TensorFlow's tensors to JAX's arrays: ``numpy()``, ``get_shape()``, ``ref()``."""
     _ArrayImpl.numpy = _numpy
     _core.Tracer.numpy = _no_numpy
     for kind in (_ArrayImpl, _core.Tracer):
@@ -200,17 +200,17 @@ class Variable(_Base, metaclass=_VariableType):
     """A variable.
 
     Args:
-      initial_value: its first value, or a function that gives it.
-      trainable: whether a tape watches it by itself; True when None.
+      initial_value: its first value, or a function that returns it.
+      trainable: whether tapes watch it automatically; True when None.
       name: for messages and checkpoints.
-      dtype: element type; that of the value when None.
-      constraint: a function of a value that an optimizer calls after it has changed the variable.
-      aggregation: what becomes of the values that replicas give it: ``tf.VariableAggregation``.
-      synchronization: TensorFlow's ``AUTO`` and ``ON_READ`` are the same here: values are combined when they change.
-      validate_shape, import_scope, experimental_enable_variable_lifting: without effect, as in TensorFlow 2.
+      dtype: element type; the value's type when None.
+      constraint: a function of a value, which an optimizer applies after each of its updates.
+      aggregation: how the values of several replicas are combined: ``tf.VariableAggregation``.
+      synchronization: TensorFlow's ``AUTO`` and ``ON_READ`` have the same effect: values are combined when they change.
+      validate_shape, import_scope, experimental_enable_variable_lifting: ignored, as in TensorFlow 2.
 
     Raises:
-      NotImplementedError: a shape that is not the value's, ``caching_device`` or ``variable_def``.
+      NotImplementedError: the shape differs from the value's, or ``caching_device`` or ``variable_def`` is given.
       ValueError: no initial value.
     """
 
@@ -296,12 +296,12 @@ class Variable(_Base, metaclass=_VariableType):
         return jnp.take(value_of(self), jnp.asarray(_plain(indices)), axis=0)
 
     def gather_nd(self, indices: object, name: str | None = None) -> Array:
-        """The elements, or slices, at ``indices``, whose last dimension holds coordinates."""
+        """The elements, or slices, at ``indices``; the last dimension of ``indices`` holds coordinates."""
         del name
         return value_of(self)[_coordinates(indices)]
 
     def scatter_nd_update(self, indices: object, updates: object, name: str | None = None) -> Any:
-        """Puts ``updates`` at ``indices``, whose last dimension holds coordinates."""
+        """Assigns ``updates`` to the elements at ``indices``; the last dimension of ``indices`` holds coordinates."""
         return self.assign(value_of(self).at[_coordinates(indices)].set(self._as_mine(updates)), name=name)
 
     def scatter_nd_add(self, indices: object, updates: object, name: str | None = None) -> Any:
@@ -367,7 +367,7 @@ def _coordinates(indices: object) -> tuple[Array, ...]:
 
 
 def to_numpy(value: Any) -> np.ndarray[Any, Any]:
-    """A tensor, a variable, or what could be one, in NumPy."""
+    """Converts a tensor, a variable, or a value that can be converted to a tensor, to a NumPy array."""
     if isinstance(value, str):
         value = value.encode()
     return np.asarray(_plain(value), object if isinstance(value, bytes) else None)

@@ -1,4 +1,4 @@
-"""What a thread traces at the moment, and what a trace learns of iterators and strategies."""
+"""The current trace of a thread, and the iterators and strategies that the traced function uses."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ class Shares(Protocol):
 
 
 class Serves(Protocol):
-    """A strategy whose variables are elsewhere."""
+    """A strategy with variables on other tasks."""
 
     def read(self, variables: Sequence[Any]) -> None:
-        """Gives variables the values that they have there."""
+        """Reads the current values of variables from these tasks."""
         ...
 
     def write(
         self, optimizer: Any, variables: Sequence[Any], gradients: Sequence[jax.Array], written: Sequence[Any] = ()
     ) -> None:
-        """Has an optimizer apply gradients there; ``written`` are variables that were changed otherwise."""
+        """Sends gradients for an optimizer on these tasks; ``written`` are variables that changed without optimizer."""
         ...
 
 
 class RunsInPython(Exception):
-    """What is traced cannot be compiled; the message says why.
+    """The traced function cannot be compiled; the message states the reason.
 
     Attributes:
-      quiet: nothing is lost by that, and nothing is said of it.
+      quiet: whether to log nothing, because running as Python has no disadvantage.
     """
 
     quiet = True
@@ -61,11 +61,11 @@ class Tracing:
     """A function that is being traced.
 
     Attributes:
-      pulled: what it has asked iterators for: the iterators, and the elements of this call.
-      stand_ins: what stands for these elements.
-      strategies: those whose replicas exchange in it.
-      pushes: gradients for variables that are elsewhere: the strategy, the optimizer, variables, and gradients.
-      served: strategies that ran something in it, whose variables are elsewhere.
+      pulled: the iterators that the function has used, with their elements in this call.
+      stand_ins: traced values in the place of these elements.
+      strategies: strategies with replicas that exchange values in it.
+      pushes: gradients for variables on other tasks: the strategy, the optimizer, variables, and gradients.
+      served: strategies with variables on other tasks that ran a replica in it.
     """
 
     def __init__(self, pulled: list[tuple[Pulls, object]]) -> None:
@@ -77,7 +77,7 @@ class Tracing:
         self._next = 0
 
     def pull(self, iterator: Pulls) -> Tree:
-        """What stands for the next element of an iterator."""
+        """Returns the traced value for the next element of an iterator."""
         at = self._next
         self._next += 1
         if at >= len(self.stand_ins):
@@ -104,12 +104,12 @@ _here = _Here()
 
 
 def tracing() -> Tracing | None:
-    """The function that this thread traces; None where what it does is done at once."""
+    """Returns the current trace of this thread; None in eager execution."""
     return _here.tracing
 
 
 def converts() -> bool:
-    """Whether AutoGraph converts what this thread traces."""
+    """Whether AutoGraph converts the function that this thread traces."""
     return _here.converting
 
 
@@ -120,7 +120,7 @@ def runs_in_python() -> bool:
 
 @contextmanager
 def in_python() -> Generator[None]:
-    """What this thread does within the block belongs to a function that could not be compiled."""
+    """A context for the body of a function that could not be compiled and runs as Python."""
     _here.in_python += 1
     try:
         yield
@@ -130,7 +130,7 @@ def in_python() -> Generator[None]:
 
 @contextmanager
 def trace_of(pulled: list[tuple[Pulls, object]], *, converting: bool) -> Generator[Tracing]:
-    """Within the block this thread traces; ``converting``: what it calls is converted by AutoGraph."""
+    """A context in which this thread traces; with ``converting``, AutoGraph converts functions that it calls."""
     before = _here.tracing, _here.converting
     _here.tracing, _here.converting = Tracing(pulled), converting
     try:
