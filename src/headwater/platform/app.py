@@ -119,6 +119,7 @@ def _counted(receive: Receive, limit: int) -> Receive:
     async def counted() -> Message:
         nonlocal size
         message = await receive()
+        # The declared length may be missing or wrong, so the received bytes are counted as well.
         size += len(message.get("body", b""))
         if size > limit:
             raise Refused(413, f"the request has more than {limit} bytes")

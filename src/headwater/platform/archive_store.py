@@ -48,6 +48,7 @@ class ArchiveStore:
         """
         private_folder(self._folder)
         digest, size, head = hashlib.sha256(), 0, b""
+        # A temporary name: an archive must not be found under its digest before it is complete.
         path = self._folder / f".{secrets.token_hex(8)}"
         try:
             with path.open("wb") as file:

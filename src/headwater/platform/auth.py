@@ -68,7 +68,7 @@ class Auth:
     Args:
       store: the database of tokens and sessions.
       required: whether requests need a token or a session.
-      clock: returns seconds since 1970 and never goes backwards; a `SteadyClock` unless given.
+      clock: returns monotonic seconds since 1970; a `SteadyClock` unless given.
     """
 
     def __init__(self, store: Store, *, required: bool = True, clock: Callable[[], float] | None = None) -> None:
@@ -135,6 +135,7 @@ class Auth:
         if found is None:
             return None
         identity, csrf_hash = found
+        # Compared in constant time, so that response times reveal nothing about the secret.
         if changes and not (csrf and csrf_hash and hmac.compare_digest(_hash(csrf), csrf_hash)):
             return None
         return identity

@@ -72,6 +72,7 @@ class Feed:
         while not self._closing:
             latest = self._store.wait_change(seen, _TURN_S)
             if latest != seen and not loop.is_closed():
+                # asyncio events are not thread-safe.
                 loop.call_soon_threadsafe(self._tell)
             seen = latest
 

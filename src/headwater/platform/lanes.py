@@ -42,7 +42,7 @@ class Lane:
 
     Args:
       source: the backend, or its source.
-      clock: returns seconds and never goes backwards.
+      clock: returns monotonic seconds.
     """
 
     def __init__(self, source: Backend | BackendSource, clock: Callable[[], float] = time.monotonic) -> None:
@@ -117,6 +117,7 @@ class Lane:
         """
         backend = self.usable()
         with self._lock:
+            # Callers share the query in progress, so that a silent backend blocks one thread, not one for each request.
             if self._looking is None or not self._looking.is_alive():
                 self._seen = None
                 # A daemon thread, so that neither this call nor the end of the process waits for the backend.

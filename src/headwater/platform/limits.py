@@ -16,7 +16,7 @@ class RateLimit:
     Args:
       per_s: operations per second in the long run.
       burst: operations at once.
-      clock: returns seconds and never goes backwards.
+      clock: returns monotonic seconds.
     """
 
     def __init__(self, per_s: float, burst: int, *, clock: Callable[[], float] = time.monotonic) -> None:

@@ -192,6 +192,7 @@ class LiveJobs:
             if recent and not (notes or attempts or samples) and _lasting(moved) == _lasting(before):
                 self._records[moved.id] = moved
                 return moved
+            # Stored before it becomes visible: actions must follow only from a state that survives a crash.
             self._store.save(moved, notes=notes, attempts=attempts, samples=samples, now=now)
             self._saved(moved, notes, now)
             return moved

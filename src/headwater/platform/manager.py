@@ -104,7 +104,7 @@ class Manager:
       settings: the settings.
       on_note: called for each event of a job, after it is stored; must not block.
       secrets: the source of jobs' secrets; this process's environment unless given.
-      clock: returns seconds since 1970 and never goes backwards; a `SteadyClock` unless given.
+      clock: returns monotonic seconds since 1970; a `SteadyClock` unless given.
     """
 
     def __init__(
@@ -245,6 +245,7 @@ class Manager:
                 raise NotPossible(f"the job is {record.state.phase}: stop it first")
             if job_id in self._deleting:
                 raise NotPossible("the job is being deleted")
+            # From here on, no turn of the job starts, and requests for it are refused.
             self._deleting.add(job_id)
         try:
             # Wait for the current turn: resources that it acquires would otherwise be leaked.
@@ -333,6 +334,7 @@ class Manager:
         wake = self._wakes[lane.name]
         adopted = False
         while not self._closing.is_set():
+            # Cleared before the turn: a request that arrives during the turn must lead to another one at once.
             wake.clear()
             if lane.reach() and not adopted:
                 self._adopt(lane)

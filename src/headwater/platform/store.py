@@ -315,6 +315,7 @@ class Store:
     def _write(self) -> Generator[Session]:
         with self._writing, Session(self._engine) as session, session.begin():
             yield session
+        # After the commit, so that woken readers see the change.
         with self.changed:
             self._changes += 1
             self.changed.notify_all()

@@ -87,6 +87,7 @@ class TaskJobs:
             record, *seen.events, alter=lambda now: replace(now, usages=seen.usages, talks=seen.talks)
         )
         record = self._jobs.decide(record, Tick())
+        # Release before placing, so that this turn can reserve the places again.
         record = self._release(record)
         record = self._place(record)
         record = self._grow(record)
@@ -167,6 +168,8 @@ class TaskJobs:
 
     def _ask(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[Place]:
         """Reserves places for tasks of a job; raises `NotEnough`, or another `BackendError`."""
+        # Stored first: if the server is killed before it stores the places, its successor knows that it must release
+        # them.
         self._jobs.decide(record, alter=lambda now: replace(now, holds=True))
         return self._backend.reserve(record.id, task_requests(record.state.spec, names))
 

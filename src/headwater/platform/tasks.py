@@ -103,8 +103,9 @@ def task_environment(
 def _known_to(spec: JobSpec, task: TaskName, cluster: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
     """Returns the part of the cluster that ``task`` is told.
 
-    A graph with replicated ``ps`` places tasks only on the first ``ps``, which always exist; further ones announce
-    themselves to each other."""
+    A graph with replicated ``ps`` places operations only on the first ``ps``, which always exist; tasks learn of
+    further ones from each other.
+    """
     least = spec.ps.count.least
     if spec.ps.count.most == least or not has_two_copies(_variables(spec, task)):
         return cluster

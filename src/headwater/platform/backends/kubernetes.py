@@ -83,7 +83,7 @@ class KubernetesBackend(JobBackend):
 
     Args:
       settings: the cluster and how it is used.
-      clock: returns seconds and never goes backwards.
+      clock: returns monotonic seconds.
 
     Raises:
       BackendError: the client is not installed, or its configuration cannot be used.

@@ -104,6 +104,7 @@ class SshConnection:
 
     def call(self, method: str, **arguments: object) -> Json:
         """See `HostConnection`."""
+        # One request at a time: answers carry no id, and are matched with requests by their order.
         with self._lock:
             began = time.monotonic()
             if self._failure and began < self._retry_at:

@@ -46,8 +46,8 @@ class JsonView(PlainView):
 def run_job(spec: JobSpec, *, workers: int | None = None, as_json: bool = False) -> int:
     """Runs a job to its end, shows its tasks' output, and returns the exit code of the command.
 
-    The exit code is 0 for a successful job, the first failed task's own for a failed one, 128 + n after signal n. All
-    processes and files of the job are removed, even if this process is killed.
+    The exit code is 0 for a successful job, the first failed task's own for a failed one, 128 + n after signal n. No
+    process of the job outlives this process, even if it is killed.
 
     Raises:
       CannotRun: the job needs a server, or more resources than this machine has.

@@ -122,6 +122,7 @@ class Agent:
           AgentError: no keeper could be started.
         """
         job_id, task, attempt = order["job_id"], TaskName(order["job"], order["index"]), int(order["attempt"])
+        # Concurrent starts of a task, as by a server and its successor, must not start it twice.
         with self._folder.locked(job_id, task):
             attempts = self._folder.attempts(job_id, task)
             if max(attempts, default=-1) > attempt:
@@ -132,6 +133,7 @@ class Agent:
                 if known is None:
                     raise AgentError(f"{same.path}/order.json is missing, so that the task cannot be found again")
                 return {"folder": str(same.path), **known["remember"]}
+            # Two attempts of a task at once would use the same port and save to the same folder.
             self._fence(job_id, task)
             folder = self._folder.make_attempt(job_id, task, attempt)
             work = self._folder.work(job_id)

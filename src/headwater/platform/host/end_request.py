@@ -93,8 +93,8 @@ class EndRequest:
             if process.parent not in processes:
                 visit(process)
         chosen = [process for process in first if process.identity not in self._signalled]
-        # Until then: a program in ``first`` may still need the others while it saves. But a shell with a trap may
-        # itself wait for one of ``last``.
+        # Signal ``last`` only when no program that handles SIGTERM is left, because it may need them while it saves.
+        # A shell with a trap does not count: it may itself wait for one of ``last``.
         if not chosen and not any(process.handles and not process.shell for process in first):
             chosen = [process for process in last if process.identity not in self._signalled]
         waited_for = any(process.identity in self._background for process in processes.values())

@@ -91,6 +91,7 @@ def _remove(folder: str) -> None:
 def main() -> None:
     """Waits for the launcher's end, then kills its processes and removes its folder."""
     job_id, folder = sys.argv[1:]
+    # Signals that end the launcher must not end the guard, which cleans up after it.
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
     while os.read(0, 4096):

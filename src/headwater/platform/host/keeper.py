@@ -135,6 +135,7 @@ class Keeper:
                 return
             self._selector.register(status, selectors.EVENT_READ, lambda: self._read_status(status))
             self._watch_creator()
+            # Written before `ready` is notified: the agent returns only handles of tasks that can be found again.
             own = identity(os.getpid())
             self._folder.write(
                 "keeper", {"pid": own.pid, "start": own.start, "boot": own.boot, "started_at": time.time()}
@@ -147,6 +148,7 @@ class Keeper:
             if not self._asked and not self._order["relay"] and code == -signal.SIGTERM:
                 # The task received the request directly; this process receives it only a moment later.
                 self._asked = "preempted"
+            # Processes that the task left behind must not outlive it: they could hold its port, its memory or its GPUs.
             guard.end_job(self._order["mark"])
             self._reap()
             self._drain()
@@ -201,6 +203,7 @@ class Keeper:
             creator_end = None
         else:
             self._selector.register(creator_end, selectors.EVENT_READ, creator_ended)
+        # Checked after opening the descriptor: the creator may have exited, and its number been reused, before.
         if creator_end is None or not creator.is_alive():
             creator_ended()
 

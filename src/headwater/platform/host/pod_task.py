@@ -46,7 +46,7 @@ class Marker:
     Args:
       write: writes bytes to the log.
       environment: the task's environment, which may configure how steps and losses are read from its lines.
-      clock: returns seconds and never goes backwards.
+      clock: returns monotonic seconds.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ class TensorBoards:
       most: maximum number at once; to start another one, the least recently used one is ended.
       idle_s: seconds without a request after which one is ended.
       command: the command, before its options.
-      clock: returns seconds and never goes backwards.
+      clock: returns monotonic seconds.
     """
 
     def __init__(

@@ -190,7 +190,7 @@ class Outlet:
 
     Args:
       view: the view.
-      clock: returns seconds and never goes backwards.
+      clock: returns monotonic seconds.
     """
 
     def __init__(self, view: View, clock: Callable[[], float] = time.monotonic) -> None:
