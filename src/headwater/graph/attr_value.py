@@ -1,4 +1,4 @@
-"""Attributes of operations as ``AttrValue`` and back."""
+"""Conversion between attributes of operations and ``AttrValue``."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from headwater.tensorboard_protos import attr_value_pb2
 
 
 def attr_value(value: object) -> Any:
-    """``value`` as an ``AttrValue``."""
+    """Converts ``value`` to an ``AttrValue``."""
     proto = attr_value_pb2.AttrValue()
     write_attr(proto, value)
     return proto
 
 
 def write_attr(proto: Any, value: Any) -> None:
-    """Sets an ``AttrValue`` to ``value``; TypeError for what has no form there."""
+    """Sets an ``AttrValue`` to ``value``; TypeError if it has no such form."""
     if isinstance(value, bool | np.bool_):
         proto.b = bool(value)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(value, int | np.integer):
@@ -72,7 +72,7 @@ def _write_list(proto: Any, values: list[Any]) -> None:
 
 
 def read_attr(proto: Any) -> Any:
-    """The Python value of an ``AttrValue``; bytes that are UTF-8 text come as str."""
+    """Converts an ``AttrValue`` to a Python value; bytes that are valid UTF-8 become str."""
     kind = proto.WhichOneof("value")
     if kind == "s":
         return _text(proto.s)

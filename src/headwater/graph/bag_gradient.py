@@ -1,4 +1,4 @@
-"""The gradients of lookups whose rows are combined in bags; see `headwater.graph.ops.bags`."""
+"""Gradients of lookups whose rows are combined in bags; see `headwater.graph.ops.bags`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from headwater.graph.operation import Operation, Tensor
 
 
 class SpreadSlices(IndexedSlices):
-    """Rows of one part, of which the gradient of bags has travelled, or theirs, whichever is fewer.
+    """The gradient of one part's rows. Sent to the part is the gradient of the bags or of the rows, whichever is
+    smaller.
 
     Args:
-      arrived: the gradient of what ``GatherBags`` gave, where it was computed.
+      arrived: the gradient of the output of ``GatherBags``, on the task where it was computed.
       gather: the ``GatherBags``.
       indices: the rows.
-      dense_shape: of the part.
+      dense_shape: shape of the part.
     """
 
     def __init__(self, arrived: Tensor, gather: Operation, indices: Tensor, dense_shape: Tensor) -> None:
@@ -31,20 +32,20 @@ class SpreadSlices(IndexedSlices):
         super().__init__(spread.outputs[0], indices, dense_shape, distinct=True)
 
     def scaled(self, values: Callable[[Tensor], Tensor]) -> IndexedSlices:
-        """The same with other values, which are computed before they travel."""
+        """Returns the slices with other values, which are computed before they are sent."""
         assert self.dense_shape is not None
         return SpreadSlices(values(self._arrived), self._gather, self.indices, self.dense_shape)
 
 
 def joined_bags_gradient(op: Operation, grad: Tensor | IndexedSlices) -> list[Tensor | None]:
-    """Gives the gradients of what each part found, and of the ids' weights."""
+    """Returns the gradients of each part's rows, and of the ids' weights."""
     parts = [each.op for each in op.inputs[5:]]
     routed = [part.inputs[1] for part in parts]
     grad = to_dense(grad)
     split = op.graph.create_op("SplitBags", [grad, *op.inputs[:5], *routed]).outputs
     if not op.attrs["weighted"]:
         return [*[None] * 5, *split]
-    # Only where a program asks for it: the rows then travel for it.
+    # Only run if a program fetches or uses it: the rows have to be sent for it.
     rows = [
         part.graph.create_op("GatherRouted", part.inputs[:2], {"halves": False}, device=part.device).outputs[0]
         for part in parts
@@ -55,9 +56,9 @@ def joined_bags_gradient(op: Operation, grad: Tensor | IndexedSlices) -> list[Te
 
 
 def gathered_bags_gradient(op: Operation, grad: Tensor | IndexedSlices) -> list[IndexedSlices | None]:
-    """Gives ``IndexedSlices`` of the rows that one part was asked for.
+    """Returns ``IndexedSlices`` of the rows requested from one part.
 
-    The values for programs that look at them are where the gradient was computed, as their bags are.
+    Values for programs that read them are on the task where the gradient was computed, like the bags.
     """
     params, routed = op.inputs[:2]
     grad = to_dense(grad)

@@ -1,9 +1,9 @@
-"""Bodies of conditions and loops: operations of the graph, taken into an attribute of one operation.
+"""Bodies of conditions and loops: operations of the graph, recorded in an attribute of one operation.
 
-A branch or a turn is built in the program's graph as all else is, so that names, scopes, collections and variables are
-as the program expects. What its results need of the operations made meanwhile is then written into a `FunctionAttr`;
-what these use from before becomes an input of the operation that holds it. The operations themselves stay in the graph,
-where nothing runs them.
+A branch or a turn is built in the program's graph like other operations, so that names, scopes, collections and
+variables are as the program expects. The operations created meanwhile that its results need are then encoded in a
+`FunctionAttr`; the older tensors that they use become inputs of the operation with this attribute. The recorded
+operations stay in the graph, but never run there.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from headwater.shapes import Dims, TensorShape
 
 _MAX_COPIED = 4096
 _HELD = (string, resource, variant)
-"""Types of elements that only the host has."""
+"""Element types that only exist on the host."""
 
 
 @dataclass(slots=True)
 class Recorded:
-    """What a branch or a turn is made of.
+    """A recorded branch or turn.
 
     Attributes:
-      outputs: its results, tensors; None for one that only the other branch of a condition has.
-      ops: its operations, in the order in which they were made.
-      captured: tensors from before that it uses.
-      before: operations from before that it waits for.
+      outputs: its result tensors; None for a result that only the other branch of a condition has.
+      ops: its operations, in the order of creation.
+      captured: tensors from outside that it uses.
+      before: operations from outside that it waits for.
     """
 
     outputs: list[Any]
@@ -44,7 +44,7 @@ class Recorded:
 
     @property
     def on_host(self) -> bool:
-        """Whether something in it cannot be compiled."""
+        """Whether any of its operations cannot be compiled."""
         return any(
             (op.definition.kind in (Kind.HOST, Kind.STATEFUL) and op.definition.traced is None)
             or any(t.dtype.base_dtype in _HELD for t in (*op.inputs, *op.outputs))
@@ -53,12 +53,12 @@ class Recorded:
 
     @property
     def draws(self) -> list[Operation]:
-        """Its operations that draw random numbers."""
+        """The operations in it that draw random numbers."""
         return [op for op in self.ops if op.definition.kind is Kind.RANDOM]
 
     @property
     def changed(self) -> set[Tensor]:
-        """References that some operation of it needs as such."""
+        """The references to variables that its operations change or need as references."""
         return {op.inputs[i] for op in self.ops for i in op.definition.ref_positions(op.attrs)}
 
 
@@ -69,11 +69,11 @@ def record(
     params: Iterable[Tensor] = (),
     live: Container[Tensor | None] = (),
 ) -> Recorded:
-    """What ``outputs`` need of the operations made since the graph's version was ``first``.
+    """Records the operations created since the graph's version ``first`` that ``outputs`` need.
 
     Args:
       params: tensors that stand for values that change from turn to turn.
-      live: references to variables that are read at the begin of a turn, not as the step finds them.
+      live: references to variables that are read at the start of each turn, not at the start of the step.
     """
     given = set(params)
     stand_ins = {tensor.op for tensor in given}
@@ -99,7 +99,7 @@ def record(
         for tensor in op.inputs:
             use(tensor)
         for control in op.control_inputs:
-            # The values of a turn are there before it begins.
+            # The values of a turn are available when it starts.
             if control in stand_ins:
                 continue
             if _inside(control, first):
@@ -113,9 +113,9 @@ def record(
 def record_turns(
     graph: Graph, parts: Sequence[tuple[int, Sequence[Tensor]]], params: Sequence[Tensor]
 ) -> list[Recorded]:
-    """The parts of a loop's turn, as `record` finds them: each from a version of the graph on, with its outputs.
+    """Records the parts of a loop's turn with `record`: each part has a version of the graph and its outputs.
 
-    A variable that a turn changes is read anew in each turn. Any other one is read once, before the loop.
+    A variable that a turn changes is read in each turn. Other variables are read once, before the loop.
     """
     found = [record(graph, first, outputs, params) for first, outputs in parts]
     changed = {tensor for part in found for tensor in part.changed}
@@ -130,11 +130,11 @@ def record_members(
     params: Iterable[Tensor] = (),
     awaited: Iterable[Operation] = (),
 ) -> Recorded:
-    """What ``outputs`` need of ``members``; what these wait for besides is `Recorded.before`.
+    """Records the ``members`` that ``outputs`` need; their other dependencies are in `Recorded.before`.
 
     Args:
-      params: as `record` takes them.
-      awaited: further operations that are to run, for their effects.
+      params: as in `record`.
+      awaited: further operations to run for their effects.
     """
     inside, given = set(members), set(params)
     stand_ins = {tensor.op for tensor in given}
@@ -168,20 +168,21 @@ def record_members(
 
 
 def _inside(op: Operation, first: int) -> bool:
-    """Whether ``op`` belongs to the body. A variable made there does not, nor does its value as the step finds it."""
+    """Whether ``op`` belongs to the body. Variables created there do not, nor do their values at the start of the
+    step."""
     return op.number >= first and op.type != "VariableV2" and _read(op) is None
 
 
 def _read(op: Operation) -> Tensor | None:
-    """The reference to the variable whose value, as the step finds it, ``op`` is; None where it is something else."""
+    """Returns the reference to the variable that ``op`` reads at the start of the step; None for other operations."""
     reads = op.type == "Identity" and op.inputs[0].op.type == "VariableV2" and not op.control_inputs
     return op.inputs[0] if reads else None
 
 
 def _copied(tensor: Tensor) -> bool:
-    """Whether a value from before is small and known, so that the body has it at hand when it is compiled.
+    """Whether a value from outside is small and known, so that it is copied into the body as a constant.
 
-    Of what can have a gradient none is: it stays an input.
+    Differentiable values are not copied: they remain inputs.
     """
     if tensor.op.type != "Const" or tensor.dtype.is_differentiable:
         return False
@@ -190,7 +191,7 @@ def _copied(tensor: Tensor) -> bool:
 
 
 def random_key(bodies: Sequence[Recorded]) -> Tensor | None:
-    """A key for what the bodies draw, seeded as the first of them that has a seed; None where nothing is drawn."""
+    """Creates the random key of the bodies, with the first seed found in them; None if they draw no random numbers."""
     draws = [op for body in bodies for op in body.draws]
     if not draws:
         return None
@@ -200,7 +201,7 @@ def random_key(bodies: Sequence[Recorded]) -> Tensor | None:
 
 
 def function_of(name: str, body: Recorded, inputs: Sequence[Tensor], key: Tensor | None) -> FunctionAttr:
-    """``body`` as an attribute of an operation with ``inputs``."""
+    """Encodes ``body`` as an attribute of an operation with ``inputs``."""
     proto = subgraph_def(body.ops)
     for node in proto.node:
         node.device = ""
@@ -215,7 +216,7 @@ def function_of(name: str, body: Recorded, inputs: Sequence[Tensor], key: Tensor
 
 
 def captures(bodies: Sequence[Recorded]) -> list[Tensor]:
-    """What the bodies use from before, each once; what some change comes as a reference."""
+    """Returns the tensors from outside that the bodies use, each once; changed variables as references."""
     return list(dict.fromkeys(tensor for body in bodies for tensor in body.captured))
 
 
@@ -233,15 +234,15 @@ def add_condition(
     device: str | None = None,
     before: Iterable[Operation] = (),
 ) -> Operation:
-    """Adds the operation that runs the first of two branches where ``pred`` holds, else the second.
+    """Adds the operation that runs the first of two branches if ``pred`` is true, else the second.
 
-    An output that only one branch has (None in the other one's outputs) is zeros where the other one ran.
+    An output that only one branch has (None in the other branch's outputs) is zeros if the other branch ran.
 
     Args:
-      shapes_differ: values of a branch may have other shapes than the other's, so that ``pred`` must be known early.
+      shapes_differ: the branches' values may have different shapes, so that ``pred`` must be known when compiling.
       on_host: run it on the host even where all of it can be compiled.
       reads_late: only the branch that uses a variable reads it, on the host; the variable may have no value otherwise.
-      before: operations that run before it, besides those that the branches wait for.
+      before: operations that run before it, in addition to the branches' own.
     """
     graph = pred.graph
     inputs = captures(branches)
@@ -287,15 +288,16 @@ def add_loop(
     device: str | None = None,
     before: Iterable[Operation] = (),
 ) -> Operation:
-    """Adds the operation of a loop. Its outputs are the loop's values at the end and the number of turns.
+    """Adds the operation of a loop. Its outputs are the loop's final values and the number of turns.
 
     Args:
       start: the values before the first turn.
-      params: tensors that stand for them in ``goes_on``, which says whether there is another turn, and ``turn``.
+      params: tensors that stand for the values in ``goes_on``, which decides whether there is another turn, and
+        ``turn``.
       shapes: static shapes of the values.
       on_host: run it on the host even where all of it can be compiled.
-      bound: the largest number of turns; -1 where it is not known.
-      before: operations that run before it, besides those that its parts wait for.
+      bound: the maximum number of turns; -1 if unknown.
+      before: operations that run before it, in addition to its parts' own.
     """
     parts = [goes_on, turn]
     inputs = captures(parts)
@@ -332,7 +334,7 @@ def _present(tensor: Tensor | None) -> Tensor:
 
 
 def _common(first: Tensor | None, second: Tensor | None) -> Dims:
-    """What is known of the shape of a tensor that is one of two."""
+    """Returns the static shape of a tensor that is one of two."""
     if first is None or second is None:
         return _present(second if first is None else first).dims
     if first.dims is None or second.dims is None or len(first.dims) != len(second.dims):
@@ -341,7 +343,7 @@ def _common(first: Tensor | None, second: Tensor | None) -> Dims:
 
 
 def _differ(yes: Tensor | None, no: Tensor | None) -> bool:
-    """Whether the shapes contradict each other. An array that nothing was written to yet fits others."""
+    """Whether the shapes contradict each other. An array without elements written to it fits others."""
     if yes is None or no is None or yes.dims is None or no.dims is None:
         return False
     if len(yes.dims) != len(no.dims):

@@ -1,4 +1,4 @@
-"""From Python values to tensors: constants, and the conversions that other types register."""
+"""Conversion of Python values to tensors: constants, and conversions registered by other types."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _conversions: list[tuple[int, type | tuple[type, ...], Conversion]] = []
 def register_tensor_conversion_function(
     base_type: type | tuple[type, ...], conversion_func: Conversion, priority: int = 100
 ) -> None:
-    """Says how values of ``base_type`` become tensors.
+    """Registers a conversion of values of ``base_type`` to tensors.
 
     Args:
       base_type: one type or several.
-      conversion_func: ``f(value, dtype, name, as_ref)`` gives a tensor, or NotImplemented to leave it to the next.
-      priority: lower ones are asked first.
+      conversion_func: ``f(value, dtype, name, as_ref)`` returns a tensor, or NotImplemented to try the next conversion.
+      priority: conversions with lower values are tried first.
     """
     _conversions.append((priority, base_type, conversion_func))
     _conversions.sort(key=lambda entry: entry[0])
 
 
 def to_array(value: Any, dtype: DType | None = None) -> HostArray:
-    """``value`` as the array that a constant of it holds; a copy, so that ``value`` may change afterwards.
+    """Converts ``value`` to the array of a constant; a copy, so that ``value`` may change afterwards.
 
     Python numbers, and NumPy's in lists, become int32 and float32 (int64 where int32 is too small), text becomes bytes.
 
@@ -91,7 +91,7 @@ def to_array(value: Any, dtype: DType | None = None) -> HostArray:
         wanted = dtype.base_dtype
         if not typed and array.size and not _fits(array.dtype, wanted):
             raise TypeError(f"Expected {wanted.name}, got {value!r} of type '{type(value).__name__}' instead.")
-    with np.errstate(all="ignore"):  # what is too large becomes infinite, as everywhere in a step
+    with np.errstate(all="ignore"):  # values that are too large become infinite, as everywhere in a step
         return np.array(array, dtype=wanted.numpy_dtype, order="C")
 
 
@@ -116,12 +116,12 @@ def constant(
     name: str = "Const",
     verify_shape: bool = False,
 ) -> Tensor:
-    """A tensor that always has the same value.
+    """Creates a constant tensor.
 
     Args:
       value: a number, text, or nested sequence or array of them.
-      dtype: element type; found from the value when None.
-      shape: wanted shape; a value with fewer elements is filled up with its last one, or with zeros if it has none.
+      dtype: element type; inferred from the value if None.
+      shape: the shape; a value with fewer elements is padded with its last one, or with zeros if it is empty.
       verify_shape: require that ``value`` has exactly ``shape``.
 
     Raises:
@@ -135,7 +135,7 @@ def constant(
 
 
 def make_const(array: HostArray, name: str = "Const") -> Tensor:
-    """A constant of exactly ``array``, which must not change afterwards."""
+    """Creates a constant of ``array`` without a copy; the array must not change afterwards."""
     value = np.asarray(array).view()
     value.flags.writeable = False
     attrs = {"value": value, "dtype": from_numpy(value.dtype)}
@@ -166,19 +166,19 @@ def convert_to_tensor(
     dtype_hint: DTypeLike | None = None,
     as_ref: bool = False,
 ) -> Tensor:
-    """``value`` as a tensor of the default graph.
+    """Converts ``value`` to a tensor of the default graph.
 
     Args:
       value: a tensor, variable, number, text, array, or nested sequence of these.
       dtype: required element type.
-      name: for operations this has to make.
-      preferred_dtype, dtype_hint: element type to use if ``value`` allows it and ``dtype`` is None: the older and the
-        newer name.
-      as_ref: give a variable's reference rather than its value.
+      name: name of new operations.
+      preferred_dtype, dtype_hint: the older and the newer name of the element type to use if ``value`` allows it and
+        ``dtype`` is None.
+      as_ref: return a variable's reference rather than its value.
 
     Raises:
       TypeError: there is no conversion.
-      ValueError: a tensor of another element type than ``dtype``, or both names of the preferred one.
+      ValueError: a tensor of another element type than ``dtype``, or both names of the preferred type are given.
     """
     if dtype_hint is not None:
         if preferred_dtype is not None:
@@ -221,7 +221,8 @@ def _holds_tensor(value: TensorLike) -> bool:
 
 
 def _pack(value: Sequence[TensorLike], dtype: DType | None, name: str) -> Tensor:
-    """A nested sequence in which tensors are as one tensor: of the first one's type, or all cast to ``dtype``."""
+    """Packs a nested sequence that contains tensors into one tensor: of the first one's type, or all cast to
+    ``dtype``."""
     graph = get_default_graph()
     found = next(_element_types(value), None)
     with graph.name_scope(name) as scope:
@@ -255,7 +256,7 @@ def _element_types(value: Any) -> Iterator[DType]:
 def convert_n_to_tensor(
     values: Sequence[TensorLike], dtype: DTypeLike | None = None, name: str | None = None
 ) -> list[Tensor]:
-    """Each of ``values`` as a tensor; names get ``_0``, ``_1`` …"""
+    """Converts each of ``values`` to a tensor; names get suffixes ``_0``, ``_1`` …"""
     return [convert_to_tensor(v, dtype, None if name is None else f"{name}_{i}") for i, v in enumerate(values)]
 
 
@@ -263,13 +264,13 @@ def convert_n_to_tensor(
 def name_scope(
     name: str | None, default_name: str | None = None, values: Sequence[object] | None = None
 ) -> Generator[str]:
-    """Enters a name scope of the graph that ``values`` belong to (the default graph without any).
+    """Enters a name scope of the graph of ``values`` (the default graph if there are none).
 
     Yields:
       The scope with a trailing ``/``.
 
     Raises:
-      ValueError: neither ``name`` nor ``default_name`` is given while ``values`` are, or these are of two graphs.
+      ValueError: ``values`` are given without ``name`` or ``default_name``, or are of two graphs.
     """
     chosen = default_name if name is None else name
     if chosen is None and values is not None:
@@ -284,6 +285,6 @@ def name_scope(
 
 
 def function_attr(op: Operation) -> FunctionAttr:
-    """``op``'s type and those attributes that its lowering takes, as one attribute of another operation."""
+    """Encodes the type of ``op`` and the attributes that its lowering takes as an attribute of another operation."""
     taken = sorted((key, value) for key, value in op.attrs.items() if key in op.definition.attrs)
     return FunctionAttr(op.type, tuple(taken))

@@ -1,4 +1,4 @@
-"""The gradient of a gather of rows: the rows that were taken, instead of a tensor of mostly zeros."""
+"""The gradient of a gather of rows: only the gathered rows, instead of a tensor of mostly zeros."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAME_ELEMENTS: Final = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze
 
 
 def gather_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any]:
-    """Gives ``IndexedSlices`` of ``grad``'s rows at the gathered indices; NotImplemented for another axis than 0."""
+    """Returns ``IndexedSlices`` of ``grad``'s rows at the gathered indices; NotImplemented for another axis than 0."""
     params, indices, *axes = op.inputs
     axis = constant_value(axes[0]) if axes else np.array(0)
     if axis is None or int(axis) or op.attrs.get("batch_dims"):
@@ -38,21 +38,21 @@ def gather_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any
 
 
 def _all_differ(indices: Tensor) -> bool:
-    """Whether the graph says that no index is there twice."""
+    """Whether the graph guarantees that the indices are distinct."""
     while indices.op.type in _SAME_ELEMENTS:
         indices = indices.op.inputs[0]
     return indices.op.type in ("Unique", "UniqueWithCounts") and indices is indices.op.outputs[0]
 
 
 def shape_of(params: Tensor) -> Tensor:
-    """The shape of a tensor, as a constant where it is known."""
+    """Returns the shape of a tensor, as a constant if known."""
     if params.dims is not None and None not in params.dims:
         return make_const(np.array(params.dims, np.int32), "Shape")
     return params.graph.create_op("Shape", [params], {"out_type": int32}).outputs[0]
 
 
 def joined_gradient(op: Operation, grad: Tensor | IndexedSlices) -> list[Tensor | None]:
-    """Gives the gradients of the rows that each part of a divided table found, those of equal ids added up."""
+    """Returns the gradients of the rows of each part of a partitioned table; gradients of equal ids are added up."""
     places, *found = op.inputs
     routed = [each.op.inputs[1] for each in found]
     halves = {"halves": bool(op.attrs.get("halves"))}
@@ -60,10 +60,10 @@ def joined_gradient(op: Operation, grad: Tensor | IndexedSlices) -> list[Tensor 
 
 
 def routed_gradient(op: Operation, grad: Tensor | IndexedSlices) -> list[IndexedSlices | None]:
-    """Gives ``IndexedSlices`` of the rows that one part of a divided table was asked for.
+    """Returns ``IndexedSlices`` of the rows requested from one part of a partitioned table.
 
-    The slices have a row for each id, as in TensorFlow, for programs that look at their values. With equal ids added
-    up, as an update needs them, they are fewer (`IndexedSlices.summed`).
+    The slices have a row for each id, as in TensorFlow, for programs that read their values. For updates, rows of equal
+    ids are added up, and so fewer (`IndexedSlices.summed`).
     """
     params, routed = op.inputs
     grad = to_dense(grad)

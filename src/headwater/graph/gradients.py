@@ -1,8 +1,8 @@
-"""Gradients: for every operation on the way from xs to ys, the operation that carries gradients back.
+"""Gradients: adds a backward operation for every operation on a path from xs to ys.
 
-By default that is a ``Vjp`` operation: the vector-Jacobian product of the forward operation's own lowering, computed by
-JAX (``jax.vjp``). It repeats the forward computation, and XLA removes the repetition when both are in one executable.
-A gradient function is registered only where mathematics or memory asks for another rule.
+By default this is a ``Vjp`` operation: the vector-Jacobian product of the forward operation's lowering, computed by JAX
+(``jax.vjp``). It repeats the forward computation, and XLA removes the repetition if both are in one executable.
+Gradient functions are only registered where mathematics or memory requires another rule.
 
 For ys with gradients g the result for x is  sum over y of  g_y * dy/dx.
 """
@@ -38,7 +38,7 @@ register_gradient("JoinBags", joined_bags_gradient)
 
 
 class AggregationMethod:
-    """Ways to add up gradients that TensorFlow distinguishes; XLA makes one sum of all of them."""
+    """TensorFlow's methods of adding up gradients; all are equivalent here, since XLA computes one sum."""
 
     ADD_N = 0
     DEFAULT = ADD_N
@@ -47,7 +47,7 @@ class AggregationMethod:
 
 
 class UnconnectedGradients:
-    """What the gradient of something that ys do not depend on is."""
+    """The gradient of an x that ys do not depend on."""
 
     NONE = "none"
     ZERO = "zero"
@@ -64,27 +64,27 @@ def gradients(
     stop_gradients: object = None,
     unconnected_gradients: str = UnconnectedGradients.NONE,
 ) -> list[Gradient | None]:
-    """Sum over ``ys`` of the derivatives with respect to each of ``xs``.
+    """Returns the sum over ``ys`` of the derivatives with respect to each of ``xs``.
 
     Args:
       ys: a tensor or several.
       xs: a tensor or variable, or several.
       grad_ys: a gradient for each of ``ys``, of its shape; None means ones.
-      name: name scope of the operations made.
-      colocate_gradients_with_ops: accepted; a backward operation always sits with its forward operation.
-      gate_gradients: accepted; a step computes all gradients before it uses any outside its executable.
-      aggregation_method: accepted; see `AggregationMethod`.
-      stop_gradients: tensors that count as independent of what they are computed from.
+      name: name scope of the new operations.
+      colocate_gradients_with_ops: ignored; a backward operation is always colocated with its forward operation.
+      gate_gradients: ignored; a step computes all gradients before it uses any outside of its executable.
+      aggregation_method: ignored; see `AggregationMethod`.
+      stop_gradients: tensors treated as constants.
       unconnected_gradients: ``"none"`` or ``"zero"``.
 
     Returns:
-      For each x a tensor of its shape, or `IndexedSlices` for what was only gathered from, or None (zeros with
-      ``"zero"``) when no y depends on it.
+      For each x a tensor of its shape, or `IndexedSlices` if it is only used in gathers, or None (zeros with
+      ``"zero"``) if no y depends on it.
 
     Raises:
-      TypeError: a y is neither a number nor has a gradient given, or is complex without one.
-      ValueError: ys and xs are of two graphs, or a gradient given does not fit its y.
-      LookupError: an operation on the way is not differentiable by any rule.
+      TypeError: a y is not numeric, or is complex without a given gradient.
+      ValueError: ys and xs are of two graphs, or a given gradient does not fit its y.
+      LookupError: an operation on a path has no gradient.
     """
     del colocate_gradients_with_ops, gate_gradients
     if aggregation_method not in (None, 0, 1, 2):
@@ -117,7 +117,7 @@ def _listed(value: object) -> list[Any]:
 
 
 def _seed(y: Tensor, grad: Tensor | None, index: int) -> Tensor | None:
-    """The gradient of ``y`` itself; None for integers, of which nothing has a gradient."""
+    """Returns the gradient of ``y`` itself; None for integers, which have no gradient."""
     if y.dtype.is_integer:
         return None
     if not y.dtype.is_differentiable:
@@ -169,7 +169,7 @@ class _Backward:
         return parts[0]
 
     def _through(self, op: Operation, outputs: list[Gradient | None]) -> None:
-        """Adds the gradients of ``op``'s inputs, given those of its outputs."""
+        """Adds the gradients of the inputs of ``op``, given the gradients of its outputs."""
         wanted = [self._wants(op, index) for index in range(len(op.inputs))]
         if not any(wanted):
             return
@@ -194,13 +194,13 @@ class _Backward:
 
     @contextmanager
     def _beside(self, op: Operation) -> Generator[None]:
-        """Asks for exactly the device of ``op``, whatever scopes `gradients` is called in."""
+        """Requests exactly the device of ``op``, regardless of the scopes in which `gradients` is called."""
         with self._graph.colocate_with(None, ignore_existing=True), self._graph.device(op.device):
             yield
 
 
 def _between(targets: list[Tensor], sources: list[Tensor], stops: set[Operation]) -> list[Operation]:
-    """Operations that lie on a path from a source to a target that leads through none of ``stops``, inputs first."""
+    """Returns the operations on paths from sources to targets that avoid ``stops``, inputs first."""
     wanted = set(sources)
     reaches: dict[Operation, bool] = {}
     order: list[Operation] = []

@@ -1,4 +1,4 @@
-"""A graph under construction: its operations, names, and the scopes that apply to what is added next."""
+"""A graph under construction: its operations, names, and the scopes that apply to new operations."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class Graph:
-    """Operations and how they depend on each other.
+    """Operations and their dependencies.
 
-    A graph only grows. Building is safe from several threads; the scopes (`name_scope`, `device`,
+    Operations are never removed. Building is thread-safe; but the scopes (`name_scope`, `device`,
     `control_dependencies`, `colocate_with`) belong to the graph, as in TensorFlow, so threads that build with scopes
-    take turns, or call `switch_to_thread_local`.
+    must not do so at the same time, unless they call `switch_to_thread_local`.
 
     Attributes:
-      version: grows with every change; a session extends itself when it sees a new one.
+      version: grows with every change; a session extends itself when the version has changed.
       seed: the graph-level random seed, or None.
-      current_container: where operations made now keep their state; empty for the default container.
+      current_container: the container of the state of new operations; empty for the default container.
     """
 
     def __init__(self) -> None:
@@ -67,9 +67,9 @@ class Graph:
           op_type: a registered operation type.
           inputs: its inputs; must be tensors of this graph.
           attrs: attributes; those with defaults may be left out.
-          name: wanted name within the current name scope (made unique); with a trailing ``/`` taken as it is.
+          name: name within the current name scope (made unique); with a trailing ``/``, the full name.
           device: fixes the device regardless of the current device scopes.
-          control_inputs: operations that run before it, besides those of the current scopes.
+          control_inputs: operations that run before it, in addition to those of the current scopes.
 
         Raises:
           KeyError: no such operation type.
@@ -124,9 +124,10 @@ class Graph:
         return name[:-1] if name.endswith("/") else self.unique_name(name)
 
     def close_loop(self, params: Iterable[Tensor]) -> None:
-        """Says that a loop is built whose turns get their values as ``params``: nothing outside has these values.
+        """Marks a loop as complete. Its ``params`` stand for the values of a turn, which are not available outside of
+        it.
 
-        What was computed from them can no longer be an input, nor be fetched.
+        Tensors computed from them can no longer be inputs of new operations, nor be fetched.
         """
         with self._lock:
             stack = [tensor.op for tensor in params]
@@ -140,45 +141,45 @@ class Graph:
             self._unfetchable |= found
 
     def check_outside_loops(self, tensors: Sequence[Tensor], user: str) -> None:
-        """ValueError where one of ``tensors``, which ``user`` uses, is the value of a turn of a loop that was built."""
+        """Raises ValueError if one of the ``tensors``, which ``user`` uses, belongs to a turn of a complete loop."""
         inside = next((tensor.op.name for tensor in tensors if tensor.op in self._in_loops), None)
         if inside is not None:
             raise ValueError(f"Cannot use '{inside}' as input to '{user}' because '{inside}' is in a while loop.")
 
     def note_change(self) -> None:
-        """Says that an operation was changed after it was made."""
+        """Notes that an existing operation was changed."""
         with self._lock:
             self._check_open()
             self._version += 1
 
     def consumers(self, tensor: Tensor) -> list[Operation]:
-        """Operations that take ``tensor`` as an input."""
+        """Returns the operations that take ``tensor`` as an input."""
         return [op for op in dict.fromkeys(self._consumers.get(tensor.op, ())) if tensor in op.inputs]
 
     def get_operations(self) -> list[Operation]:
-        """All operations, in the order in which they were made."""
+        """Returns all operations, in the order of creation."""
         with self._lock:
             return list(self._operations.values())
 
     def get_operation_by_name(self, name: str) -> Operation:
-        """The operation ``name``; KeyError when there is none, ValueError for a tensor's name."""
+        """Returns the operation ``name``; KeyError if there is none, ValueError for a tensor's name."""
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
         return self.as_graph_element(name, allow_tensor=False)
 
     def get_tensor_by_name(self, name: str) -> Tensor:
-        """The tensor ``name`` (``operation:output``); KeyError when there is none."""
+        """Returns the tensor ``name`` (``operation:output``); KeyError if there is none."""
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
         return self.as_graph_element(name, allow_operation=False)
 
     def as_graph_element(self, obj: object, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
-        """The tensor or operation of this graph that ``obj`` is, names, or stands for (as a variable does).
+        """Returns the tensor or operation of this graph that ``obj`` is, names, or stands for (as a variable does).
 
         Raises:
-          ValueError: it is of another graph, or its name is not well-formed.
-          KeyError: nothing here has that name.
-          TypeError: ``obj`` is nothing of the kind.
+          ValueError: it is of another graph, or its name is malformed.
+          KeyError: the graph has no element of that name.
+          TypeError: ``obj`` has another type.
         """
         wanted = " or ".join(w for w, allow in (("Tensor", allow_tensor), ("Operation", allow_operation)) if allow)
         converter = getattr(obj, "_as_graph_element", None)
@@ -228,7 +229,7 @@ class Graph:
     # Names and scopes -------------------------------------------------------------------------------------------
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
-        """``name`` within the current scope, with ``_1``, ``_2`` … when it is taken."""
+        """Returns ``name`` within the current scope, with a suffix ``_1``, ``_2`` … if it is taken."""
         with self._lock:
             if name and not valid_name(name, at_top=not self._names.current):
                 raise ValueError(f"'{name}' is not a valid scope name")
@@ -236,7 +237,7 @@ class Graph:
 
     @contextmanager
     def name_scope(self, name: str | None) -> Generator[str]:
-        """Prefixes the names of operations made within the block.
+        """Prefixes the names of operations created within the block.
 
         Args:
           name: the scope's name, made unique; None or "" leaves all scopes; ``scope/`` re-enters a scope as it is.
@@ -266,14 +267,14 @@ class Graph:
 
     @contextmanager
     def device(self, device_name_or_function: Any) -> Generator[None]:
-        """Asks for a device for the operations made within the block.
+        """Requests a device for the operations created within the block.
 
         Args:
-          device_name_or_function: a name in full or in part (inner scopes complete and override outer ones), a
-            `DeviceSpec`, a function from an operation to a name, or None to leave all outer device scopes.
+          device_name_or_function: a full or partial name (inner scopes complete and override outer ones), a
+            `DeviceSpec`, a function from an operation to a name, or None to ignore all outer device scopes.
 
         Raises:
-          ValueError: a name that is not well-formed.
+          ValueError: the name is malformed.
         """
         device = device_name_or_function
         entry: str | DeviceFunction | None = device
@@ -283,16 +284,16 @@ class Graph:
             yield
 
     def device_functions(self) -> list[DeviceFunction]:
-        """The functions that the current `device` blocks were given, the innermost last."""
+        """Returns the functions of the current `device` blocks, the innermost last."""
         return self._scopes.places.functions()
 
     @contextmanager
     def colocate_with(self, op: object, ignore_existing: bool = False) -> Generator[None]:
-        """Puts the operations made within the block on the device of ``op``, whatever `device` says.
+        """Places the operations created within the block on the device of ``op``, regardless of `device` blocks.
 
         Args:
-          op: an operation, or a tensor or variable, which stands for its operation.
-          ignore_existing: leave the colocations of outer blocks; with it ``op`` may be None, for none at all.
+          op: an operation, or a tensor or variable of an operation.
+          ignore_existing: ignore the colocations of outer blocks; ``op`` may then be None, for no colocation.
 
         Raises:
           ValueError: ``op`` is None without ``ignore_existing``.
@@ -305,14 +306,14 @@ class Graph:
 
     @contextmanager
     def colocate_with_name(self, name: str) -> Generator[None]:
-        """Puts the operations made within the block where the operation that will be called ``name`` goes."""
+        """Colocates the operations created within the block with a future operation ``name``."""
         with self._scopes.places.colocated(name, True):
             yield
 
     def switch_to_thread_local(self) -> None:
-        """Gives each thread `device`, `colocate_with` and `control_dependencies` blocks of its own.
+        """Makes the blocks of `device`, `colocate_with` and `control_dependencies` thread-local.
 
-        A thread begins with the blocks that are open now; the scopes of names stay the graph's.
+        Each thread starts with the blocks that are open now; name scopes remain shared.
         """
         with self._lock:
             if isinstance(self._scopes, Scopes):
@@ -320,7 +321,8 @@ class Graph:
 
     @contextmanager
     def container(self, container_name: str) -> Generator[str]:
-        """Keeps the state of operations made within the block (variables, queues) in this container of their task."""
+        """Keeps the state (variables, queues) of operations created within the block in this container of their
+        task."""
         saved = self.current_container
         self.current_container = container_name
         try:
@@ -330,7 +332,7 @@ class Graph:
 
     @contextmanager
     def control_dependencies(self, control_inputs: Sequence[object] | None) -> Generator[None]:
-        """Makes operations of the block run after ``control_inputs``; None leaves all outer dependencies."""
+        """Makes operations of the block run after ``control_inputs``; None ignores all outer dependencies."""
         ops: list[Operation] | None = None
         if control_inputs is not None:
             elements = [self.as_graph_element(item) for item in control_inputs]
@@ -340,10 +342,10 @@ class Graph:
 
     @contextmanager
     def gradient_override_map(self, op_type_map: dict[str, str]) -> Generator[None]:
-        """Uses another registered gradient function for operations of the given types made within the block.
+        """Uses another registered gradient function for operations of the given types created within the block.
 
         Raises:
-          TypeError: a name that is no string.
+          TypeError: a name is not a string.
         """
         if not all(isinstance(name, str) for pair in op_type_map.items() for name in pair):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError("op_type_map must be a dictionary mapping strings to strings")
@@ -372,14 +374,15 @@ class Graph:
             self.add_to_collection(name, value)
 
     def get_collection(self, name: object, scope: str | None = None) -> list[Any]:
-        """A copy of the collection, or what in it has a name that starts with the regular expression ``scope``."""
+        """Returns a copy of the collection; with ``scope``, only items whose names start with this regular
+        expression."""
         items = list(self._collections.get(name, ()))
         if scope is None:
             return items
         return [item for item in items if hasattr(item, "name") and re.match(scope, item.name)]
 
     def get_collection_ref(self, name: object) -> list[Any]:
-        """The collection itself, made if it is not there."""
+        """Returns the collection itself; creates it if missing."""
         with self._lock:
             return self._collections.setdefault(name, [])
 
@@ -406,7 +409,7 @@ class Graph:
         return self._finalized
 
     def finalize(self) -> None:
-        """Forbids any further change, so that a training loop cannot grow the graph unnoticed."""
+        """Forbids further changes, so that a training loop cannot add operations unnoticed."""
         self._finalized = True
 
     def _unsafe_unfinalize(self) -> None:
@@ -417,7 +420,7 @@ class Graph:
             raise RuntimeError("Graph is finalized and cannot be modified.")
 
     def as_default(self) -> Any:
-        """A context in which this graph is the thread's default."""
+        """Returns a context in which this graph is the thread's default."""
         return context.default_graph(self)
 
     def prevent_feeding(self, tensor: Tensor) -> None:
@@ -437,20 +440,20 @@ class Graph:
         return self.as_graph_def().versions
 
     def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> GraphDef:
-        """This graph as a ``GraphDef``.
+        """Converts this graph to a ``GraphDef``.
 
         Args:
-          from_version: leave out what was there at that `version`.
+          from_version: leave out operations that existed at that `version`.
           add_shapes: write the static shapes as ``_output_shapes``.
         """
         return graph_def(self, from_version=from_version, add_shapes=add_shapes)
 
 
 def seeds(graph: Graph, op_seed: int | None) -> tuple[int | None, int | None]:
-    """The pair of seeds that a random operation made now gets (both None: a different sequence in every session).
+    """Returns the pair of seeds for a new random operation (both None: a different sequence in every session).
 
-    TensorFlow's rule: a graph seed alone is joined by the number of operations so far; an operation's seed alone is
-    joined by 87654321.
+    TensorFlow's rule: a graph seed alone is combined with the number of operations so far; an operation's seed alone
+    with 87654321.
     """
     if graph.seed is not None:
         return graph.seed, graph.version if op_seed is None else op_seed

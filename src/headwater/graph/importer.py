@@ -1,4 +1,4 @@
-"""From a ``GraphDef`` to operations of a graph."""
+"""Imports a ``GraphDef`` into a graph."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def import_graph_def(
       graph_def: a ``GraphDef``.
       input_map: tensors of the default graph to use in place of named inputs.
       return_elements: names within ``graph_def`` of operations and tensors to return.
-      name: prefix of all names (``import`` when None, none at all when empty).
+      name: prefix of all names (``import`` if None, no prefix if empty).
       op_dict: accepted for compatibility.
-      producer_op_list: an ``OpList`` of the program that made the graph, whose defaults nodes have already.
+      producer_op_list: an ``OpList`` of the program that wrote the graph; unused, as nodes have its defaults already.
 
     Raises:
-      TypeError: not a GraphDef, or names that are no text.
-      AttributeError: ``producer_op_list`` is no ``OpList``.
-      ValueError: an unknown operation type, an input that is not there, or a cycle; the message names the node.
+      TypeError: not a GraphDef, or names that are not strings.
+      AttributeError: ``producer_op_list`` is not an ``OpList``.
+      ValueError: an unknown operation type, a missing input, or a cycle; the message names the node.
     """
     del op_dict
     if not hasattr(graph_def, "node"):
@@ -83,7 +83,7 @@ def import_graph_def(
 
 
 def _mapped(value: Any) -> Any:
-    """What stands for an input: what is of a graph as it is, else a tensor of it."""
+    """Converts a value of the input map to a tensor, unless it is an element of a graph."""
     return value if hasattr(value, "graph") else convert_to_tensor(value)
 
 
@@ -92,17 +92,17 @@ def _is_map(given: object) -> bool:
 
 
 def load_graph(proto: GraphDef) -> Graph:
-    """A new graph of exactly ``proto``, names unchanged."""
+    """Creates a graph from ``proto``, with unchanged names."""
     graph = Graph()
     extend_graph(graph, proto)
     return graph
 
 
 def extend_graph(graph: Graph, proto: GraphDef) -> None:
-    """Adds ``proto`` to ``graph``, names unchanged; inputs may be operations that are there already.
+    """Adds ``proto`` to ``graph``, with unchanged names; inputs may be existing operations.
 
     Raises:
-      ValueError: as `import_graph_def`; also a name that is there already.
+      ValueError: as `import_graph_def`; or a name exists already.
     """
     with graph.as_default():
         _Importer(graph, proto, {}, "").run()
@@ -123,9 +123,9 @@ class _Importer:
         self._made: dict[str, Operation] = {}
         self._members: list[Operation] = []
         self._tensors: dict[str, Tensor] = {}
-        """Of tensors that are not outputs of the operation that bears their node's name."""
+        """Tensors that are not outputs of the operation with their node's name."""
         self._controls: dict[str, Operation] = {}
-        """What waits for a node within a condition or a loop, from outside, waits for."""
+        """Operations that replace control inputs from outside on nodes within a condition or a loop."""
         self._exits: dict[str, Tensor] = {}
         self._only_one_branch: set[Tensor] = set()
         self.input_map = input_map
@@ -148,7 +148,7 @@ class _Importer:
     # Regions --------------------------------------------------------------------------------------------------------
 
     def _build(self, region: Context, names: Sequence[str]) -> list[Operation]:
-        """Makes the operations of a region (see `headwater.graph.foreign.regions`); gives them in their order."""
+        """Creates the operations of a region (see `headwater.graph.foreign.regions`); returns them in order."""
         outer, self._members = self._members, []
         for item in items_of(region, names, self._contexts):
             if isinstance(item, Loop):
@@ -195,7 +195,7 @@ class _Importer:
         self._tensors.update(zip(condition.given, op.outputs[len(condition.merges) :], strict=True))
 
     def _index(self, name: str, merge: Merge) -> Tensor:
-        """The second output of a ``Merge``: which of its inputs has a value."""
+        """Creates the second output of a ``Merge``: the index of the input that has a value."""
         pred = self._tensor(merge.predicate)
         if merge.first:
             pred = self._made_besides(
@@ -239,11 +239,11 @@ class _Importer:
         self._controls.update(dict.fromkeys(loop.nodes, op))
 
     def _in(self, name: str, region: Context) -> bool:
-        """Whether a node lies in the region itself, not in a part of it."""
+        """Whether a node is in the region itself, not in a nested one."""
         return self._contexts.of[name] == region
 
     def _param(self, node: NodeDef, start: Tensor) -> Tensor:
-        """What stands for a value of a loop in a turn of it."""
+        """Creates the placeholder of a loop's value within a turn."""
         shapes = node.attr["_output_shapes"].list.shape if "_output_shapes" in node.attr else ()
         shape = as_shape(shapes[0]) if shapes else TensorShape(start.dims)
         attrs = {"dtype": start.dtype.base_dtype, "shape": shape}
@@ -253,11 +253,12 @@ class _Importer:
         return op.outputs[0]
 
     def _needs_host(self, parts: Sequence[bodies.Recorded]) -> bool:
-        """Whether the parts use a value that only one branch of a condition on the host has, or zeros in its place."""
+        """Whether the parts use a value that only one branch of a condition on the host computes, so that it may be
+        zeros."""
         return any(tensor in self._only_one_branch for part in parts for tensor in part.captured)
 
     def _asks_for_values(self, predicate: str) -> bool:
-        """Whether a predicate says if a variable has a value, so that only one branch may read it."""
+        """Whether a predicate tests if a variable has a value, so that only one branch may read it."""
         op = self._tensor(predicate).op
         while op.type in ("Identity", "LogicalNot"):
             op = op.inputs[0].op
@@ -325,13 +326,13 @@ class _Importer:
         return self._made_besides(make_const(value, self._free("Const")).op).outputs[0]
 
     def _free(self, name: str) -> str:
-        """``name``, changed where a node has it: for an operation that no node stands for."""
+        """Returns ``name``, changed if a node has it, for an additional operation without a node."""
         while name in self._nodes:
             name += "_"
         return name
 
     def _body_of(self, name: str) -> FunctionAttr:
-        """A function of the library as the body of an operation."""
+        """Imports a function of the library as the body of an operation."""
         function = self._functions[name]
         graph = Graph()
         with graph.as_default():
@@ -349,7 +350,7 @@ class _Importer:
             return body_attr(name, graph, args, [importer._tensor(item) for item in results])
 
     def _value_of_loop(self, end: NodeDef) -> str:
-        """The ``Merge`` of the loop's value that an ``Exit`` gives."""
+        """Returns the ``Merge`` of the loop's value that an ``Exit`` returns."""
         node = end
         while kind(node) in ("Exit", "Identity", "Switch"):
             node = self._nodes[source_of(node.input[0])]
@@ -403,12 +404,12 @@ class _Importer:
         return f"loc:@{self._scope}{text.removeprefix('loc:@')}".encode()
 
     def has(self, name: str) -> bool:
-        """Whether there is a tensor of that name."""
+        """Whether a tensor of that name was imported."""
         op, _, index = name.rpartition(":")
         return op in self._made and int(index) < len(self._made[op].outputs)
 
     def element(self, name: str) -> Operation | Tensor:
-        """What ``return_elements`` calls ``name``."""
+        """Returns the element with this name in ``return_elements``."""
         try:
             return self._tensor(name) if ":" in name else self._made[name]
         except KeyError:

@@ -28,9 +28,9 @@ OPERATOR_NAMES = tuple(f"__{word}__" for word in _OPERATOR_WORDS.split())
 
 
 class Operation:
-    """A node of a graph: its type, inputs, attributes, device, and what it must run after.
+    """A node of a graph: its type, inputs, attributes, device, and control inputs.
 
-    Made by `Graph.create_op`; never changed afterwards but for its device and extra control inputs.
+    Created by `Graph.create_op`; only its device and control inputs can change later.
     """
 
     __slots__ = (
@@ -90,13 +90,14 @@ class Operation:
 
     @property
     def number(self) -> int:
-        """The graph's version when the operation was made: grows from one operation to the next."""
+        """The graph's version when the operation was created: grows from one operation to the next."""
         return self._id
 
     _id_value = number
 
     def count_as(self, number: int) -> None:
-        """Gives it another `number`: with a lower one it is older than what is being built, which does not hold it."""
+        """Changes its `number`: with a lower one, it counts as older than a body under construction, and is not part of
+        it."""
         self._id = number
 
     @property
@@ -113,7 +114,7 @@ class Operation:
 
     @property
     def device(self) -> str:
-        """The device asked for, in full or in part; empty when none was."""
+        """The requested device, full or partial; empty if none was requested."""
         return self._device
 
     @property
@@ -123,7 +124,7 @@ class Operation:
 
     @property
     def source(self) -> str:
-        """``file:line`` of the program that made the operation; empty when unknown."""
+        """``file:line`` of the program that created the operation; empty if unknown."""
         return self._source
 
     @property
@@ -143,7 +144,7 @@ class Operation:
         return tuple(self._outputs)
 
     def get_attr(self, name: str) -> Any:
-        """The attribute ``name``; ValueError when the operation has none of that name."""
+        """Returns the attribute ``name``; ValueError if the operation has no such attribute."""
         if name in self._attrs:
             return self._attrs[name]
         if name in self._definition.defaults:
@@ -154,7 +155,7 @@ class Operation:
         raise ValueError(f"No attr named '{name}' in {self!r}")
 
     def colocation_groups(self) -> list[bytes]:
-        """``loc:@name`` of the operations this one shares a device with; its own name when there are none."""
+        """Returns ``loc:@name`` of the operations colocated with this one; its own name if there are none."""
         return list(self._attrs.get("_class", ())) or [f"loc:@{self._name}".encode()]
 
     def run(self, feed_dict: FeedDict | None = None, session: SessionLike | None = None) -> None:
@@ -183,15 +184,15 @@ class Operation:
 
 
 class TensorOperators:
-    """Python's operators, for tensors and for what stands for one, such as a variable."""
+    """Python's operators, for tensors and objects that stand for a tensor, such as variables."""
 
     __slots__ = ()
 
     def _operand(self) -> Tensor:
-        """The tensor that the operators are applied to."""
+        """Returns the tensor to which the operators are applied."""
         raise NotImplementedError
 
-    if TYPE_CHECKING:  # they are set below, by name
+    if TYPE_CHECKING:  # set below, by name
 
         def __neg__(self) -> Tensor: ...
         def __abs__(self) -> Tensor: ...
@@ -250,7 +251,7 @@ class Tensor(TensorOperators):
     __slots__ = ("__weakref__", "_dims", "_dtype", "_name", "_op", "_shape", "_value_index", "assign")
     assign: Callable[..., Tensor]
 
-    __array_priority__ = 100  # NumPy arrays on the left leave the operators to us
+    __array_priority__ = 100  # NumPy arrays on the left delegate operators to this class
 
     def __init__(self, op: Operation, value_index: int, spec: Spec) -> None:
         self._op = op
@@ -303,7 +304,7 @@ class Tensor(TensorOperators):
         return self.shape
 
     def set_shape(self, shape: ShapeLike) -> None:
-        """Adds what the program knows of the static shape; ValueError when it contradicts what is known."""
+        """Refines the static shape; ValueError if ``shape`` contradicts the known shape."""
         self._dims = merge_dims(self._dims, as_shape(shape).as_dims)
         self._shape = None
 

@@ -1,4 +1,4 @@
-"""What applies to operations made in the current block: names, devices, control dependencies."""
+"""Scopes for new operations: names, devices, control dependencies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9_./-]*")
 
 
 def valid_name(name: str, at_top: bool) -> bool:
-    """Whether an operation may be called ``name``; at the top a name may not start with ``_`` and its like."""
+    """Whether an operation may be called ``name``; at the top, a name must start with a letter, a digit or a dot."""
     return bool((_TOP_NAME if at_top else _NAME).fullmatch(name))
 
 
@@ -25,7 +25,7 @@ valid_scope = valid_name
 
 
 class NameScope:
-    """Which names are taken, and the scope that new ones are prefixed with."""
+    """The names in use, and the prefix of new names."""
 
     def __init__(self) -> None:
         self.current = ""
@@ -36,7 +36,7 @@ class NameScope:
         self._used.setdefault(full_name.lower(), 1)
 
     def unique(self, name: str, mark_as_used: bool) -> str:
-        """A free name for ``name`` in the current scope. Upper and lower case count as the same, as in TensorFlow."""
+        """Returns an unused variant of ``name`` in the current scope. Names are case-insensitive, as in TensorFlow."""
         if self.current:
             name = f"{self.current}/{name}"
         key = name.lower()
@@ -59,7 +59,7 @@ class DeviceScopes:
     """The stacks of ``device`` and ``colocate_with`` blocks.
 
     Args:
-      start: stacks whose present blocks to begin with.
+      start: stacks whose present blocks are copied.
     """
 
     def __init__(self, start: DeviceScopes | None = None) -> None:
@@ -68,7 +68,7 @@ class DeviceScopes:
 
     @contextmanager
     def device(self, entry: str | DeviceFunction | None) -> Generator[None]:
-        """Adds a device: a canonical name, a function, or None, which hides all outer ones."""
+        """Adds a device: a canonical name, a function, or None, which hides all outer devices."""
         saved = self._devices
         self._devices = [*saved, entry]
         try:
@@ -77,12 +77,12 @@ class DeviceScopes:
             self._devices = saved
 
     def functions(self) -> list[DeviceFunction]:
-        """The functions among the devices of the current blocks, the innermost last."""
+        """Returns the functions among the devices of the current blocks, the innermost last."""
         return [entry for entry in self._devices if callable(entry)]
 
     @contextmanager
     def colocated(self, target: Operation | str | None, ignore_existing: bool) -> Generator[None]:
-        """Adds an operation to be colocated with, and hides all outer devices."""
+        """Adds a colocation target, and hides all outer devices."""
         saved = self._colocation, self._devices
         self._colocation = [target] if ignore_existing else [*self._colocation, target]
         self._devices = []
@@ -92,13 +92,13 @@ class DeviceScopes:
             self._colocation, self._devices = saved
 
     def place(self, op: Operation, fixed: str | None) -> None:
-        """Gives a new operation the device that the current blocks ask for, or the ``fixed`` one."""
+        """Sets a new operation's device from the current blocks, or to ``fixed``."""
         if fixed is not None:
             op._set_device(fixed)  # pyright: ignore[reportPrivateUsage]
         else:
             self._apply_devices(op)
         groups: list[bytes] = []
-        for target in reversed(self._colocation):  # the outermost that has a device decides
+        for target in reversed(self._colocation):  # the outermost target with a device takes precedence
             if isinstance(target, str):
                 groups.append(f"loc:@{target}".encode())
             elif target is not None:
@@ -119,11 +119,11 @@ class DeviceScopes:
 class ControlDependencies:
     """The stack of ``control_dependencies`` blocks.
 
-    An operation of a block runs after the block's inputs, unless one of its own inputs is of the block already and so
-    runs after them anyway.
+    An operation of a block runs after the block's inputs. It needs no control inputs if one of its own inputs is in the
+    block, and so runs after them anyway.
 
     Args:
-      start: a stack whose present blocks to begin with.
+      start: a stack whose present blocks are copied.
     """
 
     def __init__(self, start: ControlDependencies | None = None) -> None:
@@ -131,7 +131,7 @@ class ControlDependencies:
 
     @contextmanager
     def scope(self, ops: list[Operation] | None) -> Generator[None]:
-        """Adds a block; None leaves all outer ones."""
+        """Adds a block; None hides all outer blocks."""
         saved = self._blocks
         self._blocks = [] if ops is None else [*saved, (ops, set())]
         try:
@@ -140,7 +140,7 @@ class ControlDependencies:
             self._blocks = saved
 
     def inputs_for(self, inputs: Sequence[Tensor], more: Sequence[Operation]) -> list[Operation]:
-        """Control inputs for an operation that takes ``inputs``."""
+        """Returns the control inputs for an operation that takes ``inputs``."""
         producers = {tensor.op for tensor in inputs}
         found: dict[Operation, None] = dict.fromkeys(more)
         for ops, members in self._blocks:
@@ -149,13 +149,13 @@ class ControlDependencies:
         return list(found)
 
     def note_new(self, op: Operation) -> None:
-        """Says that ``op`` was made in the current blocks."""
+        """Registers ``op`` as created in the current blocks."""
         for _, members in self._blocks:
             members.add(op)
 
 
 class Scopes:
-    """A graph's stacks of blocks, which all threads share."""
+    """A graph's stacks of blocks, shared by all threads."""
 
     def __init__(self) -> None:
         self.places = DeviceScopes()
@@ -163,9 +163,9 @@ class Scopes:
 
 
 class ScopesOfThreads(threading.local):
-    """The same with stacks of its own for each thread, which begin with the blocks that were open when this was made.
+    """Thread-local stacks, which start with the blocks that were open when this object was created.
 
-    The thread that makes it goes on with the stacks of ``shared``, whose open blocks it will close.
+    The creating thread continues with the stacks of ``shared``, since it will close their open blocks.
     """
 
     def __init__(self, places: DeviceScopes, control: ControlDependencies) -> None:
