@@ -4,7 +4,7 @@ It reaches a job's tasks through processes and HTTP only; code that trains does 
 which decides the next action as a function of state, event and time, then `manager`, which carries decisions out on the
 `backends`; `spec` and `job_file` define a job, `store` keeps it, `api` and `web` show it, and `cli` is ``headwater``.
 
-A job runs as the user that the server runs as.
+Jobs run as the user of the server.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from headwater.platform.archives import ArchiveError
 from headwater.platform.host.folders import private_folder
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-# The first bytes of gzip, zip, bzip2, xz and zstandard; a plain tar has its name further on.
+# The first bytes of gzip, zip, bzip2, xz and zstandard; a plain tar has its magic bytes at offset 257.
 _MAGIC = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
 _TAR_AT, _TAR = 257, b"ustar"
 

@@ -102,7 +102,7 @@ def _lost(before: JobState, after: JobState) -> JobState:
         if task.step is None or (known is not None and known.step == task.step):
             continue
         lives = task.started_at is not None and task.started_at >= after.preempted_at
-        # The step of a task that was not preempted tells nothing: only one that restarted shows where training resumed.
+        # Only the step of a restarted task shows where training resumed, not the step of a task that was not preempted.
         if task.step < after.furthest or lives:
             lost = max(0, after.furthest - task.step)
             return replace(after, lost_steps=after.lost_steps + lost, furthest=None, preempted_at=None)

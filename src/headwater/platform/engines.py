@@ -111,8 +111,8 @@ class EngineJobs:
         return self._jobs.decide(record, alter=lambda now: replace(now, handle=None))
 
     def _submit(self, record: JobRecord) -> None:
-        # Stored first: if the server is killed before it stores the handle, its successor removes the submitted
-        # objects.
+        # Stored first: if the server is killed before it stores the handle, its successor knows that objects may exist,
+        # and removes them when the job is over.
         record = self._jobs.decide(record, alter=lambda now: replace(now, holds=True))
         state = record.state
         log_dir = self._log_dir(record.id)

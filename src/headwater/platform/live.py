@@ -102,7 +102,7 @@ class LiveJobs:
         return record
 
     def add(self, record: JobRecord, notes: Sequence[Note]) -> None:
-        """Stores a job that is new, or was over."""
+        """Adds a job that is new, or was over, and stores it."""
         with self.lock:
             self._save(record, notes)
 

@@ -82,7 +82,7 @@ class Attempt:
 
     Attributes:
       task: the task, e.g. ``worker-0``.
-      attempt: how often it had been started before.
+      attempt: how often the task had been started before.
       host: the host on which it ran.
       started_at: when, in seconds since 1970.
       ended_at: when; None while it runs.

@@ -49,7 +49,7 @@ class Secrets(ABC):
 
 
 class GivenSecrets(Secrets):
-    """Secrets of a run without a server: each is in a variable of this process, such as ``HEADWATER_SECRET_WANDB``.
+    """Secrets without a server: each is an environment variable, such as ``HEADWATER_SECRET_WANDB``.
 
     Args:
       environ: this process's environment.

@@ -19,7 +19,7 @@ from headwater.platform.spec import JobSpec
 from headwater.platform.states import JobPhase
 from headwater.platform.store import Store
 
-#: How long a request for machines waits for one backend, in seconds.
+#: The timeout of each backend in a request for machines, in seconds.
 HOSTS_S = 5.0
 
 

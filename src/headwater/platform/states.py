@@ -59,7 +59,7 @@ class Fault:
       attempt: the task's attempt, from 0.
       code: the exit code; None if there is none.
       reason: in words.
-      last_lines: the last lines of its output.
+      last_lines: the last lines of the task's output.
     """
 
     task: str

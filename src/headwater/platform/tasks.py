@@ -101,7 +101,7 @@ def task_environment(
 
 
 def _known_to(spec: JobSpec, task: TaskName, cluster: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
-    """Returns the part of the cluster that ``task`` is told.
+    """Returns the part of the cluster in the configuration of ``task``.
 
     A graph with replicated ``ps`` places operations only on the first ``ps``, which always exist; tasks learn of
     further ones from each other.

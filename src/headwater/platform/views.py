@@ -142,7 +142,7 @@ class JobSummary(View):
     """A job in a list.
 
     Attributes:
-      step: the furthest global step of its tasks.
+      step: the greatest global step of its tasks.
       steps_per_s: the sum of its tasks' speeds.
       tasks_running: the number of its running tasks.
       sweep: the sweep that it belongs to; None without one.

@@ -108,7 +108,7 @@ class Capacity:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskRequest:
-    """A task that is to be placed.
+    """A request to place a task.
 
     Attributes:
       task: its name.
@@ -167,7 +167,7 @@ class TaskOrder:
     """A task to start.
 
     Attributes:
-      job_id: the job; letters, digits, ``-`` and ``_``; unique among all jobs that this server ever had.
+      job_id: the job; letters, digits, ``-`` and ``_``; unique among all jobs of this server, including deleted ones.
       attempt: how often this task has been started before. Before attempt n starts, remains of earlier attempts are
         ended. Starting the same attempt a second time is idempotent.
       place: the place from `TaskBackend.reserve`.
@@ -321,7 +321,7 @@ class TaskBackend(AnyBackend):
 
     @abstractmethod
     def restore(self, job_id: str, places: Sequence[Place]) -> None:
-        """Takes ``places``, reserved before the server's restart, into account again."""
+        """Restores the reservations of ``places`` after a restart of the server."""
 
     @abstractmethod
     def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
@@ -335,10 +335,10 @@ class TaskBackend(AnyBackend):
     def start(self, order: TaskOrder) -> str:
         """Starts a task and returns its handle.
 
-        A command that cannot be run at all is no error here, but a task that exits with code 127.
+        A command that cannot be run is not an error here: the task exits with code 127.
 
         Raises:
-          BackendError: the host does not answer, or an earlier attempt does not end even when killed.
+          BackendError: the host does not answer, or an earlier attempt survives SIGKILL.
         """
 
     @abstractmethod
@@ -410,7 +410,7 @@ class JobReport:
 
 
 class JobBackend(AnyBackend):
-    """Hands whole jobs to an engine that places, restarts and ends their tasks."""
+    """Submits whole jobs to an engine that places, restarts and ends their tasks."""
 
     kind: ClassVar[Literal["jobs"]] = "jobs"
     #: Whether workers of a preemptible job are lost and replaced one by one; it is then submitted with its maximum.

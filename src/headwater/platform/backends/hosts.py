@@ -1,6 +1,6 @@
 """Tasks on hosts that each run an agent: common to this machine and hosts over ssh.
 
-Resources are accounted for here; all else is done by the agent of the host (`headwater.platform.host.agent`), which is
+Resources are reserved here; all other operations are the host agent's (`headwater.platform.host.agent`), which is
 reached through a `HostConnection`.
 """
 

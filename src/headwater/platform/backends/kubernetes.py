@@ -79,7 +79,7 @@ class KubernetesSettings:
 
 
 class KubernetesBackend(JobBackend):
-    """Hands jobs to Kubernetes, as `kubernetes_objects` describes them.
+    """Submits jobs to Kubernetes, as the objects of `kubernetes_objects`.
 
     Args:
       settings: the cluster and how it is used.

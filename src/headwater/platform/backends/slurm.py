@@ -65,7 +65,7 @@ class SlurmSettings:
 
 
 class SlurmBackend(JobBackend):
-    """Hands jobs to Slurm.
+    """Submits jobs to Slurm.
 
     Args:
       settings: how Slurm is used.

@@ -40,7 +40,7 @@ class SlurmState:
     Attributes:
       state: such as ``RUNNING``; empty if Slurm does not know the job.
       why: Slurm's reason for the state; ``None`` (text) without a reason.
-      limit_s: its time limit, in seconds; None where it has none.
+      limit_s: its time limit, in seconds; None without a limit.
     """
 
     state: str

@@ -163,7 +163,7 @@ class SlurmTask:
             "address": address,
             "mark": self._own_mark,
             "creator": None,
-            # Slurm sends signals to all processes of a step.
+            # Slurm itself sends signals to all processes of a step, so the keeper must not send them again.
             "relay": False,
             "grace_s": spec.deadlines.grace,
         }

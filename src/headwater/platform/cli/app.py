@@ -162,7 +162,7 @@ def tensorboard(
     logdir: Annotated[Path, typer.Argument(metavar="LOGDIR", help="The folder with event files.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENTS]", help="More for TensorBoard.")] = None,
 ) -> None:
-    """Shows a log folder in the installed TensorBoard."""
+    """Shows a log folder in TensorBoard, which must be installed."""
     if importlib.util.find_spec("tensorboard") is None:
         _fail("tensorboard", "TensorBoard is not installed: pip install tensorboard")
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), *(arguments or ())]
@@ -348,7 +348,7 @@ def export(
     table: Annotated[str | None, typer.Option(help="Name of the table; needed where there are several.")] = None,
     save: Annotated[int | None, typer.Option(min=1, help="Number of the save; the last unless given.")] = None,
 ) -> None:
-    """Writes an embedding table's keys and rows into a file of Arrow or NumPy."""
+    """Writes an embedding table's keys and rows to an Arrow or NumPy file."""
     from headwater.platform.cli.export import export as write  # noqa: PLC0415  other commands need no arrays
 
     try:
