@@ -59,7 +59,7 @@ class Rendering:
       attempt: how often the job has been submitted before.
       image: the container image of jobs that name none.
       namespace: the namespace of jobs that name none; None for the client's current one.
-      token: the secret that the job's tasks share; None if the cluster's Secret ``name`` already holds it.
+      token: the secret that the job's tasks share; None if the cluster's Secret ``name`` must hold it.
       secrets: values of the secrets that the job names, to be stored in the Secret ``name``; None if the cluster has a
         Secret for each, with the job's name for it and the value under the key ``value``.
       archive: a file that pods unpack into their working folder; None if the image or a volume has the program.

@@ -41,7 +41,8 @@ PYTHON OPTIONS are python's own, such as -u, -W error, -O or -X dev, and
 
 _KEYBOARD_INTERRUPT = 128 + 2
 _PACKAGE_DIRECTORY = os.path.dirname(os.path.abspath(headwater.__file__))
-# Frames of these files lie between the interpreter and a program, or within a program's import; tracebacks omit them.
+# Frames of these files lie between the interpreter and a program, or between a program and its failing line; tracebacks
+# omit them.
 _OUR_FILES = frozenset({os.path.abspath(__file__), os.path.abspath(modules.__file__)})
 
 
