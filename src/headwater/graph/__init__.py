@@ -16,7 +16,7 @@ from headwater.graph.registry import load_operations_with
 
 def _load_operations() -> object:
     collects = gc.isenabled()
-    gc.disable()  # modules make no garbage, and looking for it is a sixth of the time that they take to load
+    gc.disable()  # imports make no garbage, and collection takes a sixth of their time
     try:
         from headwater.graph import ops  # noqa: PLC0415  imports JAX
     finally:

@@ -16,17 +16,17 @@ class CompositeTensor(abc.ABC):
     @property
     @abc.abstractmethod
     def components(self) -> list[Tensor]:
-        """The tensors that it is made of."""
+        """The tensors of which it consists."""
 
     @abc.abstractmethod
     def with_components(self, components: Sequence[Tensor]) -> Self:
-        """A value of the same kind made of other tensors."""
+        """Returns a value of the same kind with other tensors."""
 
     @abc.abstractmethod
     def component_shapes(self, shape: TensorShape) -> list[TensorShape]:
-        """What the components' shapes are for all values of a loop of which the program says ``shape``."""
+        """Returns the components' shapes for a loop value with the declared ``shape``."""
 
 
 def components_of(leaf: object) -> list[Any]:
-    """The tensors that a leaf of a structure is made of: itself, where it is one."""
+    """Returns the tensors of a leaf of a structure: its components, or the leaf itself if it is a tensor."""
     return leaf.components if isinstance(leaf, CompositeTensor) else [leaf]

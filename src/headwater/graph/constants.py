@@ -1,4 +1,4 @@
-"""Values that the graph alone determines: constants, static shapes, and what follows from them."""
+"""Values determined by the graph: constants, static shapes, and values computed from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 64
 _folded: WeakKeyDictionary[Operation, dict[int, HostArray | None]] = WeakKeyDictionary()
-"""Values of operations' outputs. The keys are no tensors, whose ``==`` may be one of their elements."""
+"""Values of outputs by operation and index. Tensors are not used as keys, since their ``==`` may be elementwise."""
 
 
 def constant_value(tensor: Tensor) -> HostArray | None:
@@ -29,7 +29,7 @@ def get_static_value(tensor: TensorLike, partial: bool = False) -> HostArray | N
     """The value of ``tensor`` if the graph determines it and it is small, else None.
 
     Args:
-      partial: for a vector of which some elements are known, give an array of these, with None for the others.
+      partial: for a vector with some known elements, return an array with None for the others.
     """
     if not isinstance(tensor, Tensor):
         raise AttributeError(f"get_static_value needs a tensor, not {tensor!r}")
@@ -91,11 +91,11 @@ def _fold(tensor: Tensor, depth: int) -> HostArray | None:
 
 
 def partial_value(tensor: Tensor) -> Dims:
-    """What the graph says of the integer vector ``tensor``, which is used as a shape.
+    """Returns the elements of the integer vector ``tensor``, used as a shape, as far as the graph determines them.
 
     Returns:
-      None when not even its length is known, else its elements, with None for each unknown one (-1 counts as unknown
-      only to whom it means that: it is returned as -1).
+      None if its length is unknown, else its elements, with None for each unknown one. A known -1 is returned as -1,
+      even where it means an unknown dimension.
     """
     value = constant_value(tensor)
     if value is not None:
@@ -123,7 +123,8 @@ def partial_value(tensor: Tensor) -> Dims:
 
 
 def _scalar(tensor: Tensor) -> int | None:
-    """The integer scalar ``tensor`` where known; one element taken from a shape counts."""
+    """Returns the value of the integer scalar ``tensor`` if known, for example an element of a static shape; else
+    None."""
     value = constant_value(tensor)
     if value is not None and value.size == 1:
         return int(value.ravel()[0])
@@ -137,7 +138,7 @@ def _scalar(tensor: Tensor) -> int | None:
 
 
 def _slice(op: Operation) -> Dims:
-    """What a StridedSlice takes from a partially known vector."""
+    """Returns the slice of a partially known vector."""
     source = partial_value(op.inputs[0])
     bounds = [constant_value(t) for t in op.inputs[1:4]]
     if source is None or any(b is None or b.size != 1 for b in bounds):

@@ -1,4 +1,4 @@
-"""What is current in a thread: the default graph and the default session."""
+"""The default graph and the default session of each thread."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ _make_graph: Callable[[], Graph] | None = None
 
 
 def graphs_are_made_by(make: Callable[[], Graph]) -> None:
-    """Says how the process's own graph is made. A graph needs this module, which therefore cannot import it."""
+    """Registers the factory of the process's default graph. `Graph` imports this module, so it cannot be imported
+    here."""
     global _make_graph
     _make_graph = make
 
 
 def get_default_graph() -> Graph:
-    """The innermost graph of this thread's ``with graph.as_default()`` blocks, else the process's own."""
+    """Returns the graph of this thread's innermost ``with graph.as_default()`` block, else the process's default
+    graph."""
     global _global_graph
     if _stacks.graphs:
         return _stacks.graphs[-1]
@@ -46,7 +48,7 @@ def get_default_graph() -> Graph:
 
 
 def reset_default_graph() -> None:
-    """Replaces the process's own graph by an empty one.
+    """Replaces the process's default graph by an empty one.
 
     Raises:
       AssertionError: inside a ``with graph.as_default()`` block.
@@ -59,8 +61,8 @@ def reset_default_graph() -> None:
 
 
 def clear_default_graphs() -> None:
-    """Leaves all graphs that this thread has entered and replaces the process's own by an empty one: for a test, since
-    the one before may have failed within a block."""
+    """Leaves all graphs entered by this thread and replaces the process's default graph by an empty one. For tests,
+    since an earlier test may have failed within a block."""
     _stacks.graphs.clear()
     reset_default_graph()
 
@@ -76,12 +78,12 @@ def default_graph(graph: Graph) -> Generator[Graph]:
 
 
 def get_default_session() -> SessionLike | None:
-    """The innermost session of this thread's ``with session.as_default()`` blocks, or None."""
+    """Returns the session of this thread's innermost ``with session.as_default()`` block, or None."""
     return _stacks.sessions[-1] if _stacks.sessions else None
 
 
 def require_session(session: SessionLike | None, graph: Graph, what: str) -> SessionLike:
-    """``session``, or the default one; ValueError when there is neither, or when it runs another graph."""
+    """Returns ``session``, or the default one; ValueError if there is neither, or if it runs another graph."""
     session = session or get_default_session()
     if session is None:
         raise ValueError(
@@ -108,7 +110,7 @@ def enter_session(session: SessionLike) -> None:
 
 
 def leave_session(session: SessionLike) -> None:
-    """Ends `enter_session`."""
+    """Reverts `enter_session`."""
     _leave(_stacks.sessions, session, "session")
 
 

@@ -20,8 +20,8 @@ def register_session_run_conversion_functions(
 
     Args:
       tensor_type: the class.
-      fetch_function: gives the elements to fetch, and what makes the result of their values.
-      feed_function: of an object and a value for it gives pairs of tensors and values.
+      fetch_function: returns the elements to fetch, and a function that builds the result from their values.
+      feed_function: returns pairs of tensors and values, given an object and a value for it.
       feed_function_for_partial_run: accepted for compatibility.
     """
     del feed_function_for_partial_run
@@ -29,5 +29,5 @@ def register_session_run_conversion_functions(
 
 
 def expansion_of(item: object) -> Expansion | None:
-    """Returns the functions registered for the type of ``item``; None where it is a single tensor or a structure."""
+    """Returns the functions registered for the type of ``item``; None for a single tensor or a structure."""
     return next((expansion for kind, expansion in _expansions if isinstance(item, kind)), None)

@@ -1,4 +1,4 @@
-"""Graphs and their operations as ``GraphDef`` and ``NodeDef``."""
+"""Conversion of graphs and operations to ``GraphDef`` and ``NodeDef``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRODUCER_VERSION = 134  # of TensorFlow 1.15's GraphDefs
 
 
 def graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool = False) -> GraphDef:
-    """``graph`` as a ``GraphDef``; with ``from_version`` only what was added since."""
+    """Converts ``graph`` to a ``GraphDef``; with ``from_version`` only operations added since."""
     proto = graph_pb2.GraphDef()
     proto.versions.producer = PRODUCER_VERSION
     for op in graph.get_operations():
@@ -29,7 +29,7 @@ def graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool = 
 
 
 def strip_defaults(proto: GraphDef) -> None:
-    """Takes from the nodes of a ``GraphDef`` the attributes that have their default."""
+    """Removes attributes with default values from the nodes of a ``GraphDef``."""
     for node in proto.node:
         try:
             parameters = inspect.signature(lookup(node.op).lower).parameters
@@ -46,7 +46,7 @@ def strip_defaults(proto: GraphDef) -> None:
 
 
 def subgraph_def(ops: Iterable[Operation]) -> GraphDef:
-    """A ``GraphDef`` of just ``ops``."""
+    """Converts only ``ops`` to a ``GraphDef``."""
     proto = graph_pb2.GraphDef()
     proto.versions.producer = PRODUCER_VERSION
     for op in ops:
@@ -55,7 +55,7 @@ def subgraph_def(ops: Iterable[Operation]) -> GraphDef:
 
 
 def node_def(op: Operation) -> Any:
-    """``op`` as a ``NodeDef``."""
+    """Converts ``op`` to a ``NodeDef``."""
     proto = node_def_pb2.NodeDef()
     _write_node(proto, op, add_shapes=False)
     return proto

@@ -1,4 +1,4 @@
-"""Some rows of a tensor: the gradient of a gather, and what sparse updates take."""
+"""Some rows of a tensor: gradients of gathers, and inputs of sparse updates."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class IndexedSlices(CompositeTensor):
     Rows with the same index add up.
 
     Args:
-      summed: the same in fewer rows, some of which were added up; for what needs only the sum.
-      distinct: all indices that are inside of the tensor are different.
+      summed: equal slices with fewer rows, in which some rows are added up; for uses that need only the sum.
+      distinct: whether all indices within the tensor are different.
     """
 
     def __init__(
@@ -47,19 +47,19 @@ class IndexedSlices(CompositeTensor):
 
     @property
     def summed(self) -> IndexedSlices:
-        """The same in as few rows as are known."""
+        """Equal slices with as few rows as possible."""
         return self if self._summed is None else self._summed
 
     @property
     def distinct(self) -> bool:
-        """Whether no index inside of the tensor is there twice."""
+        """Whether all indices within the tensor are different."""
         return self._distinct
 
     def scaled(self, values: Callable[[Tensor], Tensor]) -> IndexedSlices:
-        """The same with other values.
+        """Returns the slices with other values.
 
         Args:
-          values: gives them; of a sum it gives the sum, as a product with a number does.
+          values: computes the values; must be linear, such as a product with a number.
         """
         changed = values(self._values)
         summed = None if self._summed is None else self._summed.scaled(values)
@@ -85,7 +85,7 @@ class IndexedSlices(CompositeTensor):
         return IndexedSlices(*components)
 
     def component_shapes(self, shape: TensorShape) -> list[TensorShape]:
-        """Those where ``shape`` is that of the values."""
+        """Returns the components' shapes, if the values have this ``shape``."""
         return [shape, shape[:1], TensorShape([shape.ndims])][: len(self.components)]
 
     @property
@@ -116,7 +116,7 @@ class IndexedSlices(CompositeTensor):
 
 
 def concat_slices(parts: list[IndexedSlices]) -> IndexedSlices:
-    """All rows of ``parts`` together: their sum."""
+    """Concatenates the rows of ``parts``, which represents their sum."""
     if len(parts) == 1:
         return parts[0]
     summed = None if all(part.summed is part for part in parts) else concat_slices([part.summed for part in parts])
@@ -153,17 +153,17 @@ register_tensor_conversion_function(IndexedSlices, _densify)
 
 
 def to_dense(value: Tensor | IndexedSlices) -> Tensor:
-    """``value`` as a tensor with all its rows."""
+    """Converts ``value`` to a dense tensor."""
     return convert_to_tensor(value)
 
 
-#: Operations that give, beside the indices of rows, numbers that stand for no row.
+#: Operations whose outputs include, in addition to indices of rows, numbers that mark rows to skip.
 _WITHOUT_ROW: Final = frozenset({"RowsOfPart", "SumEqualRows", "UpdateRows"})
 
 
 def checked(indices: TensorLike) -> dict[str, bool]:
-    """Attributes of an operation on the rows at ``indices``: one that is out of range is an error, unless they come
-    from what brings rows together, which has numbers for no row.
+    """Returns attributes of an operation on the rows at ``indices``: an index out of range is an error, unless
+    ``indices`` are computed by an operation in `_WITHOUT_ROW`.
     """
     seen: set[Tensor] = set()
     stack: list[Tensor] = [indices] if isinstance(indices, Tensor) else []

@@ -1,4 +1,4 @@
-"""The value of a ragged tensor: arrays of NumPy, in rows of different lengths."""
+"""The value of a ragged tensor: NumPy arrays, with rows of different lengths."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class RaggedTensorValue:
     """The value of a `RaggedTensor`.
 
     Args:
-      values: an array, or such a value.
-      row_splits: an array of integers, one more than rows.
+      values: an array, or a ragged value.
+      row_splits: an array of integers, of length number of rows + 1.
 
     Raises:
-      TypeError, ValueError: ``row_splits`` is no vector of integers.
+      TypeError, ValueError: ``row_splits`` is not a vector of integers.
     """
 
     def __init__(self, values: Any, row_splits: TensorLike) -> None:
@@ -34,12 +34,12 @@ class RaggedTensorValue:
 
     @property
     def values(self) -> Any:
-        """The rows, one after the other."""
+        """The concatenated rows."""
         return self._values
 
     @property
     def row_splits(self) -> Any:
-        """Where rows begin and end among the values."""
+        """The start and end of each row in the values."""
         return self._splits
 
     @property
@@ -55,21 +55,21 @@ class RaggedTensorValue:
 
     @property
     def ragged_rank(self) -> int:
-        """How many dimensions are ragged."""
+        """The number of ragged dimensions."""
         return len(self.nested_row_splits)
 
     @property
     def dtype(self) -> Any:
-        """The type of the values, as NumPy has it."""
+        """The NumPy type of the values."""
         return self.flat_values.dtype
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        """None for ragged dimensions."""
+        """The shape, with None for ragged dimensions."""
         return (len(self._splits) - 1, None, *self._values.shape[1:])
 
     def to_list(self) -> list[Any]:
-        """Nested lists of Python values."""
+        """Converts it to nested lists of Python values."""
         inner = self._values.to_list() if isinstance(self._values, RaggedTensorValue) else self._values.tolist()
         return [inner[begin:end] for begin, end in zip(self._splits[:-1], self._splits[1:], strict=True)]
 
@@ -81,7 +81,7 @@ class RaggedTensorValue:
 
 
 def ragged_value(arrays_of: Sequence[TensorLike]) -> Any:
-    """The value of one of these flat values and splits, the outermost first."""
+    """Builds a ragged value from flat values and splits, the outermost first."""
     flat, *splits = (np.asarray(part) for part in arrays_of)
     found = flat
     for part in reversed(splits):

@@ -1,4 +1,4 @@
-"""Sparse tensors as values of a graph; functions of them are in `headwater.tf1.functional.sparse` and beside it."""
+"""Sparse tensors in a graph; functions of them are in `headwater.tf1.functional.sparse` and neighbouring modules."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class SparseTensorValue(NamedTuple):
 
 
 class SparseTensor(CompositeTensor):
-    """A tensor of which only the elements ``values[i]`` at ``indices[i]`` are not zero.
+    """A tensor in which only the elements ``values[i]`` at ``indices[i]`` are not zero.
 
     Args:
-      indices: int64 matrix, a row of rank many numbers for each element, in row-major order of the elements.
-      values: the elements, a vector.
+      indices: int64 [elements, rank], in row-major order of the elements.
+      values: vector of the elements.
       dense_shape: int64 vector.
     """
 
@@ -46,7 +46,7 @@ class SparseTensor(CompositeTensor):
 
     @classmethod
     def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
-        """The sparse tensor with a `SparseTensorValue`, or itself."""
+        """Converts a `SparseTensorValue`; returns a sparse tensor unchanged."""
         if isinstance(sparse_tensor_value, SparseTensor):
             return sparse_tensor_value
         return cls(*sparse_tensor_value)
@@ -78,7 +78,8 @@ class SparseTensor(CompositeTensor):
         return SparseTensor(*components)
 
     def component_shapes(self, shape: TensorShape) -> list[TensorShape]:
-        """Those of any number of elements; ``shape`` is that of ``dense_shape``, or None where it is not known."""
+        """Returns the components' shapes for any number of elements; ``shape`` is the shape of ``dense_shape``, or None
+        if unknown."""
         rank = None if self._indices.dims is None else self._indices.dims[1]
         return [TensorShape([None, rank]), TensorShape([None]), TensorShape([rank])]
 
@@ -95,23 +96,24 @@ class SparseTensor(CompositeTensor):
         return self._values.graph
 
     def eval(self, feed_dict: FeedDict | None = None, session: SessionLike | None = None) -> Any:
-        """The value in ``session``, or in the default one."""
+        """Returns the value in ``session``, or in the default one."""
         return SparseTensorValue(*(part.eval(feed_dict, session) for part in self.components))
 
     def with_values(self, values: Tensor) -> SparseTensor:
-        """Other elements at the same places."""
+        """Returns a sparse tensor with other elements at the same places."""
         return SparseTensor(self._indices, values, self._dense_shape)
 
     def __mul__(self, other: TensorLike) -> SparseTensor:
-        """The elements times those of a dense tensor, which is spread over all places, at these places."""
+        """Multiplies the elements by the elements of a dense tensor, broadcast to the dense shape, at the same
+        places."""
         return self._with("__mul__", other)
 
     def __truediv__(self, other: TensorLike) -> SparseTensor:
-        """The elements divided by those of a dense tensor; see `__mul__`."""
+        """Divides the elements by the elements of a dense tensor; see `__mul__`."""
         return self._with("__truediv__", other)
 
     def __div__(self, other: TensorLike) -> SparseTensor:
-        """As ``/`` was in Python 2."""
+        """Divides as ``/`` in Python 2."""
         return self._with("__div__", other)
 
     def _with(self, name: str, other: TensorLike) -> SparseTensor:
@@ -126,7 +128,7 @@ class SparseTensor(CompositeTensor):
 
 
 def as_sparse(value: object) -> SparseTensor:
-    """``value``, a sparse tensor or the value of one, as a sparse tensor.
+    """Converts ``value``, a sparse tensor or the value of a sparse tensor, to a sparse tensor.
 
     Raises:
       TypeError: it is neither.

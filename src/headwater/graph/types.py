@@ -1,4 +1,4 @@
-"""Types of arguments that functions of graphs share: what becomes a tensor, what can be fed or fetched."""
+"""Shared types of arguments: values convertible to tensors, feeds and fetches."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class SupportsArray(Protocol):
-    """A value that NumPy makes an array of: its own arrays and scalars, JAX's arrays, Keras' variables."""
+    """A value that NumPy can convert to an array: NumPy's arrays and scalars, JAX's arrays, Keras' variables."""
 
     def __array__(self) -> HostArray: ...
 
 
 class SessionLike(Protocol):
-    """What runs steps of a graph: a session, or a wrapper of one."""
+    """An object that runs steps of a graph: a session, or a wrapper of a session."""
 
     @property
     def graph(self) -> Graph: ...

@@ -1,1 +1,1 @@
-"""Graphs that TensorFlow wrote: control flow by `Switch` and `Merge`, resource variables, rules of older versions."""
+"""Graphs written by TensorFlow: control flow with `Switch` and `Merge`, resource variables, rules of older versions."""

@@ -1,9 +1,10 @@
-"""Conditions and loops of a ``GraphDef`` in TensorFlow's first form, as they enclose its nodes.
+"""Finds the conditions and loops that enclose each node of a ``GraphDef`` in TensorFlow's first form of control flow.
 
-TensorFlow 1 wrote a condition as ``Switch`` operations, of whose two outputs one has a value, and ``Merge`` operations,
-which give the value of whichever input has one. A loop is a *frame*: ``Enter`` leads into it, ``Merge`` joins the first
-value with that of ``NextIteration``, ``Switch`` leads on or to ``Exit``. See "Dynamic Control Flow in TensorFlow"
-(Yu et al., EuroSys 2018). From the edges alone this module finds for each node which branches and frames it lies in.
+TensorFlow 1 represents a condition by ``Switch`` operations, which produce a value at one of their two outputs, and
+``Merge`` operations, which return the value of the input that has one. A loop is a *frame*: ``Enter`` leads into it,
+``Merge`` joins the initial value and the value of ``NextIteration``, ``Switch`` leads to the next turn or to ``Exit``.
+See "Dynamic Control Flow in TensorFlow" (Yu et al., EuroSys 2018). This module derives the branches and frames of each
+node from the edges.
 """
 
 from __future__ import annotations
@@ -22,51 +23,51 @@ _REFERENCE_FORMS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Being part of a turn of the loop called ``name``."""
+    """A turn of the loop called ``name``."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Being part of a condition's branch: it runs where the tensor ``predicate`` is ``side``."""
+    """A branch of a condition, which runs if the tensor ``predicate`` is ``side``."""
 
     predicate: str
     side: bool
 
 
 Context = tuple["Frame | Branch", ...]
-"""What a node lies in, from the outermost to the innermost."""
+"""The frames and branches that enclose a node, from the outermost to the innermost."""
 
 
 def kind(node: NodeDef) -> str:
-    """The operation type of a node; of forms for references, the plain one."""
+    """Returns the operation type of a node; for reference forms, the plain type."""
     op_type: str = node.op
     return _REFERENCE_FORMS.get(op_type, op_type)
 
 
 def source_of(item: str) -> str:
-    """The node that an input of a node names."""
+    """Returns the name of an input's node."""
     return item.removeprefix("^").partition(":")[0]
 
 
 def full_name(item: str) -> str:
-    """An input of a node with the number of the output; ``^node`` stays."""
+    """Returns an input with the output's number; ``^node`` is unchanged."""
     return item if ":" in item or item.startswith("^") else f"{item}:0"
 
 
 def data_inputs(node: NodeDef) -> list[str]:
-    """A node's inputs but for those that it only waits for."""
+    """Returns a node's inputs without control inputs."""
     return [item for item in node.input if not item.startswith("^")]
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The end of a condition: of two tensors, the one whose branch ran.
+    """The end of a condition: selects the tensor of the branch that ran.
 
     Attributes:
-      predicate: the tensor that decides.
-      values: the tensors of the branches where the predicate does not hold, and where it does.
+      predicate: the tensor that selects the branch.
+      values: the tensors of the branch for false, and of the branch for true.
       first: the side that the first input belongs to.
     """
 
@@ -80,13 +81,13 @@ class Contexts:
     """A graph's conditions and loops.
 
     Attributes:
-      of: the context that the operation of each node lies in. A ``Merge`` lies outside of the branches that it joins,
-        an ``Enter`` and an ``Exit`` outside of their frame.
-      inputs: for each node the inputs that are nodes of this graph, without what a loop leads back, and without pivots:
-        nodes that it waits for only to lie in a branch or a turn.
+      of: the context of each node's operation. A ``Merge`` is outside of the branches that it joins, ``Enter`` and
+        ``Exit`` are outside of their frame.
+      inputs: for each node, the inputs that are nodes of this graph, without back edges of loops, and without pivots:
+        nodes that are control inputs only to put the node into a branch or a turn.
       merges: the ``Merge`` nodes of conditions.
-      loop_merges: for each ``Merge`` of a loop the tensor that enters and the ``NextIteration`` that leads back.
-      order: the nodes, each behind its inputs but for what a loop leads back.
+      loop_merges: for each ``Merge`` of a loop, the initial tensor and the ``NextIteration``.
+      order: the nodes, sorted topologically without back edges of loops.
     """
 
     of: Mapping[str, Context]
@@ -97,14 +98,14 @@ class Contexts:
 
 
 def find_contexts(nodes: Mapping[str, NodeDef], mapped: Container[str] = ()) -> Contexts:
-    """The contexts of ``nodes``.
+    """Finds the contexts of ``nodes``.
 
     Args:
-      mapped: inputs in whose place others are used, as full names of tensors or ``^node``.
+      mapped: inputs that are replaced by others, as full names of tensors or ``^node``.
 
     Raises:
-      ValueError: a cycle that is no loop, or a ``Merge`` that joins other things than the branches of one condition;
-        the message names the node.
+      ValueError: a cycle that is not a loop, or a ``Merge`` whose inputs are not the branches of one condition; the
+        message names the node.
     """
     return _Finder(nodes, mapped).run()
 
@@ -141,7 +142,7 @@ class _Finder:
         return "" if node is None else kind(node)
 
     def _within(self, name: str) -> list[str]:
-        """Inputs of a node that are nodes of this graph, without what leads back to the start of a turn."""
+        """Returns the inputs of a node that are nodes of this graph, without back edges of loops."""
         items = [
             item
             for item in self._nodes[name].input
@@ -174,17 +175,17 @@ class _Finder:
         return order
 
     def predicate(self, item: str) -> str:
-        """The tensor whose truth value ``item`` is."""
+        """Returns the tensor that ``item`` is a copy of."""
         while self._kind(item) in ("Identity", "Enter"):
             item = data_inputs(self._nodes[source_of(item)])[0]
         return full_name(item)
 
     def leads_on(self, name: str) -> bool:
-        """Whether a ``Switch`` is the one of a loop's value."""
+        """Whether a ``Switch`` belongs to a loop's value."""
         return self._kind(self.predicate(data_inputs(self._nodes[name])[1])) == "LoopCond"
 
     def _after(self, item: str) -> Context:
-        """The context of what uses ``item``."""
+        """Returns the context of users of ``item``."""
         source = source_of(item)
         context, node = self._of[source], self._nodes[source]
         if kind(node) == "Enter":
@@ -202,7 +203,7 @@ class _Finder:
         for item in self._inputs[name]:
             joined = _join(joined, self._after(item), name)
         frames = [index for index, part in enumerate(joined) if isinstance(part, Frame)]
-        if kind(node) == "ControlTrigger":  # runs when all that it waits for has run or is known not to
+        if kind(node) == "ControlTrigger":  # runs when each of its inputs has run or is known not to run
             return joined[: frames[-1] + 1] if frames else ()
         if kind(node) == "Exit":
             if not frames:
@@ -224,7 +225,7 @@ class _Finder:
                     self._merges[name] = Merge(part.predicate, values, not part.side)
                     joined = rest[0]
                     for item in self._inputs[name]:
-                        if item.startswith("^"):  # it may wait for what only one of the branches runs
+                        if item.startswith("^"):  # it may wait for a node of only one branch
                             context = tuple(each for each in self._after(item) if each not in (part, other))
                             joined = _join(joined, context, name)
                     return joined
@@ -232,7 +233,7 @@ class _Finder:
 
 
 def _join(first: Context, second: Context, name: str) -> Context:
-    """The context of a node that uses something from each of two."""
+    """Returns the context of a node with inputs from two contexts."""
     if len(second) > len(first):
         first, second = second, first
     joined = (*first, *(part for part in second if part not in first))

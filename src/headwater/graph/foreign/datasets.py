@@ -1,7 +1,7 @@
-"""Datasets of a ``GraphDef``, in the form of `headwater.graph.ops.datasets`.
+"""Converts datasets of a ``GraphDef`` to the form of `headwater.graph.ops.datasets`.
 
-There a dataset's inputs come in the order of its node's fields, with their numbers in the attribute ``sizes``, and its
-function is a body.
+In that form, a dataset's inputs are in the order of its node's fields, the number of inputs of each field is in the
+attribute ``sizes``, and its function is a body.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _ONE: Final = np.array(1, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How a type of dataset is written here.
+    """The form of a type of dataset.
 
     Attributes:
       type: the operation type.
-      parts: for each field the position of its input, or its value; for a field that is a list, positions, or none for
-        all inputs.
-      captured: where the inputs that the function uses from outside begin, and how many inputs stand behind them.
-      settings: the attributes, or values, of the fields that are plain numbers.
+      parts: for each field, the position of its input, or its value; for a list field, its positions, or an empty list
+        for all inputs.
+      captured: position of the first input captured by the function, and the number of inputs after the captured ones.
+      settings: attributes, or values, of the numeric fields.
     """
 
     type: str
@@ -77,12 +77,12 @@ Rewritten = tuple[str, list["Tensor"], dict[str, Any]]
 
 
 def is_dataset(node: NodeDef) -> bool:
-    """Whether a node makes a dataset in TensorFlow's form."""
+    """Whether a node creates a dataset in TensorFlow's form."""
     return node.op in _SAME_ELEMENTS or ((node.op in _FORMS or node.op in _PADDED) and "sizes" not in node.attr)
 
 
 def _padded(op_type: str, count: int) -> _Form:
-    """The form of padded batches of elements with ``count`` components."""
+    """Returns the form of padded batches of elements with ``count`` components."""
     shapes, padding = list(range(2, 2 + count)), list(range(2 + count, 2 + 2 * count))
     return _Form("PaddedBatchDatasetV2", (0, 1, shapes, padding, -1 if op_type.endswith("V2") else _NO))
 
@@ -94,13 +94,13 @@ def rewritten(
     constant: Callable[[HostArray], Tensor],
     body_of: Callable[[str], FunctionAttr],
 ) -> Rewritten:
-    """The operation type, the inputs and the attributes of a dataset's node.
+    """Returns the operation type, the inputs and the attributes for a dataset's node.
 
     Args:
-      inputs: its inputs.
-      attrs: its attributes.
-      constant: makes a constant for the node.
-      body_of: gives the body of a function of the library.
+      inputs: the node's inputs.
+      attrs: the node's attributes.
+      constant: creates a constant for the node.
+      body_of: returns the body of a function of the library.
     """
     if node.op in _SAME_ELEMENTS:
         return "Identity", [inputs[0]], {}
@@ -128,7 +128,7 @@ def rewritten(
 
 
 def body_attr(name: str, members: Graph, args: Sequence[Tensor], outputs: Sequence[Tensor]) -> FunctionAttr:
-    """The function called ``name``, imported into the graph ``members``, as a body."""
+    """Encodes the function ``name``, imported into the graph ``members``, as a body."""
     given = set(args)
     ops = [op for op in members.get_operations() if not op.outputs or op.outputs[0] not in given]
     recorded = bodies.record_members(ops, outputs, args, [op for op in ops if not op.outputs])

@@ -1,7 +1,7 @@
-"""Operations that TensorFlow has in other forms: on resource variables, and as older versions wrote them.
+"""Conversion of operations on resource variables, and of operations written by older versions of TensorFlow.
 
-A resource variable is a handle (``VarHandleOp``) that other operations read and change. Here the handle is the
-reference that `VariableV2` gives. Queues, readers and tables of old versions have handles that are references to text.
+A resource variable is a handle (``VarHandleOp``) that other operations read and change. It is converted to the
+reference returned by `VariableV2`. In old versions, handles of queues, readers and tables are references to strings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headwater.tensorboard_protos import NodeDef
 
 _LAST_WITHOUT_SCALARS: Final = 21
-"""The last version of the format in which the shape ``{}`` of a placeholder says that it is unknown."""
+"""The last version of the format in which the shape ``{}`` of a placeholder means an unknown shape."""
 
 _NAMES: Final = {
     "AssignAddVariableOp": "AssignAdd",
@@ -81,7 +81,7 @@ _PREFIXES: Final = ("Apply", "Scatter", "SparseApply")
 
 
 def type_here(op_type: str) -> str:
-    """The operation type that does what ``op_type`` does; other types as they are."""
+    """Returns the equivalent operation type; other types are unchanged."""
     if op_type in _NAMES:
         return _NAMES[op_type]
     if op_type in _OLD_HANDLES:
@@ -97,18 +97,18 @@ def as_here(
     producer: int,
     constant: Callable[[HostArray], Tensor],
 ) -> tuple[list[Tensor], dict[str, Any]]:
-    """The inputs and the attributes of the operation here.
+    """Converts the inputs and the attributes of an operation.
 
     Args:
       inputs: the node's inputs.
       attrs: its attributes.
       producer: version of the ``GraphDef``.
-      constant: makes a constant for the node.
+      constant: creates a constant for the node.
     """
     found = dict(attrs)
     match node.op:
         case "AssignVariableOp":
-            # A handle's static shape is all that TensorFlow checks a new value against.
+            # TensorFlow checks new values only against the handle's static shape.
             found["validate_shape"] = inputs[0].shape.is_fully_defined()
         case "OptionalFromValue" if "Toutput_types" in attrs:
             found["output_types"] = attrs["Toutput_types"]

@@ -1,8 +1,8 @@
-"""Functions of a ``GraphDef``'s library, in place of the nodes that call them.
+"""Inlines functions of a ``GraphDef``'s library into the nodes that call them.
 
-TensorFlow keeps what `tf.function`, `Defun`, and conditions and loops of its second form are made of as functions,
-which nodes call by name. A call becomes the function's nodes. A condition or a loop becomes nodes of the first form
-(`headwater.graph.foreign.contexts`), as TensorFlow's own runtime does it.
+TensorFlow stores the bodies of `tf.function`, `Defun`, and conditions and loops of its second form as functions, which
+nodes call by name. A call is replaced by the function's nodes. A condition or a loop is replaced by nodes of the first
+form (`headwater.graph.foreign.contexts`), as in TensorFlow's own runtime.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ _LOOPS: Final = frozenset({"While", "StatelessWhile"})
 
 
 def expanded(proto: GraphDef) -> list[NodeDef]:
-    """The nodes of ``proto``, with those of its functions in place of calls.
+    """Returns the nodes of ``proto``, with calls replaced by the functions' nodes.
 
     Raises:
-      ValueError: a function calls itself, or an output that its operation has not.
+      ValueError: a function calls itself, or refers to an output that its operation does not have.
     """
     functions = {function.signature.name: function for function in proto.library.function}
     return _Expander(functions).expand(proto.node, ()) if functions else list(proto.node)
 
 
 def function_nodes(library: Any, name: str) -> tuple[list[NodeDef], list[str]]:
-    """The nodes and the results of a function of a ``GraphDef``'s library; an argument is a node of its name."""
+    """Returns the nodes and the results of a function of a ``GraphDef``'s library; arguments are nodes with their
+    names."""
     function = next(each for each in library.function if each.signature.name == name)
     body = _Body("", function, [arg.name for arg in function.signature.input_arg], ())
     return body.nodes, body.outputs
@@ -45,7 +46,7 @@ class _Expander:
         self._functions = functions
 
     def expand(self, nodes: Iterable[NodeDef], within: tuple[str, ...]) -> list[NodeDef]:
-        """``nodes`` without calls; ``within`` are the functions that they belong to."""
+        """Returns ``nodes`` with calls replaced; ``within`` are the functions that they belong to."""
         found: list[NodeDef] = []
         for node in nodes:
             if node.op in self._functions:
@@ -61,7 +62,7 @@ class _Expander:
         return found
 
     def _names(self, node: NodeDef, attr: str) -> bool:
-        """Whether an attribute names a function of the library; a body of our own it may hold instead."""
+        """Whether an attribute names a function of the library, rather than holding a body written by Headwater."""
         return attr in node.attr and node.attr[attr].func.name in self._functions
 
     def _call(self, node: NodeDef, function: str, within: tuple[str, ...]) -> list[NodeDef]:
@@ -114,7 +115,7 @@ class _Expander:
         waits = [item for item in node.input if item.startswith("^")]
         names = [f"{name}/value_{i}" for i in range(len(inputs))]
         body = self._body(f"{name}/body/", node.attr["body"].func.name, names, [f"^{name}/body/pivot"], within)
-        # What every turn hands on as it got it stays outside: handles are not values of a loop.
+        # Values that no turn changes stay outside of the loop, since handles cannot be loop values.
         same = [source_of(body.origin(item)) == own for item, own in zip(body.outputs, names, strict=True)]
         if all(same):
             raise ValueError(f"Node '{name}': a loop in which nothing changes")
@@ -146,10 +147,10 @@ class _Body:
     """A function's nodes for one call.
 
     Attributes:
-      nodes: them, with names that begin with the prefix.
+      nodes: the nodes, with prefixed names.
       outputs: the results, as inputs of other nodes.
       types: the results' types.
-      effects: what waits for the call waits for, as inputs ``^node``.
+      effects: control inputs ``^node`` for nodes that wait for the call.
     """
 
     def __init__(self, prefix: str, function: Any, inputs: Sequence[str], waits: Sequence[str]) -> None:
@@ -187,7 +188,7 @@ class _Body:
         return f"{self._prefix}{name}:{index}"
 
     def origin(self, item: str) -> str:
-        """The tensor that ``item`` is the same as."""
+        """Returns the tensor that ``item`` is a copy of."""
         made = {node.name: node for node in self.nodes}
         while (node := made.get(source_of(item))) is not None and node.op == "Identity":
             item = node.input[0]
@@ -205,7 +206,7 @@ def _node(name: str, op: str, inputs: Iterable[str], **attrs: int | bytes) -> No
 
 
 def _result(name: str, outputs: Sequence[str], types: Sequence[int], effects: Sequence[str]) -> NodeDef:
-    """The node that bears a call's name."""
+    """Creates the node with the call's name."""
     made = _node(name, "IdentityN" if outputs else "NoOp", [*outputs, *effects])
     if outputs:
         made.attr["T"].list.type.extend(types)

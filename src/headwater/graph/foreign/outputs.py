@@ -1,4 +1,4 @@
-"""Positions of the outputs that functions of a ``GraphDef`` call by name (``node:output:index``)."""
+"""Positions of outputs that functions of a ``GraphDef`` refer to by name (``node:output:index``)."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ _NAMES: Final[dict[str, str]] = {
     "Unique": "y idx",
     "UniqueWithCounts": "y idx count",
 }
-"""Names of the outputs of operations with several; behind ``*`` the attribute that says how many a list has."""
+"""Names of the outputs of operations with several outputs; after ``*``, the attribute with the length of a list."""
 
 
 def output_index(node: NodeDef, name: str, index: int) -> int:
-    """The number of the output ``index`` of the one, or the list of them, called ``name``.
+    """Returns the position of the output, or of entry ``index`` of the list of outputs, called ``name``.
 
     Raises:
       ValueError: the operation has no output of that name.

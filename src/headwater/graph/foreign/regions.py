@@ -1,10 +1,10 @@
-"""The order in which the parts of a graph with conditions and loops are built.
+"""Orders the parts of a graph with conditions and loops for building.
 
-A *region* is what lies in one context: the graph itself, a turn of a loop, a branch of a condition. Its *items* are its
-own nodes, the loops in it, and conditions in it. The ``Merge`` nodes of one predicate whose branches have nodes in
-common become one operation where none depends on another; one that does (in the gradients that TensorFlow made, which
-use values of the forward pass's branches) becomes an operation of its own, that takes these values from the first one.
-Others are kept apart: who asks for one value must not run what changes a variable for another.
+A *region* is the contents of one context: the graph itself, a turn of a loop, or a branch of a condition. Its *items*
+are its own nodes, its loops, and its conditions. ``Merge`` nodes of one predicate whose branches share nodes become one
+operation, if none depends on another. A dependent one (as in gradients made by TensorFlow, which use values of the
+forward pass's branches) becomes a separate operation, which takes these values from the first one. Conditions without
+common nodes are kept separate: fetching one value must not run an update that belongs to another.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Loop:
 
     Attributes:
       frame: its frame.
-      nodes: the nodes within it, in order.
+      nodes: its nodes, in order.
     """
 
     frame: Frame
@@ -37,10 +37,10 @@ class Condition:
 
     Attributes:
       predicate: the tensor that decides.
-      nodes: the nodes of its branches: where the predicate does not hold, and where it does.
-      merges: the ``Merge`` nodes that it gives values to.
-      given: outputs of nodes in its branches that other parts of the graph use, each with its side.
-      awaited: nodes in its branches that other parts of the graph wait for, each with its side.
+      nodes: the nodes of the branch for false, and of the branch for true.
+      merges: its ``Merge`` nodes.
+      given: outputs of nodes in its branches that are used elsewhere in the graph, each with its side.
+      awaited: nodes in its branches that are control inputs elsewhere in the graph, each with its side.
     """
 
     predicate: str
@@ -54,14 +54,14 @@ Item = str | Loop | Condition
 
 
 def items_of(region: Context, names: Sequence[str], contexts: Contexts) -> list[Item]:
-    """The items of a region, each behind those that it depends on.
+    """Returns the items of a region, sorted topologically.
 
     Args:
-      region: its context.
-      names: the nodes in it and in what lies within it, in order.
+      region: the region's context.
+      names: the nodes in it, including nested regions, in order.
 
     Raises:
-      ValueError: parts depend on each other in a circle.
+      ValueError: parts depend on each other in a cycle.
     """
     return _Region(region, names, contexts).ordered()
 
@@ -75,21 +75,22 @@ class _Region:
         self._assign(self._find_units())
 
     def _inner(self, name: str) -> Frame | Branch | None:
-        """The part of the region that a node lies in; None where it is a node of the region itself."""
+        """Returns the frame or branch of the region that contains a node; None for a node of the region itself."""
         context = self._contexts.of[name]
         return context[len(self._region)] if len(context) > len(self._region) else None
 
     def _sources(self, name: str) -> Iterable[str]:
-        """The nodes that a node uses, but for what its loop leads back to it."""
+        """Returns the nodes that a node uses, without back edges of loops."""
         return (source for source in map(source_of, self._contexts.inputs[name]) if source in self._members)
 
     def _predicate(self, name: str) -> str | None:
-        """The predicate of a ``Merge`` of the region itself."""
+        """Returns the predicate of a ``Merge`` of the region itself; else None."""
         merge = None if self._inner(name) else self._contexts.merges.get(name)
         return None if merge is None else merge.predicate
 
     def _find_levels(self) -> dict[str, int]:
-        """How many ``Merge`` nodes of this region, one behind the other, lead to a node, itself included."""
+        """Returns, for each node, the maximum number of this region's ``Merge`` nodes on a path to it, including
+        itself."""
         levels: dict[str, int] = {}
         for name in self._names:
             before = max((levels[source] for source in self._sources(name)), default=0)
@@ -97,7 +98,8 @@ class _Region:
         return levels
 
     def _find_units(self) -> dict[str, int]:
-        """For each node of a branch the level of the first ``Merge`` that needs it. A loop in a branch stays whole."""
+        """Returns, for each node of a branch, the level of the first ``Merge`` that needs it. Loops in a branch are not
+        divided."""
         units: dict[str, int] = {}
         loops = self._loops_in_branches()
         while True:
@@ -117,7 +119,7 @@ class _Region:
                 return units
 
     def _find_roots(self, units: Mapping[str, int]) -> dict[str, str]:
-        """For each node of a branch and each ``Merge`` another one that it belongs together with; itself at the end."""
+        """Returns a disjoint-set forest of the nodes of branches and ``Merge`` nodes that belong to one operation."""
         roots: dict[str, str] = {}
 
         def join(first: str, second: str) -> None:
@@ -138,7 +140,7 @@ class _Region:
         return roots
 
     def _loops_in_branches(self) -> list[list[str]]:
-        """The nodes of each loop in a branch, with its ``Exit`` nodes."""
+        """Returns the nodes of each loop in a branch, with its ``Exit`` nodes."""
         loops: dict[Context, list[str]] = {}
         for name in self._names:
             if not isinstance(self._inner(name), Branch):
@@ -151,7 +153,7 @@ class _Region:
         return list(loops.values())
 
     def _first_frame(self, name: str) -> Context | None:
-        """The context of the outermost loop of the region that a node lies in."""
+        """Returns the context of the region's outermost loop that contains a node."""
         context = self._contexts.of[name]
         inner = range(len(self._region), len(context))
         return next((context[: index + 1] for index in inner if isinstance(context[index], Frame)), None)
