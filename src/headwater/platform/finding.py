@@ -24,7 +24,7 @@ def find_lines(
     Args:
       settings: the settings with the log folder.
       job_id: the job.
-      names: the tasks whose logs are searched, e.g. ``worker-0``.
+      names: the tasks to search the logs of, e.g. ``worker-0``.
       text: part of a line, case-insensitive.
       cursor: where to continue; None to begin.
       limit: maximum number of lines.

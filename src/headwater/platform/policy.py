@@ -60,7 +60,7 @@ from headwater.platform.states import (
     Tick,
 )
 
-# The exit code of a task whose program is missing or cannot be run: restarting it would not help.
+# The exit code of a task with a missing or broken program: restarting it would not help.
 _CANNOT_RUN = 127
 # Return codes of a task that was asked to end by somebody else.
 _TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)
@@ -313,7 +313,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Dec
 
 
 def _may_go(state: JobState, task: TaskState) -> bool:
-    """Returns whether a job continues without a task whose host is taken away, until it is placed elsewhere."""
+    """Returns whether a job continues without a task that lost its host, until the task is placed elsewhere."""
     return state.spec.elastic and task.name.job in ("worker", "evaluator")
 
 

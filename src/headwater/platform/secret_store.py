@@ -123,7 +123,7 @@ class StoredSecrets(Secrets):
 
 
 def secrets_keys(folder: Path, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Returns the keys of a server whose data is in ``folder``; creates the key file if it is missing.
+    """Returns the keys of a server with the data folder ``folder``; creates the key file if it is missing.
 
     Raises:
       SecretError: the file cannot be read, or belongs to another user.

@@ -154,7 +154,7 @@ def task_order(
 
 
 def _ended(record: JobRecord) -> list[TaskName]:
-    """Returns workers whose programs have succeeded; without the chief, whose end ends the job."""
+    """Returns workers with successful programs; without the chief, because its end ends the job."""
     chief = TaskName("worker", 0)
     return [
         name

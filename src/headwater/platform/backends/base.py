@@ -174,7 +174,7 @@ class TaskOrder:
       argv: its command line.
       env: variables in addition to the host's. The backend adds the ones that only it knows: the GPUs, the socket that
         listens at the task's address, the destination of progress reports.
-      secrets: further variables, whose values must not occur in any file or message of a backend.
+      secrets: further variables; their values must not occur in any file or message of a backend.
       cwd: its working directory, on its host. A relative path is within the job's folder on that host, which is shared
         by the job's tasks there and initially empty.
       archive: a tar or zip file on this machine that is unpacked into the job's folder before the first task starts

@@ -225,7 +225,7 @@ class HostsBackend(TaskBackend):
         return {self._token_variable: hmac.new(self._secret, job_id.encode(), hashlib.sha256).hexdigest()}
 
     def _state_without_answer(self, connection: HostConnection, error: BackendError) -> TaskState:
-        """Returns the state to assume for a task whose host did not answer."""
+        """Returns the state to assume for a task if its host did not answer."""
         silence_s = connection.silence_s()
         if silence_s > self._lost_after_s:
             return Lost(reason=f"host {connection.host} does not answer since {silence_s:.0f} s: {error}")

@@ -450,7 +450,7 @@ class KubernetesBackend(JobBackend):
                     continue
                 if pod.get("status", {}).get("phase") not in ("Running", *DONE):
                     continue
-                # A log that is unavailable now, for example because its node is gone, must not hide the task's state.
+                # A log that is unavailable now, for example after a node failure, must not hide the task's state.
                 ended = pod["status"]["phase"] in DONE
                 with contextlib.suppress(BackendError), self._asking("read logs", unless=_NOT_FOUND):
                     fetch_log(self._core, pod["metadata"]["name"], handle["namespace"], path, ended=ended)

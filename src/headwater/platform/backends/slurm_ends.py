@@ -16,7 +16,7 @@ Phase = Literal["waiting", "running", "succeeded", "failed", "lost", "preempted"
 _WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "SUSPENDED")
 # Slurm checks twice a minute for signals that are due, and sends those of the next minute early.
 _EARLY_S = 90.0
-# Slurm's reason for a job whose script exited with a code other than 0.
+# Slurm's reason after a script exited with a code other than 0.
 _BY_ITSELF = "NonZeroExitCode"
 #: States in which a job has processes.
 ALIVE = ("RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING", "STOPPED")

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 #: The exit code of a task that could not be started, as in shells.
 CANNOT_START = 127
-# The exit code of a task whose port is taken, but may be free at the next start (EX_TEMPFAIL).
+# The exit code of a task if its port is taken, but may be free at the next start (EX_TEMPFAIL).
 _PORT_TAKEN = 75
 
 _PR_SET_PDEATHSIG = 1

@@ -97,7 +97,7 @@ def release_ports(folder: Path, owner: str, ports: Collection[int] | None = None
 
 
 def leasable_ports() -> range:
-    """Returns the ports that may be leased: those that the system never assigns automatically."""
+    """Returns the ports that may be leased: ports that the system never assigns automatically."""
     try:
         first, last = map(int, _RANGE.read_text().split())
     except (OSError, ValueError):  # the system does not have this file: assume Linux's default

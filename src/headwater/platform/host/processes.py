@@ -133,7 +133,7 @@ def signals_of(pid: int) -> ProcessSignals | None:
 
 
 def _signal_set(mask: str) -> frozenset[int]:
-    """Returns the signal numbers in a mask of /proc/PID/status, whose lowest bit is signal 1."""
+    """Returns the signal numbers in a mask of /proc/PID/status; the lowest bit is signal 1."""
     bits = int(mask, 16)
     return frozenset(number for number in range(1, 65) if bits >> (number - 1) & 1)
 

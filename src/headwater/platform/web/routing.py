@@ -23,7 +23,7 @@ _UNAUTHORIZED = 401
 
 
 class PageRoute(APIRoute):
-    """A route whose responses have the page's headers, and whose refusals are pages, or lines of text for scripts."""
+    """A route that sets the page's headers, and answers refusals with pages, or with lines of text for scripts."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[object, object, Response]]:
         """Returns the handler of requests."""

@@ -70,7 +70,7 @@ class JobState:
     """The state of a job.
 
     Attributes:
-      running: tasks whose process has not ended.
+      running: tasks with a running process.
       working: the running tasks that the job waits for, which are all but ``ps``.
       phase: the phase of the job's lifecycle.
       exit_code: the launcher's exit code when the job is over.
@@ -83,7 +83,7 @@ class JobState:
       restarts: how often all tasks have been restarted, or a lost worker replaced.
       max_restarts: the limit of ``restarts``.
       elastic: whether workers can join and leave.
-      replaced: tasks in whose place another worker has been started.
+      replaced: tasks that another worker has replaced.
     """
 
     running: frozenset[TaskName]
