@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
 
 _ELEMENTS: Final = "TensorArrayElements"
-"""Operation type whose gradient reads of elements use: a dense tensor, as in TensorFlow; a gather's is slices."""
+"""Gradient type of element reads: a dense tensor, as in TensorFlow, where a gather's gradient would be slices."""
 
 
 class TensorArray:

@@ -1,4 +1,4 @@
-"""Graphs as ``GraphDef``: parts of them, with constants in place of variables, without what only training needs."""
+"""Transformations of ``GraphDef``: subgraphs, constants in place of variables, removal of training operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What savers leave behind that were killed while they saved, and how it is told from what a living one needs.
+"""Leftovers of savers that were killed while saving, and their distinction from files of running savers.
 
 A saver holds a lock on the file ``.BASENAME.saving`` beside its checkpoints while it saves. The kernel releases the
 lock when the process ends, even after a crash. So a saver that gets the exclusive lock knows that no other saver of

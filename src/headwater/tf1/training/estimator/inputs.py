@@ -40,7 +40,7 @@ def arguments_of(function: Callable[..., Structure]) -> set[str]:
 
 
 def call_input_fn(input_fn: Callable[..., object], mode: str, params: Structure, config: RunConfig) -> Any:
-    """Calls ``input_fn`` with those of the arguments mode, params and config that it has parameters for."""
+    """Calls ``input_fn`` with the arguments mode, params and config, as far as it has parameters for them."""
     wanted = arguments_of(input_fn)
     given = {"mode": mode, "params": params, "config": config}
     return input_fn(**{name: value for name, value in given.items() if name in wanted})
