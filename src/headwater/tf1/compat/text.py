@@ -47,7 +47,7 @@ def as_str_any(value: TensorLike) -> str:
 
 
 def path_to_str(path: Any) -> Any:
-    """A path as text; anything that is no path as it is."""
+    """A path as text; anything that is not a path as it is."""
     return os.fspath(path) if isinstance(path, os.PathLike) else path  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 

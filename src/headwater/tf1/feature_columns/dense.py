@@ -215,7 +215,7 @@ def numeric_column(
 
     Raises:
       ValueError: a key, a type or a shape that does not fit.
-      TypeError: ``normalizer_fn`` cannot be called, or a default of another type.
+      TypeError: ``normalizer_fn`` is not callable, or a default of another type.
     """
     if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"key must be a string. Got: type {type(key)}. Given key: {key}.")

@@ -60,7 +60,7 @@ def apply(op_type: str, *values: OperationInput, name: str | None = None, **attr
 
     Raises:
       TypeError: an element type that the operation does not take, or types that should agree and do not.
-      ValueError: static shapes that do not fit.
+      ValueError: static shapes do not match.
     """
     definition = lookup(op_type)
     arguments = definition.arguments

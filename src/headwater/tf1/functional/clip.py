@@ -79,7 +79,7 @@ def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) ->
     """√ Σ ‖t‖² over all tensors of a list; None in it counts nothing.
 
     Raises:
-      TypeError: ``t_list`` is no list.
+      TypeError: ``t_list`` is not a list.
     """
     items = _listed(t_list)
     with name_scope(name, "global_norm", [item for item in items if item is not None]):
@@ -107,7 +107,7 @@ def clip_by_global_norm(
       The scaled tensors (all NaN when the norm is not finite), and the norm before.
 
     Raises:
-      TypeError: ``t_list`` is no list.
+      TypeError: ``t_list`` is not a list.
     """
     items = _listed(t_list)
     norm = global_norm(items, name) if use_norm is None else convert_to_tensor(use_norm)

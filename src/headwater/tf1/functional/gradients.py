@@ -36,7 +36,7 @@ class RegisterGradient:
       op_type: the operation type, or the name.
 
     Raises:
-      TypeError: ``op_type`` is no string.
+      TypeError: ``op_type`` is not a string.
       KeyError: it has a gradient function already.
     """
 
@@ -59,7 +59,7 @@ def NotDifferentiable(op_type: str) -> None:
     """Says that no gradient flows through operations of type ``op_type``.
 
     Raises:
-      TypeError: ``op_type`` is no string.
+      TypeError: ``op_type`` is not a string.
       KeyError: it has a gradient function already.
     """
     RegisterGradient(op_type)(_nothing)

@@ -43,7 +43,7 @@ def matmul(
       a_is_sparse, b_is_sparse: accepted; they change nothing.
 
     Raises:
-      ValueError: both transpose and adjoint of one matrix, or shapes that do not fit.
+      ValueError: both transpose and adjoint of one matrix, or shapes do not match.
     """
     del a_is_sparse, b_is_sparse
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):

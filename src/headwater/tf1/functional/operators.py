@@ -24,7 +24,7 @@ def _mod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _binary(operator: str, function: Function) -> None:
-    """``x operator y`` and its reflection: the operand that is no tensor takes the other's type if it can."""
+    """``x operator y`` and its reflection: the operand that is not a tensor takes the other's type if it can."""
 
     def forward(x: TensorLike, y: TensorLike) -> Any:
         with name_scope(None, operator, [x, y]) as scope:

@@ -172,7 +172,7 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
     """The rows of ``data``, each in the one of ``num_partitions`` results that ``partitions`` says.
 
     Raises:
-      TypeError: ``num_partitions`` is no number.
+      TypeError: ``num_partitions`` is not a number.
     """
     if not isinstance(num_partitions, int) or num_partitions < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError("num_partitions must be a non-negative integer")

@@ -38,7 +38,7 @@ def py_func(
       A tensor of unknown shape, or a list of them; the operation where there are no results.
 
     Raises:
-      ValueError: ``func`` cannot be called.
+      ValueError: ``func`` is not callable.
     """
     if not callable(func):
         raise ValueError(f"Expected func to be callable, got func of type {type(func)}")

@@ -71,7 +71,7 @@ def get_session_handle(data: Tensor, name: str | None = None) -> Tensor:
       name: name of the operation.
 
     Raises:
-      TypeError: ``data`` is no tensor.
+      TypeError: ``data`` is not a tensor.
     """
     if not isinstance(data, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError("`data` must be of type Tensor.")

@@ -101,7 +101,7 @@ def hann_window(
     """Hann's window of ``window_length`` elements: ``0.5 - 0.5 cos``; periodic, or symmetric.
 
     Raises:
-      ValueError: ``dtype`` is no type of floats.
+      ValueError: ``dtype`` is not a type of floats.
     """
     return _raised_cosine(name, "hann_window", window_length, periodic, dtype, 0.5, 0.5)
 
@@ -112,7 +112,7 @@ def hamming_window(
     """Hamming's window of ``window_length`` elements: ``0.54 - 0.46 cos``; periodic, or symmetric.
 
     Raises:
-      ValueError: ``dtype`` is no type of floats.
+      ValueError: ``dtype`` is not a type of floats.
     """
     return _raised_cosine(name, "hamming_window", window_length, periodic, dtype, 0.54, 0.46)
 
@@ -230,7 +230,7 @@ def overlap_and_add(signal: TensorLike, frame_step: object, name: str | None = N
       [..., (frames - 1) * frame_step + frame_length].
 
     Raises:
-      ValueError: there are less than two dimensions, or ``frame_step`` is no integer.
+      ValueError: there are less than two dimensions, or ``frame_step`` is not an integer.
     """
     with name_scope(name, "overlap_and_add", [signal, frame_step]):
         signal = convert_to_tensor(signal, name="signal")

@@ -18,7 +18,7 @@ def known(value: Any) -> Size:
     """A number as an int where its value is known, else as the tensor that it is.
 
     Raises:
-      ValueError: it is no integer.
+      ValueError: it is not an integer.
     """
     if isinstance(value, Tensor):
         static = get_static_value(value)

@@ -182,7 +182,7 @@ def static_rnn(
       cell, initial_state, dtype, sequence_length, scope: see `dynamic_rnn`.
 
     Raises:
-      TypeError: ``cell`` is no cell, or ``inputs`` no list.
+      TypeError: ``cell`` is not a cell, or ``inputs`` no list.
       ValueError: there are no inputs, or neither ``initial_state`` nor ``dtype``.
     """
     require_cell("cell", cell)

@@ -30,7 +30,7 @@ class MultiRNNCell(RNNCell):
 
     Raises:
       ValueError: there are no cells, or one with a tuple for a state while ``state_is_tuple`` is False.
-      TypeError: ``cells`` is no list.
+      TypeError: ``cells`` is not a list.
     """
 
     def __init__(self, cells: Sequence[Any], state_is_tuple: bool = True) -> None:

@@ -153,7 +153,7 @@ class LooperThread(threading.Thread):
       args, kwargs: arguments of the function.
 
     Raises:
-      ValueError: ``coord`` is no coordinator, or there are arguments without ``target``.
+      ValueError: ``coord`` is not a coordinator, or there are arguments without ``target``.
     """
 
     def __init__(

@@ -147,7 +147,7 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
       loss_scale: a number, "dynamic", or a `LossScale`.
 
     Raises:
-      ValueError: ``opt`` is no optimizer.
+      ValueError: ``opt`` is not an optimizer.
     """
 
     def __init__(self, opt: Optimizer, loss_scale: Any) -> None:

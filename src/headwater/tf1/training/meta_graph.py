@@ -53,7 +53,7 @@ def register_proto_function(
     """Registers how messages become the items of a collection; items are exported by their own ``to_proto``.
 
     Raises:
-      TypeError: ``from_proto`` cannot be called.
+      TypeError: ``from_proto`` is not callable.
     """
     del to_proto
     if from_proto is not None and not callable(from_proto):

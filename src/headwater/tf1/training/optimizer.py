@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 GradsAndVars: TypeAlias = "list[tuple[Gradient | None, Variable]]"
 
 Hyperparameter: TypeAlias = "TensorLike | Callable[[], TensorLike]"
-"""A setting: a number, a tensor, or a function that gives one."""
+"""A setting: a number, a tensor, or a function that returns one."""
 
 OptimizerLike: TypeAlias = "str | Optimizer | Callable[[], Optimizer]"
 """An optimizer, the name of one, or a function or class that gives one."""

@@ -57,7 +57,7 @@ def report(*, step: int | None = None, loss: float | None = None, **metrics: flo
 
     Raises:
       ValueError: there are more than 16 further numbers.
-      TypeError: one of them is no number.
+      TypeError: one of them is not a number.
     """
     if len(metrics) > MAX_METRICS:
         raise ValueError(f"at most {MAX_METRICS} further numbers can be reported, but there are {len(metrics)}")

@@ -241,7 +241,7 @@ def start_queue_runners(
 
     Raises:
       ValueError: there is no session.
-      TypeError: ``sess`` is no session.
+      TypeError: ``sess`` is not a session.
     """
     sess = sess or get_default_session()
     if sess is None:

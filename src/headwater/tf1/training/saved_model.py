@@ -154,7 +154,7 @@ def main_op_with_restore(restore_op_name: Operation) -> Operation:
       restore_op_name: that operation itself, in spite of the argument's name.
 
     Raises:
-      TypeError: it is no operation.
+      TypeError: it is not an operation.
     """
     with control_dependencies([main_op()]):
         return group(restore_op_name)

@@ -246,7 +246,7 @@ class Saver:
 
         Raises:
           RuntimeError: `build` was not called.
-          TypeError: ``sess`` is no session.
+          TypeError: ``sess`` is not a session.
           ValueError: the folder does not exist, or the names collide.
         """
         if save_debug_info:

@@ -91,7 +91,7 @@ def assert_global_step(global_step_tensor: TensorLike) -> None:
     """Checks that this can be a global step.
 
     Raises:
-      TypeError: it is no variable or tensor, not of an integer type, or no scalar.
+      TypeError: it is not a variable or tensor, not of an integer type, or no scalar.
     """
     if not isinstance(global_step_tensor, Variable | Tensor):
         raise TypeError(f'Existing "global_step" must be a Variable or Tensor: {global_step_tensor}.')

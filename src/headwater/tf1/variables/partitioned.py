@@ -65,7 +65,7 @@ class PartitionedVariable(TensorOperators):
       partitions: number of parts in each dimension.
 
     Raises:
-      TypeError: ``variable_list`` or ``partitions`` is no list.
+      TypeError: ``variable_list`` or ``partitions`` is not a list.
       ValueError: parts that do not belong together.
     """
 

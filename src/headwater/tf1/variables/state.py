@@ -30,7 +30,7 @@ def as_reference(value: TensorLike, op_type: str) -> Tensor:
     """The reference that ``value``, a variable or the result of an update, stands for.
 
     Raises:
-      TypeError: ``value`` is no variable; the message names ``op_type``.
+      TypeError: ``value`` is not a variable; the message names ``op_type``.
     """
     ref = convert_to_tensor(value, as_ref=True)
     if not ref.dtype.is_ref:

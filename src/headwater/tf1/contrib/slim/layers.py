@@ -121,7 +121,7 @@ def fully_connected(
     """inputs weights + biases, over the last dimension.
 
     Raises:
-      ValueError: ``num_outputs`` is no number.
+      ValueError: ``num_outputs`` is not a number.
     """
     if not isinstance(num_outputs, int) and not hasattr(num_outputs, "__index__"):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"num_outputs type should be one of integers, got {num_outputs!r}.")

@@ -205,7 +205,7 @@ def get_variables_to_restore(include: Sequence[str] | None = None, exclude: Sequ
     """All global variables, or those in the scopes ``include``, but those in the scopes ``exclude``.
 
     Raises:
-      TypeError: one of the two is no list.
+      TypeError: one of the two is not a list.
     """
     for name, value in (("include", include), ("exclude", exclude)):
         if value is not None and not isinstance(value, list | tuple):

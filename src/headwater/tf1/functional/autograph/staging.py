@@ -13,7 +13,7 @@ class Staging(Protocol):
     """Control flow over one kind of tensors.
 
     Attributes:
-      lazy_ranges: whether a loop may go over a range of an unknown length that is no tensor.
+      lazy_ranges: whether a loop may go over a range of an unknown length that is not a tensor.
     """
 
     lazy_ranges: bool

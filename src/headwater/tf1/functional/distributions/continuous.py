@@ -111,8 +111,8 @@ class Normal(_Moved):
       loc: the mean.
       scale: the standard deviation.
       validate_args: whether a step checks that the scale is positive.
-      allow_nan_stats: whether statistics that do not exist are NaN.
-      name: begins the names of its operations.
+      allow_nan_stats: whether undefined statistics are NaN.
+      name: prefix of the names of its operations.
     """
 
     _parameter_names = ("loc", "scale")
@@ -172,8 +172,8 @@ class Laplace(_Moved):
       loc: the mean.
       scale: how wide it is.
       validate_args: whether a step checks that the scale is positive.
-      allow_nan_stats: whether statistics that do not exist are NaN.
-      name: begins the names of its operations.
+      allow_nan_stats: whether undefined statistics are NaN.
+      name: prefix of the names of its operations.
     """
 
     _parameter_names = ("loc", "scale")
@@ -234,8 +234,8 @@ class Uniform(_OfScalars):
       low: where it begins.
       high: where it ends.
       validate_args: whether a step checks that ``low < high``.
-      allow_nan_stats: whether statistics that do not exist are NaN.
-      name: begins the names of its operations.
+      allow_nan_stats: whether undefined statistics are NaN.
+      name: prefix of the names of its operations.
     """
 
     _parameter_names = ("low", "high")
@@ -305,8 +305,8 @@ class StudentT(_Moved):
       loc: the mean, where there is one.
       scale: how wide it is.
       validate_args: whether a step checks that degrees are positive.
-      allow_nan_stats: whether statistics that do not exist are NaN.
-      name: begins the names of its operations.
+      allow_nan_stats: whether undefined statistics are NaN.
+      name: prefix of the names of its operations.
     """
 
     _parameter_names = ("df", "loc", "scale")
@@ -397,8 +397,8 @@ class Gamma(_OfScalars):
       concentration: its shape.
       rate: the inverse of its scale.
       validate_args: whether a step checks that both are positive.
-      allow_nan_stats: whether statistics that do not exist are NaN.
-      name: begins the names of its operations.
+      allow_nan_stats: whether undefined statistics are NaN.
+      name: prefix of the names of its operations.
     """
 
     _parameter_names = ("concentration", "rate")
@@ -472,8 +472,8 @@ class Exponential(Gamma):
     Args:
       rate: the inverse of the mean.
       validate_args: whether a step checks that it is positive.
-      allow_nan_stats: whether statistics that do not exist are NaN.
-      name: begins the names of its operations.
+      allow_nan_stats: whether undefined statistics are NaN.
+      name: prefix of the names of its operations.
     """
 
     _parameter_names = ("rate",)
@@ -499,8 +499,8 @@ class Beta(_OfScalars):
       concentration1: the weight of 1.
       concentration0: the weight of 0.
       validate_args: whether a step checks that both are positive.
-      allow_nan_stats: whether statistics that do not exist are NaN.
-      name: begins the names of its operations.
+      allow_nan_stats: whether undefined statistics are NaN.
+      name: prefix of the names of its operations.
     """
 
     _parameter_names = ("concentration1", "concentration0")

@@ -49,8 +49,8 @@ class Bernoulli(Distribution):
       probs: the probability of 1, in place of ``logits``.
       dtype: type of samples.
       validate_args: whether a step checks values.
-      allow_nan_stats: whether statistics that do not exist are NaN.
-      name: begins the names of its operations.
+      allow_nan_stats: whether undefined statistics are NaN.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: neither is given, or both are.
@@ -122,8 +122,8 @@ class Categorical(Distribution):
       probs: their probabilities, in place of ``logits``.
       dtype: type of samples.
       validate_args: whether a step checks values.
-      allow_nan_stats: whether statistics that do not exist are NaN.
-      name: begins the names of its operations.
+      allow_nan_stats: whether undefined statistics are NaN.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: neither is given, or both are.
@@ -256,8 +256,8 @@ class Multinomial(_OfCounts):
       logits: logarithms of the weights of the classes, [..., classes].
       probs: their probabilities, in place of ``logits``.
       validate_args: whether a step checks values.
-      allow_nan_stats: whether statistics that do not exist are NaN.
-      name: begins the names of its operations.
+      allow_nan_stats: whether undefined statistics are NaN.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: neither logits nor probabilities are given, or both are.
@@ -363,8 +363,8 @@ class Dirichlet(_Concentrated):
     Args:
       concentration: [..., classes], positive.
       validate_args: whether a step checks it.
-      allow_nan_stats: whether statistics that do not exist are NaN.
-      name: begins the names of its operations.
+      allow_nan_stats: whether undefined statistics are NaN.
+      name: prefix of the names of its operations.
     """
 
     def __init__(
@@ -447,8 +447,8 @@ class DirichletMultinomial(_Concentrated, _OfCounts):
       total_count: draws.
       concentration: [..., classes], positive.
       validate_args: whether a step checks values.
-      allow_nan_stats: whether statistics that do not exist are NaN.
-      name: begins the names of its operations.
+      allow_nan_stats: whether undefined statistics are NaN.
+      name: prefix of the names of its operations.
     """
 
     def __init__(

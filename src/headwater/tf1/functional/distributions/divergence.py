@@ -36,7 +36,7 @@ class RegisterKL:
         """Registers the function, which takes both distributions and ``name``.
 
         Raises:
-          TypeError: it is no function.
+          TypeError: it is not a function.
           ValueError: there is one for these kinds.
         """
         if not callable(kl_fn):

@@ -47,7 +47,7 @@ class LinearOperator:
       is_self_adjoint: whether it is its own adjoint.
       is_positive_definite: whether the real part of ``x^H A x`` is positive for all ``x`` but 0.
       is_square: whether M is N.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: the hints contradict each other.
@@ -270,7 +270,7 @@ class LinearOperator:
 
         Raises:
           NotImplementedError: the operator is not square, or is known to be singular.
-          ValueError: the sizes do not fit.
+          ValueError: the sizes do not match.
         """
         self._must_be_square("Exact solve")
         if self.is_non_singular is False:

@@ -25,7 +25,7 @@ class LinearOperatorAdjoint(LinearOperator):
       is_self_adjoint: a hint.
       is_positive_definite: a hint.
       is_square: a hint.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class LinearOperatorInversion(LinearOperator):
       is_self_adjoint: a hint; the operator's for None.
       is_positive_definite: a hint.
       is_square: a hint.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: the operator is singular, or a hint says that its inverse is.
@@ -227,7 +227,7 @@ class LinearOperatorComposition(_Several):
       is_self_adjoint: a hint.
       is_positive_definite: a hint.
       is_square: a hint.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: there is none; sizes that do not fit show when the shape is asked for.
@@ -281,7 +281,7 @@ class LinearOperatorBlockDiag(_Several):
       is_self_adjoint: a hint.
       is_positive_definite: a hint.
       is_square: True.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: there is none, or one is not square.
@@ -363,7 +363,7 @@ class LinearOperatorKronecker(_Several):
       is_self_adjoint: a hint.
       is_positive_definite: a hint.
       is_square: a hint.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: there is none.
@@ -443,7 +443,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
       is_self_adjoint: a hint.
       is_positive_definite: a hint.
       is_square: a hint.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: a hint is wrong.

@@ -32,7 +32,7 @@ class LinearOperatorFullMatrix(LinearOperator):
       is_self_adjoint: a hint.
       is_positive_definite: a hint.
       is_square: a hint.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: there are less than two dimensions.
@@ -78,7 +78,7 @@ class LinearOperatorLowerTriangular(LinearOperator):
       is_self_adjoint: a hint: the matrix is diagonal.
       is_positive_definite: a hint.
       is_square: True.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: ``is_square`` is False, or there are less than two dimensions.
@@ -134,7 +134,7 @@ class LinearOperatorHouseholder(LinearOperator):
       is_self_adjoint: True.
       is_positive_definite: False.
       is_square: True.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: a hint says something else.
@@ -204,7 +204,7 @@ class LinearOperatorToeplitz(LinearOperator):
       is_self_adjoint: a hint.
       is_positive_definite: a hint.
       is_square: True.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: ``is_square`` is False.
@@ -397,7 +397,7 @@ class LinearOperatorCirculant(_Circulant):
       is_self_adjoint: follows from a real spectrum.
       is_positive_definite: a hint.
       is_square: True.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: a hint is wrong.

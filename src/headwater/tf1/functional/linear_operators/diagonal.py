@@ -28,7 +28,7 @@ class LinearOperatorDiag(LinearOperator):
       is_self_adjoint: follows from the type of real numbers.
       is_positive_definite: a hint.
       is_square: True.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: ``is_square`` is False, or there is no dimension.
@@ -202,7 +202,7 @@ class LinearOperatorIdentity(_Identity):
       is_positive_definite: True.
       is_square: True.
       assert_proper_shapes: whether shapes that a step computes are checked; they are in any case.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: a hint is False.
@@ -260,7 +260,7 @@ class LinearOperatorScaledIdentity(_Identity):
       is_positive_definite: a hint.
       is_square: True.
       assert_proper_shapes: whether shapes that a step computes are checked; they are in any case.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: ``is_square`` is False.
@@ -341,7 +341,7 @@ class LinearOperatorZeros(_Sized):
       is_positive_definite: False.
       is_square: whether M is N.
       assert_proper_shapes: whether shapes that a step computes are checked; they are in any case.
-      name: begins the names of its operations.
+      name: prefix of the names of its operations.
 
     Raises:
       ValueError: a hint contradicts this.

@@ -117,7 +117,7 @@ def dnn_logit_fn_builder(
     """A function of features and a mode that gives the logits of a network; see `DNNEstimator`.
 
     Raises:
-      ValueError: ``units`` is no int.
+      ValueError: ``units`` is not an int.
     """
     _check_units(units)
 
@@ -236,7 +236,7 @@ class DNNClassifier(Deep):
       n_classes: how many classes there are.
       weight_column: key of the examples' weights.
       label_vocabulary: the classes' names, where labels are these.
-      optimizer: a name, an optimizer, or a function that gives one.
+      optimizer: a name, an optimizer, or a function that returns one.
       activation_fn: of the hidden layers.
       dropout: the probability with which an element of theirs is left out in training.
       input_layer_partitioner: see `variable_scope`.

@@ -79,7 +79,7 @@ def numpy_input_fn(
     Args:
       x: an array, or a dictionary of arrays with equal first dimensions.
       y: labels: likewise; None for none.
-      num_epochs: how often to go over them; None for ever.
+      num_epochs: how often to go over them; None forever.
       shuffle: in random order.
       queue_capacity: how many examples the order is random among.
       num_threads: accepted.

@@ -41,7 +41,7 @@ class AdagradOptimizer(SettingsOptimizer):
     the root, so that their first steps are larger.
 
     Args:
-      learning_rate: η; a number, a tensor, or a function that gives one.
+      learning_rate: η; a number, a tensor, or a function that returns one.
       initial_accumulator_value: a₀, positive.
       use_locking: accepted; updates are always atomic.
       name: name of the operations it adds.

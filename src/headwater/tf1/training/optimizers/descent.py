@@ -19,7 +19,7 @@ class GradientDescentOptimizer(SettingsOptimizer):
     """θ ← θ − η·g.
 
     Args:
-      learning_rate: η; a number, a tensor, or a function that gives one.
+      learning_rate: η; a number, a tensor, or a function that returns one.
       use_locking: accepted; updates are always atomic.
       name: name of the operations it adds.
     """
@@ -53,7 +53,7 @@ class MomentumOptimizer(SettingsOptimizer):
     gradient at θ, as Sutskever et al. rewrite it.
 
     Args:
-      learning_rate: η; a number, a tensor, or a function that gives one.
+      learning_rate: η; a number, a tensor, or a function that returns one.
       momentum: μ, likewise.
       use_locking: accepted; updates are always atomic.
       name: name of the operations it adds.

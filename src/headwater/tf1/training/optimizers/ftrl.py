@@ -24,7 +24,7 @@ class FtrlOptimizer(SettingsOptimizer):
     without changing the learning rates. The paper's λ₂ is twice the one here.
 
     Args:
-      learning_rate: η; a number, a tensor, or a function that gives one.
+      learning_rate: η; a number, a tensor, or a function that returns one.
       learning_rate_power: −p, not positive; −0.5 is the usual root, 0 a fixed learning rate.
       initial_accumulator_value: where a starts, not negative.
       l1_regularization_strength: λ₁, not negative.

@@ -27,7 +27,7 @@ class RMSPropOptimizer(SettingsOptimizer):
     Keras and PyTorch add ε outside the root, so that their first steps are larger.
 
     Args:
-      learning_rate: η; a number, a tensor, or a function that gives one.
+      learning_rate: η; a number, a tensor, or a function that returns one.
       decay: ρ, how slowly the averages change.
       momentum: μ.
       epsilon: ε.
