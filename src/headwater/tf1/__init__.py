@@ -1,7 +1,7 @@
 """TensorFlow 1's API on the graph engine: functions, variables, layers, input, training, estimators, names of ``tf``.
 
-Code that a session, a server or a strategy needs does not belong here but in `headwater.graph`. Start with
-`headwater.tf1.compat.tf`, the namespace, whose tables in `headwater.tf1.compat.tables` say which module has each name.
+Code used by sessions, servers or strategies belongs in `headwater.graph` instead. Start with `headwater.tf1.compat.tf`,
+the namespace; its tables in `headwater.tf1.compat.tables` list the module of each name.
 """
 
 from __future__ import annotations

@@ -87,14 +87,14 @@ def index_table_from_tensor(
     dtype: DTypeLike = dtypes.string,
     name: str | None = None,
 ) -> IdTableWithHashBuckets | StaticHashTable:
-    """A table that gives each element of a vector its place in it."""
+    """Returns a table from the elements of a vector to their indices."""
     return tables.index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, dtype, name)
 
 
 def index_to_string_table_from_tensor(
     mapping: Any, default_value: str = "UNK", name: str | None = None
 ) -> StaticHashTable:
-    """A table that gives each number the element in its place of a vector of text."""
+    """Returns a table from indices to the elements of a vector of text."""
     return tables.index_to_string_table_from_tensor(mapping, default_value, name)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from headwater.tf1.compat import modules
 
 VARIABLE: Final = "HEADWATER_DIALECT"
-"""The environment variable that says it: ``1``, ``2`` or ``auto``."""
+"""The environment variable that selects the version: ``1``, ``2`` or ``auto``."""
 
 _ONLY_2: Final = frozenset({"ClusterCoordinator", "GradientTape", "enable_eager_execution", "enable_v2_behavior"})
 _ONLY_1: Final = frozenset(
@@ -52,7 +52,7 @@ _OF_BOTH: Final = frozenset({"eval", "io", "logging", "run", "summary", "test", 
 """Names by which a program without Keras may make sessions, or leave something for others to run."""
 _ALONE: Final = frozenset({"keras", "numpy", "tensorflow"}) | sys.stdlib_module_names
 _MOST_FILES: Final = 100
-"""How many modules beside a program are looked at."""
+"""Maximum number of modules beside a program that are examined."""
 _MODULES: Mapping[str, Sequence[str]] = {
     **modules.MODULES,
     "tensorflow.compat.v1": ("headwater.tf1.compat.tf",),
@@ -65,7 +65,7 @@ class _Chosen:
 
 
 def is_eager() -> bool:
-    """Whether ``import tensorflow`` gives TensorFlow 2's way in this process."""
+    """Returns whether ``import tensorflow`` imports TensorFlow 2's API in this process."""
     return _Chosen.eager
 
 
@@ -77,7 +77,7 @@ def install(code: CodeType | None, wanted: str | None = None) -> None:
       wanted: ``1``, ``2`` or ``auto``; the environment's choice, or ``auto``, when None.
 
     Raises:
-      ValueError: the environment's choice is none of these.
+      ValueError: the environment variable has another value.
     """
     choice = wanted or os.environ.get(VARIABLE) or "auto"
     if choice not in ("1", "2", "auto"):
@@ -134,7 +134,7 @@ def _imports(code: CodeType) -> list[str]:
 
 
 def _compiled(path: str) -> list[CodeType]:
-    """The code of a file; nothing where it cannot be read: importing it will say why."""
+    """Returns the code of a file, or nothing if it cannot be read: importing it will report the reason."""
     try:
         with tokenize.open(path) as file:
             return [compile(file.read(), path, "exec", dont_inherit=True)]

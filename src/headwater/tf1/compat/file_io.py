@@ -44,7 +44,7 @@ is_directory = isdir
 
 
 def read_file_to_string(filename: Path, binary_mode: bool = False) -> str | bytes:
-    """The whole file, as bytes in binary mode; NotFoundError where there is none."""
+    """Returns the content of a file, as bytes in binary mode; NotFoundError if it does not exist."""
     with FileIO(filename, "rb" if binary_mode else "r") as file:
         return file.read()
 
@@ -56,7 +56,7 @@ def write_string_to_file(filename: Path, file_content: str | bytes) -> None:
 
 
 def atomic_write_string_to_file(filename: Path, contents: str | bytes, overwrite: bool = True) -> None:
-    """Writes the whole file or leaves it as it was; AlreadyExistsError where it is there and ``overwrite`` is False."""
+    """Writes a file atomically; AlreadyExistsError if it exists and ``overwrite`` is False."""
     if not overwrite and file_exists(filename):
         raise AlreadyExistsError(None, None, f"{filename} is there already")
     with atomic_write(filename) as file:

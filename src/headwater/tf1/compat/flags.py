@@ -38,7 +38,7 @@ def _refuse(error: _absl.Error) -> NoReturn:
 
 
 class LazyFlags:
-    """The values of flags as attributes; the command line is parsed when the first is asked for.
+    """The values of flags as attributes; the command line is parsed when the first one is read.
 
     Args:
       flags: absl's flags, which hold the definitions and values.
@@ -66,7 +66,7 @@ class LazyFlags:
             _refuse(error)
 
     def _parse_flags(self, args: Sequence[str] | None = None) -> None:
-        """Parses the command line, as programs for TensorFlow before 1.5 ask for by this name."""
+        """Parses the command line; the name in programs for TensorFlow before 1.5."""
         self(sys.argv if args is None else [sys.argv[0], *args], known_only=True)
 
     def _parsed(self) -> Any:

@@ -107,7 +107,7 @@ def TaskLevelStatusMessage(msg: object) -> None:
 
 
 def log_if(level: int, msg: object, condition: object, *args: object) -> None:
-    """Shows a message when ``condition`` holds."""
+    """Logs a message if ``condition`` is true."""
     if condition:
         _PROGRAM.log(level, msg, *args, stacklevel=_CALLER)
 

@@ -151,8 +151,8 @@ class Finder:
     """Finds TensorFlow's modules in Headwater, by a table like `MODULES`.
 
     Args:
-      modules: for each module name the places to look in; see this module's text for how they are written.
-      namespace: the name of the module that ``tf`` stands for.
+      modules: for each module name the places to search; see the module's docstring for their notation.
+      namespace: the name of the module that ``tf`` denotes.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Finder:
     def find_spec(
         self, fullname: str, path: object = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The spec of ``fullname``, or None where it is no name of TensorFlow's.
+        """Returns the spec of ``fullname``, or None if it is not a module of TensorFlow.
 
         Raises:
           ModuleNotFoundError: Headwater has no such module.
@@ -205,7 +205,7 @@ class Finder:
             parent = parent.rpartition(".")[0]
 
     def _resolve(self, place: str) -> Any:
-        """The module or namespace that ``place`` names; None where there is none."""
+        """Returns the module or namespace that ``place`` names; None if it does not exist."""
         root, _, path = place.partition(".")
         if root != "tf":
             return _import(place) if _module_exists(place) else None
@@ -214,7 +214,7 @@ class Finder:
             outer, value = value, getattr(value, name, None)
             if value is None and isinstance(outer, ModuleType) and _module_exists(f"{outer.__name__}.{name}"):
                 value = _import(f"{outer.__name__}.{name}")
-            # A function or a number is no module, even under a name that some dialect used for one.
+            # Only modules and namespaces count: other objects may have names that TensorFlow uses for modules.
             if not hasattr(value, "__dict__") or (callable(value) and not isinstance(value, type)):
                 return None
         return value

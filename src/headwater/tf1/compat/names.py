@@ -1,4 +1,4 @@
-"""Namespaces made of names that live elsewhere: each name is loaded when it is first asked for."""
+"""Namespaces of names defined in other modules: each name is loaded at its first use."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Area:
 
 
 def namespace(module_name: str, area: Area) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The functions ``__getattr__`` and ``__dir__`` of the module ``module_name``, which holds the names of an area."""
+    """Returns ``__getattr__`` and ``__dir__`` for the module ``module_name`` with the names of an area."""
     table = area.table()
 
     def get(name: str) -> Any:
@@ -66,7 +66,7 @@ def namespace(module_name: str, area: Area) -> tuple[Callable[[str], Any], Calla
 
 
 def add_module(name: str, area: Area) -> None:
-    """Makes the module ``name``, which holds the names of an area and has no file, and makes it importable."""
+    """Creates the importable module ``name``, which has no file, with the names of an area."""
     module = ModuleType(name, area.doc)
     module.__spec__ = ModuleSpec(name, None, origin="Headwater")
     module.__getattr__, module.__dir__ = namespace(name, area)  # pyright: ignore[reportAttributeAccessIssue]

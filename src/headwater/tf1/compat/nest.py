@@ -1,4 +1,4 @@
-"""``tf.nest``: structures of lists, tuples and dictionaries. Tensors that are made of several, such as sparse ones, are
+"""``tf.nest``: structures of lists, tuples and dictionaries. Composite tensors, such as sparse ones, are
 leaves here."""
 
 from __future__ import annotations

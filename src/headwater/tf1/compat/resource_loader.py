@@ -1,4 +1,4 @@
-"""``tf.resource_loader``: files that lie beside a program's own modules."""
+"""``tf.resource_loader``: files beside a program's own modules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def get_path_to_datafile(path: str) -> str:
 
 
 def get_root_dir_with_all_resources() -> str:
-    """The folder in which the calling module's package lies: of a Bazel build the folder ``.runfiles`` of all data."""
+    """Returns the parent folder of the calling module's package; in a Bazel build the folder ``.runfiles``."""
     folder = _caller()
     before, found, _ = folder.partition(".runfiles" + os.sep)
     return before + ".runfiles" if found else folder

@@ -26,7 +26,7 @@ disable_tensor_equality: Callable[[], None] = disable_v2_behavior
 
 
 def enable_tensor_equality() -> None:
-    """Does nothing: in graphs ``==`` asks whether two tensors are the same one, with it or without."""
+    """Does nothing: in graphs ``==`` compares the identity of tensors in any case."""
 
 
 def enable_v2_tensorshape() -> None:
@@ -46,7 +46,7 @@ def output_all_intermediates(state: bool | None) -> None:
 
 @contextmanager
 def function_executor_type(executor_type: str | None) -> Generator[None]:
-    """A context in which nothing differs: XLA compiles each part of a step, whatever executor TensorFlow would take.
+    """Returns a context without effect: XLA compiles each part of a step, independent of TensorFlow's executors.
 
     Raises:
       ValueError: TensorFlow has no such executor.

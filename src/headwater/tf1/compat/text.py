@@ -1,4 +1,4 @@
-"""Text and bytes: ``tf.compat.as_bytes`` and its kin."""
+"""Text and bytes: ``tf.compat.as_bytes`` and related functions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def as_str_any(value: TensorLike) -> str:
 
 
 def path_to_str(path: Any) -> Any:
-    """A path as text; anything that is not a path as it is."""
+    """Converts a path to text; returns other objects unchanged."""
     return os.fspath(path) if isinstance(path, os.PathLike) else path  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
@@ -59,6 +59,6 @@ def forward_compatible(year: int, month: int, day: int) -> bool:
 
 @contextlib.contextmanager
 def forward_compatibility_horizon(year: int, month: int, day: int) -> Generator[None]:
-    """Within the block `forward_compatible` is asked for another date: the answer is the same."""
+    """Returns a context with another date for `forward_compatible`, which does not change its result."""
     del year, month, day
     yield

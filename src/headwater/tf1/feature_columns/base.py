@@ -75,7 +75,7 @@ class Column:
 
 
 class DenseColumn(Column):
-    """A column that gives each example a vector of `size` numbers."""
+    """A column that maps each example to a vector of `size` numbers."""
 
     @property
     def size(self) -> int:
@@ -87,10 +87,10 @@ class DenseColumn(Column):
 
 
 class CategoricalColumn(Column):
-    """A column that gives each example numbers of categories below `num_buckets`.
+    """A column that maps each example to category indices below `num_buckets`.
 
     Attributes:
-      of_sequences: whether it gives them for each step of an example.
+      of_sequences: whether it returns indices for each step of an example.
     """
 
     of_sequences = False

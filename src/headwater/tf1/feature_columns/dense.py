@@ -70,7 +70,7 @@ class NumericColumn(DenseColumn):
 
 @dataclass(frozen=True)
 class BucketizedColumn(CategoricalColumn, DenseColumn):
-    """Numbers as the buckets that they fall into."""
+    """Numbers as indices of buckets."""
 
     source_column: NumericColumn
     boundaries: tuple[float, ...]
@@ -155,7 +155,7 @@ class EmbeddingColumn(DenseColumn):
     """Categories as rows of a table, combined to one.
 
     Attributes:
-      shared_name: name of a table that several columns share; None for one of its own.
+      shared_name: name of a table that several columns share; None for a table of its own.
     """
 
     categorical_column: CategoricalColumn
@@ -214,7 +214,7 @@ def numeric_column(
       default_value: for examples that lack it when they are parsed.
 
     Raises:
-      ValueError: a key, a type or a shape that does not fit.
+      ValueError: a key, a type or a shape is invalid.
       TypeError: ``normalizer_fn`` is not callable, or a default of another type.
     """
     if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -238,7 +238,7 @@ def bucketized_column(source_column: Column, boundaries: Sequence[float]) -> Buc
     """Numbers as the buckets between ``boundaries``, of which each bucket includes its lower one.
 
     Raises:
-      ValueError: the source is no numeric column of one dimension, or the boundaries are not sorted.
+      ValueError: the source is not a numeric column of one dimension, or the boundaries are not sorted.
     """
     if not isinstance(source_column, NumericColumn):
         raise ValueError(f"source_column must be a column generated with numeric_column(). Given: {source_column}")

@@ -54,7 +54,7 @@ class SequenceCategoricalColumn(CategoricalColumn):
 
 
 def _by_step(ids: SparseTensor) -> SparseTensor:
-    """``ids`` of ``[batch, steps, categories of a step]``, whatever dimensions follow the steps."""
+    """Flattens the dimensions of ``ids`` after the steps: ``[batch, steps, categories of a step]``."""
     shape = arrays.concat([ids.dense_shape[:2], math.to_int64([-1])], 0)
     return sparse_reshape(ids, shape)
 

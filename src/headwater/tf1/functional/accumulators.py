@@ -1,4 +1,4 @@
-"""Accumulators as a program sees them (TensorFlow 1.15's ``tf.ConditionalAccumulator`` and its kin)."""
+"""Accumulators of TensorFlow 1.15: ``tf.ConditionalAccumulator`` and ``tf.SparseConditionalAccumulator``."""
 
 from __future__ import annotations
 

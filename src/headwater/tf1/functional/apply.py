@@ -97,7 +97,7 @@ def _graph_of(values: Sequence[object]) -> Graph:
 
 
 class _Converter:
-    """The inputs of one operation, as far as they are there: which element types follow from them."""
+    """The inputs of one operation converted so far, and the element types that they determine."""
 
     def __init__(self, op_type: str) -> None:
         self._op_type = op_type
@@ -128,7 +128,7 @@ class _Converter:
         except ValueError:
             if wanted is None:
                 raise
-            # Says which types meet, rather than how the conversion failed.
+            # Report the conflicting types instead of the failed conversion.
             found = convert_to_tensor(value, name=name).dtype.base_dtype
             if found == wanted:
                 raise
@@ -155,7 +155,7 @@ class _Converter:
         self._types.setdefault(argument.type_attr, (found, argument.name))
 
     def sequence(self, argument: Argument, values: OperationInput) -> list[Tensor]:
-        """``values`` as the inputs that ``argument`` stands for."""
+        """Converts ``values`` to the inputs for ``argument``."""
         if not isinstance(values, list | tuple):
             raise TypeError(f"Expected list for '{argument.name}' argument to '{self._op_type}' Op, not {values!r}.")
         items: list[Any] = list(values)  # pyright: ignore[reportUnknownArgumentType]
@@ -188,7 +188,7 @@ class _Converter:
         try:
             return convert_to_tensor(item, wanted, name=name, preferred_dtype=argument.default)
         except ValueError:
-            # Of another type: the caller says so for the whole list.
+            # Another type: the caller reports an error for the whole list.
             return convert_to_tensor(item, name=name)
 
     def list_attrs(self, argument: Argument, found: Sequence[Tensor], attrs: dict[str, object]) -> dict[str, object]:

@@ -56,7 +56,7 @@ def shape_n(input: Sequence[TensorLike], out_type: DTypeLike = dtypes.int32, nam
 
 
 def size(input: TensorLike, name: str | None = None, out_type: DTypeLike = dtypes.int32) -> Tensor:
-    """How many elements; a constant where that is known."""
+    """Returns the number of elements; a constant if it is known."""
     with name_scope(name, "Size", [input]) as scope:
         if isinstance(input, SparseTensor | SparseTensorValue):
             sizes = _as_type(input.dense_shape, as_dtype(out_type))
@@ -69,7 +69,7 @@ def size(input: TensorLike, name: str | None = None, out_type: DTypeLike = dtype
 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
-    """How many dimensions; a constant where that is known."""
+    """Returns the number of dimensions; a constant if it is known."""
     with name_scope(name, "Rank", [input]) as scope:
         if isinstance(input, SparseTensor | SparseTensorValue):
             return one("Size", input.dense_shape, out_type=dtypes.int32, name=scope)
@@ -122,12 +122,12 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 
 
 def prevent_gradient(input: TensorLike, message: str = "", name: str | None = None) -> Tensor:
-    """``input``, of which no gradient may be asked: a LookupError says ``message``."""
+    """Returns ``input`` without a gradient: `tf.gradients` raises LookupError with ``message``."""
     return one("PreventGradient", input, message=message, name=name)
 
 
 def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
-    """``input``, of which the program says that it never changes."""
+    """Returns ``input``, declared as constant by the program."""
     return one("Identity", input, name=name or "GuaranteeConst")
 
 
@@ -375,10 +375,10 @@ def ones(shape: TensorLike, dtype: DTypeLike = dtypes.float32, name: str | None 
 def zeros_like(
     tensor: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True
 ) -> Tensor:
-    """Zeros in the shape of ``tensor``; of its type, unless told.
+    """Returns zeros in the shape of ``tensor``, by default of its type.
 
     Args:
-      optimize: make a constant where the shape is known.
+      optimize: make a constant if the shape is known.
     """
     with name_scope(name, "zeros_like", [tensor]) as scope:
         tensor = convert_to_tensor(tensor, name="tensor")
@@ -391,7 +391,7 @@ def zeros_like(
 def ones_like(
     tensor: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True
 ) -> Tensor:
-    """Ones in the shape of ``tensor``; of its type, unless told."""
+    """Returns ones in the shape of ``tensor``, by default of its type."""
     with name_scope(name, "ones_like", [tensor]) as scope:
         tensor = convert_to_tensor(tensor, name="tensor")
         wanted = tensor.dtype.base_dtype if dtype is None else as_dtype(dtype)

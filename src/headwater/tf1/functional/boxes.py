@@ -154,7 +154,7 @@ def non_max_suppression_overlaps(
     score_threshold: TensorLike = _NO_SCORE,
     name: str | None = None,
 ) -> Tensor:
-    """As `non_max_suppression`, with a matrix that says how much any two overlap."""
+    """Selects boxes as `non_max_suppression`, with a matrix of the overlaps of all pairs."""
     with name_scope(name, "non_max_suppression_overlaps"):
         (most,) = _named(overlap_threshold=overlap_threshold)
         return one("NonMaxSuppressionWithOverlaps", overlaps, scores, max_output_size, most, score_threshold)
@@ -203,7 +203,7 @@ def draw_bounding_boxes(
     """The images [batch, height, width, channels] with the outlines of boxes [batch, boxes, 4].
 
     Args:
-      colors: [colours, channels], which the boxes of an image take in turn.
+      colors: [colours, channels], used cyclically for the boxes of an image.
     """
     if colors is None:
         return one("DrawBoundingBoxes", images, boxes, name=name)

@@ -1,4 +1,4 @@
-"""Classes drawn at random, for losses that look at a few of very many classes."""
+"""Candidate samplers: draw classes at random, for losses over a few of very many classes."""
 
 from __future__ import annotations
 

@@ -25,15 +25,15 @@ def no_op(name: str | None = None) -> Operation:
 def group(*inputs: object, name: str | None = None) -> Operation:
     """An operation that is done when all of ``inputs`` are.
 
-    Where these are on several devices, each device has one such operation of its own, so that one message from each
-    says that they are done.
+    If the inputs are on several devices, each device has a grouping operation of its own, so that one message from
+    each device suffices.
 
     Args:
       inputs: operations, tensors, variables, and nested lists of these.
       name: name of the operation.
 
     Raises:
-      TypeError: an input is none of these.
+      TypeError: an input is of another type.
     """
     ops = list(dict.fromkeys(_operations(inputs)))
     graph = ops[0].graph if ops else get_default_graph()

@@ -31,7 +31,7 @@ def _spread(value: Any, count: int, data_format: str, what: str) -> tuple[int, .
 
 
 def _padding(padding: Any, data_format: str) -> dict[str, Any]:
-    """The attributes that say the padding: a name, or pairs for every dimension."""
+    """Returns the attributes of a padding: a name, or pairs for every dimension."""
     if isinstance(padding, str):
         if padding not in ("SAME", "VALID"):
             raise ValueError(f"Unknown padding: {padding!r}")
@@ -64,7 +64,7 @@ def conv2d(
       dilations: like ``strides``; the distance between the filter's elements.
 
     Raises:
-      ValueError: shapes, strides or paddings that do not fit.
+      ValueError: shapes, strides or paddings do not match.
     """
     kernel = either(filter, filters, "filter", "filters")
     data_format = data_format or "NHWC"

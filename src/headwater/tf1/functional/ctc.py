@@ -34,7 +34,7 @@ def ctc_loss(
       inputs, logits: [time, batch, classes], or [batch, time, classes] where not ``time_major``.
       sequence_length: int32 [batch].
       preprocess_collapse_repeated: count equal labels side by side as one.
-      ctc_merge_repeated: several moments may give one label.
+      ctc_merge_repeated: several consecutive time steps may represent one label.
       ignore_longer_outputs_than_inputs: sequences with more labels than moments cost 0; else they are an error.
 
     Raises:
@@ -73,7 +73,7 @@ def ctc_loss_v2(
     Args:
       labels: int32 [batch, labels], or a sparse tensor.
       label_length: how many labels each row of a matrix has.
-      unique: labels of rows as `tf.nn.ctc_unique_labels` gives them, which spare TensorFlow work; not needed here.
+      unique: result of `tf.nn.ctc_unique_labels`, an optimisation in TensorFlow; not used here.
       blank_index: the class of the blank, from the end if negative; 0 when None.
 
     Raises:

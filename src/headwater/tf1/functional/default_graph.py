@@ -96,7 +96,7 @@ def get_collection(key: object, scope: str | None = None) -> list[Any]:
 
 
 def get_collection_ref(key: TensorLike) -> list[Any]:
-    """A collection itself, made if it is not there."""
+    """Returns a collection itself, created if missing."""
     return get_default_graph().get_collection_ref(key)
 
 

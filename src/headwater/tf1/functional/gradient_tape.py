@@ -222,7 +222,7 @@ class GradientTape:
 
 
 def _is_read(op: Operation, source: Tensor) -> bool:
-    """Whether ``op`` gives the value of the variable ``source``."""
+    """Returns whether ``op`` reads the variable ``source``."""
     return op.type == "Identity" and op.inputs[0] is source and source.op.type == "VariableV2"
 
 

@@ -1,6 +1,6 @@
 """Gradients, with the rules that differ from the vector-Jacobian product of an operation's lowering.
 
-Import `gradients` from here, so that these rules are there.
+Import `gradients` from here, so that these rules are registered.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Rule = Callable[..., Any]
 
 
 class RegisterGradient:
-    """Decorator: the function gives the gradients of operations of a type, or named by ``gradient_override_map``.
+    """Decorator: registers the gradient function of an operation type, or of a name in ``gradient_override_map``.
 
     The function takes the operation and the gradient of each of its outputs, and gives one for each input (None for
     none).

@@ -1,4 +1,4 @@
-"""Functions that read and write image formats (TensorFlow 1.15's ``tf.image.decode_jpeg`` and its kin)."""
+"""Functions that decode and encode image formats (TensorFlow 1.15's ``tf.image.decode_jpeg`` and others)."""
 
 from __future__ import annotations
 

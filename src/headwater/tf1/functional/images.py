@@ -104,7 +104,7 @@ def crop_to_bounding_box(
     """The part that begins at the offsets and has the target's size.
 
     Raises:
-      ValueError: it does not lie within the image, as far as that is known.
+      ValueError: it is known not to be within the image.
     """
     with name_scope(None, "crop_to_bounding_box", [image]):
         tensor = _image(image)
@@ -140,7 +140,7 @@ def pad_to_bounding_box(
     """Within zeros of the target's size, beginning at the offsets.
 
     Raises:
-      ValueError: it does not fit, as far as that is known.
+      ValueError: it is known not to fit.
     """
     with name_scope(None, "pad_to_bounding_box", [image]):
         tensor = _image(image)
@@ -222,7 +222,7 @@ def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
 
 
 def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = False, name: str | None = None) -> Tensor:
-    """In another element type: floating images lie in [0, 1], others go to their type's largest number."""
+    """Converts the element type: floating images are in [0, 1], integer images in [0, largest number of the type]."""
     with name_scope(name, "convert_image", [image]) as scope:
         tensor = convert_to_tensor(image, name="image")
         wanted, own = as_dtype(dtype), tensor.dtype.base_dtype
@@ -317,7 +317,7 @@ def random_contrast(image: TensorLike, lower: float, upper: float, seed: int | N
     """`adjust_contrast` by a random factor of [lower, upper).
 
     Raises:
-      ValueError: these are not in order, or negative.
+      ValueError: these are not ascending, or negative.
     """
     _require_order(lower, upper, "random_contrast")
     return adjust_contrast(image, random.random_uniform([], lower, upper, seed=seed))
@@ -338,7 +338,7 @@ def random_saturation(image: TensorLike, lower: float, upper: float, seed: int |
     """`adjust_saturation` by a random factor of [lower, upper).
 
     Raises:
-      ValueError: these are not in order, or negative.
+      ValueError: these are not ascending, or negative.
     """
     _require_order(lower, upper, "random_saturation")
     return adjust_saturation(image, random.random_uniform([], lower, upper, seed=seed))

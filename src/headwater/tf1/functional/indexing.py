@@ -41,7 +41,7 @@ def _holds_tensor(value: Any) -> bool:
 
 
 def _is_computed(value: TensorLike) -> bool:
-    """Whether ``value`` is, or holds, a tensor that the graph alone does not determine."""
+    """Returns whether ``value`` is, or contains, a tensor that is not constant."""
     if isinstance(value, list | tuple):
         return any(_is_computed(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
     return isinstance(value, Tensor) and constant_value(value) is None
@@ -301,12 +301,12 @@ def one_hot(
 
 
 def select(condition: TensorLike, t: TensorLike, e: TensorLike, name: str | None = None) -> Tensor:
-    """``t`` where the condition holds, else ``e``; a vector of conditions chooses whole rows."""
+    """Returns ``t`` where the condition is true, else ``e``; a vector of conditions selects whole rows."""
     return one("Select", condition, t, e, name=name)
 
 
 def where(condition: TensorLike, x: TensorLike | None = None, y: Any = None, name: str | None = None) -> Tensor:
-    """As `select`; with the condition alone, the places where it holds, one per row.
+    """Selects elements as `select`; with the condition alone, returns the indices where it is true, one per row.
 
     Raises:
       ValueError: only one of ``x`` and ``y`` is given.

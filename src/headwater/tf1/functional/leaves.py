@@ -11,7 +11,7 @@ from headwater.tf1.functional.tensor_arrays import TensorArray
 
 
 def flow_of(leaf: Any) -> Tensor:
-    """The tensor that stands for a tensor or a TensorArray."""
+    """Returns the tensor that represents a tensor or a TensorArray."""
     return leaf.flow if isinstance(leaf, TensorArray) else leaf
 
 

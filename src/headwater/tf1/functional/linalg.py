@@ -43,7 +43,7 @@ def matmul(
       a_is_sparse, b_is_sparse: accepted; they change nothing.
 
     Raises:
-      ValueError: both transpose and adjoint of one matrix, or shapes do not match.
+      ValueError: both transpose and adjoint of a matrix are requested, or shapes do not match.
     """
     del a_is_sparse, b_is_sparse
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
@@ -78,7 +78,7 @@ def sparse_matmul(
     b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """a b, of matrices that may hold many zeros; in float32."""
+    """Returns a b for matrices with many zeros; in float32."""
     return one(
         "SparseMatMul",
         a,
@@ -157,7 +157,7 @@ def _size(tensor: Tensor, sizes: Tensor, axis: int) -> Any:
 
 
 def _product(tensor: Tensor, sizes: Tensor, axes: Sequence[int]) -> Any:
-    """The number of elements in some dimensions: a number where it is known, else a tensor."""
+    """Returns the number of elements in some dimensions: a number if it is known, else a tensor."""
     result: object = 1
     for axis in axes:
         result = result * _size(tensor, sizes, axis)
@@ -338,7 +338,7 @@ def norm(
 
 
 def _matrix_axes(axis: int) -> tuple[int, int] | None:
-    """The two dimensions of matrices that ``axis`` lists; None where it says something else."""
+    """Returns the two dimensions of matrices in ``axis``; None if it does not have two."""
     if isinstance(axis, Tensor) or np.size(axis) != 2:
         return None
     rows, columns = np.ravel(axis)

@@ -90,7 +90,7 @@ def _without_gradient(leaf: object) -> CompositeTensor | TensorArray | Tensor:
 
 
 class _Loop:
-    """One loop while it is built. Where the number of turns is bounded, a counter is its first variable."""
+    """A loop under construction. If the number of iterations is bounded, a counter is its first variable."""
 
     def __init__(self, loop_vars: Structure, invariants: Structure, maximum: Any) -> None:
         self._graph = get_default_graph()
@@ -194,10 +194,10 @@ class _Loop:
         return found
 
     def _check_shapes(self, results: Sequence[Tensor]) -> bool:
-        """Whether some shape may change from turn to turn.
+        """Returns whether a shape may change between iterations.
 
         Raises:
-          ValueError: one does although its variable's static shape says otherwise.
+          ValueError: a shape changes although its variable's static shape excludes it.
         """
         changing = False
         for index, (start, param, result) in enumerate(zip(self._start, self._params, results, strict=True)):
@@ -239,7 +239,7 @@ def _flat_shapes(invariants: Structure) -> list[TensorShape]:
 
 
 def _gradient(op: Operation, *grads: Tensor) -> Any:
-    """By the vector-Jacobian product of the loop over a number of turns known while compiling."""
+    """Returns the gradient as the vector-Jacobian product of a loop with a static number of iterations."""
     attrs = {key: value for key, value in op.attrs.items() if key in op.definition.attrs}
     wanted = [tensor.dtype.is_differentiable for tensor in op.inputs]
     outputs = op.outputs[:-1]
@@ -270,7 +270,7 @@ def _trips(op: Operation) -> Tensor:
 
 
 def _end_depends_on(op: Operation) -> tuple[list[int], list[int]]:
-    """Inputs that decide how many turns there are, and which of them change, if all are integers; else nothing."""
+    """Returns inputs that determine the number of iterations, and which of them change, if all are integers."""
     cond, body = (dict(op.attrs[name].attrs) for name in ("cond", "body"))
     names = list(cond["inputs"])
     results = list(body["outputs"])
@@ -317,7 +317,7 @@ def _uses(function: dict[str, Any], outputs: Sequence[str]) -> set[int] | None:
 
 
 def _host_gradient(op: Operation, *grads: Tensor) -> Any:
-    """Turn by turn on the host, where only changing shapes keep the loop from being compiled.
+    """Computes the gradient iteration by iteration on the host, for loops that are not compiled due to shapes only.
 
     Raises:
       LookupError: something else does. To go on without a gradient would train a part of a model, in silence.

@@ -92,7 +92,7 @@ def sparse_softmax_cross_entropy_with_logits(
     """-log softmax(logits)[label] along the last dimension of the logits, for class numbers ``labels``.
 
     Raises:
-      ValueError: labels or logits are missing, their ranks do not fit, or arguments are not named.
+      ValueError: labels or logits are missing, their ranks do not match, or arguments are not named.
     """
     require_names(_sentinel, labels, logits, "sparse_softmax_cross_entropy_with_logits")
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]) as scope:
@@ -128,7 +128,7 @@ def sparse_softmax_cross_entropy_with_logits(
 
 
 def _always_fit(labels: Tensor) -> bool:
-    """Whether the labels are places of largest elements, which need no look at every step."""
+    """Returns whether the labels are the result of an argmax, which need no check at every step."""
     op = labels.op
     while op.type in SAME_NUMBERS:
         op = op.inputs[0].op

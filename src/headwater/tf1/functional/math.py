@@ -261,7 +261,7 @@ to_complex128: Function = _to(dtypes.complex128, "ToComplex128")
 
 
 def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
-    """As `cast`, with values that ``dtype`` cannot hold replaced by the nearest it can."""
+    """Casts as `cast`, but clips values to the range of ``dtype``."""
     with name_scope(name, "saturate_cast", [value]) as scope:
         value = convert_to_tensor(value, name="value")
         wanted, source = as_dtype(dtype).base_dtype, value.dtype.base_dtype
@@ -375,7 +375,7 @@ def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> In
     """A scalar times a tensor or `IndexedSlices`.
 
     Raises:
-      ValueError: ``scalar`` is none.
+      ValueError: ``scalar`` is not a scalar.
     """
     slices = x if isinstance(x, IndexedSlices) else None
     values = slices.values if slices else convert_to_tensor(x)

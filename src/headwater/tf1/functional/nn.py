@@ -89,14 +89,14 @@ def _softmax(op_type: str, logits: Tensor, axis: int, name: str | None) -> Tenso
 def softmax(
     logits: Any, axis: TensorLike | None = None, name: str | None = None, dim: TensorLike | None = None
 ) -> Tensor:
-    """exp(xᵢ) / Σⱼ exp(xⱼ) along a dimension, the last unless told."""
+    """Returns exp(xᵢ) / Σⱼ exp(xⱼ) along a dimension, by default the last."""
     return _softmax("Softmax", logits, either(axis, dim, "axis", "dim"), name)
 
 
 def log_softmax(
     logits: Any, axis: TensorLike | None = None, name: str | None = None, dim: TensorLike | None = None
 ) -> Tensor:
-    """xᵢ - log Σⱼ exp(xⱼ) along a dimension, the last unless told."""
+    """Returns xᵢ - log Σⱼ exp(xⱼ) along a dimension, by default the last."""
     return _softmax("LogSoftmax", logits, either(axis, dim, "axis", "dim"), name)
 
 

@@ -37,7 +37,7 @@ def py_function(
     """Calls a Python function in each step, in this process, with values.
 
     Args:
-      func: takes an array that has ``numpy()`` for each input; gives arrays, or tensors that functions of ``tf`` made
+      func: takes an array with ``numpy()`` for each input; returns arrays, or tensors that functions of ``tf`` made
         of them, which are computed when it returns.
       inp: its inputs.
       Tout: element type of its result, or a list of types.

@@ -78,17 +78,17 @@ def quantize(
     round_mode: str = "HALF_AWAY_FROM_ZERO",
     name: str | None = None,
 ) -> QuantizeV2:
-    """The nearest of the numbers of type ``T`` that stand for those from ``min_range`` to ``max_range``.
+    """Quantises numbers between ``min_range`` and ``max_range`` to the nearest integers of type ``T``.
 
     Args:
       input: float32.
-      min_range, max_range: scalars; the range is widened to hold 0.
+      min_range, max_range: scalars; the range is widened to include 0.
       T: ``tf.qint8``, ``quint8``, ``qint16``, ``quint16`` or ``qint32``.
       mode: ``MIN_COMBINED``, ``MIN_FIRST`` or ``SCALED``.
       round_mode: ``HALF_AWAY_FROM_ZERO``, or with ``SCALED`` also ``HALF_TO_EVEN``.
 
     Returns:
-      The numbers, and the range that they stand for.
+      The integers, and the range that they represent.
 
     Raises:
       TypeError: another ``T``.
@@ -182,7 +182,7 @@ def quantized_concat(
     input_maxes: list[TensorLike],
     name: str | None = None,
 ) -> QuantizedConcat:
-    """Quantised tensors, one after the other, over the range that holds all of theirs.
+    """Concatenates quantised tensors over the union of their ranges.
 
     Args:
       concat_dim: the dimension, a scalar.
@@ -214,12 +214,12 @@ def quantized_conv2d(
     dilations: Sequence[int] = (1, 1, 1, 1),
     name: str | None = None,
 ) -> QuantizedConv2D:
-    """A convolution of quantised numbers, and the range that the results stand for.
+    """Convolves quantised numbers, and returns the range that the results represent.
 
     Args:
       input: ``quint8``, of shape [batch, rows, columns, channels].
       filter: ``quint8``, of shape [rows, columns, channels, new channels].
-      min_input, max_input, min_filter, max_filter: the ranges that they stand for.
+      min_input, max_input, min_filter, max_filter: the ranges that they represent.
       strides: one for each dimension.
       padding: ``SAME`` or ``VALID``.
       out_type: ``tf.qint32``.
@@ -248,7 +248,7 @@ def quantized_avg_pool(
 
     Args:
       input: ``quint8``, of shape [batch, rows, columns, channels].
-      min_input, max_input: the range that it stands for.
+      min_input, max_input: the range that it represents.
       ksize, strides: one for each dimension.
       padding: ``SAME`` or ``VALID``.
     """
@@ -287,7 +287,7 @@ def quantized_relu_x(
     Args:
       features: ``quint8``.
       max_value: a scalar.
-      min_features, max_features: the range that ``features`` stand for.
+      min_features, max_features: the range that ``features`` represent.
       out_type: ``tf.quint8``.
     """
     dtype = as_dtype(out_type)

@@ -205,7 +205,7 @@ def ragged_range(
     """Rows of numbers, each from a start on, ``deltas`` apart, below a limit.
 
     Args:
-      starts: of each row, or of all; the limits, where these are None.
+      starts: start of each row, or of all rows; the limits if ``limits`` is None.
       limits: of each row, or of all.
       deltas: of each row, or of all.
       dtype: the type of the numbers.
@@ -230,7 +230,7 @@ def row_splits_to_segment_ids(splits: TensorLike, name: str | None = None, out_t
     """The row of each value, from where rows begin and end.
 
     Raises:
-      ValueError: ``splits`` are no integers.
+      ValueError: ``splits`` are not integers.
     """
     with name_scope(name, "RaggedSplitsToSegmentIds", [splits]):
         tensor = convert_to_tensor(splits, preferred_dtype=dtypes.int64, name="splits")

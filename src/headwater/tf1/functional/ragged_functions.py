@@ -1,6 +1,6 @@
 """Functions of ragged tensors that change or follow their rows. `headwater.tf1.functional.ragged_dispatch` calls them.
 
-Each has the arguments of the function of tensors that it stands in for.
+Each has the arguments of the function of tensors that it replaces.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ def one_hot(
     dtype: Any = None,
     name: str | None = None,
 ) -> Any:
-    """A one where each value says, in a new last dimension.
+    """One-hot encodes each value in a new last dimension.
 
     Raises:
       ValueError: the new dimension would be a ragged one, or one before these.

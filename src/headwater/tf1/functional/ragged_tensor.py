@@ -86,7 +86,7 @@ class RaggedTensor(CompositeTensor):
         name: str | None = None,
         validate: bool = True,
     ) -> Self:
-        """Each value in the row that ``value_rowids`` says, ascending.
+        """Returns a ragged tensor with each value in the row ``value_rowids``, ascending.
 
         Args:
           values: a tensor, or a ragged one.
@@ -378,7 +378,7 @@ class RaggedTensor(CompositeTensor):
     def bounding_shape(
         self, axis: int | None = None, name: str | None = None, out_type: DTypeLike | None = None
     ) -> Tensor:
-        """The shape of the smallest tensor that holds it."""
+        """Returns the shape of the smallest tensor that contains it."""
         kind = self._splits.dtype if out_type is None else as_dtype(out_type)
         with name_scope(name, "RaggedBoundingBox", list(self.nested_row_splits)):
             lengths = [math.cast(part, kind) for part in self.nested_row_lengths()]
@@ -464,7 +464,7 @@ class RaggedTensor(CompositeTensor):
             return SparseTensor(arrays.stack(columns, axis=1), values, self.bounding_shape(out_type=kind))
 
     def to_list(self) -> list[Any]:
-        """The value, where it is known without a session.
+        """Returns the value, if it is known without a session.
 
         Raises:
           ValueError: it is not, as in every graph.
@@ -501,7 +501,7 @@ class RaggedTensor(CompositeTensor):
 
 
 def as_ragged_or_tensor(value: Any, dtype: DTypeLike | None = None, name: str | None = None) -> Any:
-    """``value`` as it is where it is ragged, or the value of such a tensor; else as a tensor."""
+    """Returns a ragged tensor, or the value of one, unchanged; converts others to a tensor."""
     if isinstance(value, RaggedTensor):
         if dtype is not None and not as_dtype(dtype).is_compatible_with(value.dtype):
             raise ValueError(

@@ -99,7 +99,7 @@ def random_uniform(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Numbers in [minval, maxval); in [0, 1) unless told.
+    """Returns uniform random numbers in [minval, maxval), by default in [0, 1).
 
     Raises:
       ValueError: integers without ``maxval``, or another type than numbers have.
@@ -199,7 +199,7 @@ def random_poisson(
         return one("RandomPoissonV2", shape_tensor(shape), lam, dtype=as_dtype(dtype), **seed_attrs(seed))
 
 
-# Without state: the same seed always gives the same numbers --------------------------------------------------------
+# Stateless: the same seed always returns the same numbers ----------------------------------------------------------
 
 
 def stateless_random_normal(

@@ -95,7 +95,7 @@ def resize_images(
     preserve_aspect_ratio: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Resized to ``size``, [height, width]; ``images`` themselves where that is known to be their size.
+    """Resizes to ``size``, [height, width]; returns ``images`` if this is known to be their size.
 
     Args:
       method: one of `ResizeMethod`.

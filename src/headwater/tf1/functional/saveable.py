@@ -40,7 +40,7 @@ class SaveSpec:
 
 
 class SaveableObject:
-    """Something that is saved as one or more tensors. Subclasses say how it is restored.
+    """An object that is saved as one or more tensors. Subclasses define how it is restored.
 
     Attributes:
       op: the object.
@@ -63,6 +63,6 @@ class SaveableObject:
 
         Args:
           restored_tensors: one for each of ``specs``.
-          restored_shapes: shapes to give to them first, or None.
+          restored_shapes: shapes to which to reshape them first, or None.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say how it is restored")

@@ -1,4 +1,4 @@
-"""`scan_over`: a function applied along sequences, with states that go from turn to turn, as one operation."""
+"""`scan_over`: a function applied along sequences, with states carried between iterations, as one operation."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def scan_over(
     """Applies ``step(states, slices)`` to each slice of the sequences along their first dimension.
 
     Args:
-      step: gives the states after a turn, and further results.
-      states: before the first turn.
+      step: returns the states after an iteration, and further results.
+      states: before the first iteration.
       sequences: at least one; with equal first dimensions.
 
     Returns:
-      The states after the last turn, and the further results of all turns, each stacked.
+      The states after the last iteration, and the further results of all iterations, each stacked.
 
     Raises:
-      ValueError: a state has another shape or type after a turn than before.
+      ValueError: a state has another shape or type after an iteration than before.
     """
     graph = get_default_graph()
     length: Dims = (None,)

@@ -29,13 +29,13 @@ def py_func(
     """Calls a Python function in each step, in this process, with arrays.
 
     Args:
-      func: takes an array for each input, and gives an array, or a list of them.
+      func: takes an array for each input, and returns an array, or a list of arrays.
       inp: its inputs.
       Tout: element type of its result, or a list of types.
-      stateful: whether it may give something else for the same inputs.
+      stateful: whether results may differ for the same inputs.
 
     Returns:
-      A tensor of unknown shape, or a list of them; the operation where there are no results.
+      A tensor of unknown shape, or a list of tensors; the operation if there are no results.
 
     Raises:
       ValueError: ``func`` is not callable.
@@ -103,7 +103,7 @@ def print_(*inputs: Any, **options: Any) -> Operation:
 
     Args:
       inputs: the objects to print, separated by blanks unless ``sep`` is given.
-      options: ``output_stream`` (``sys.stderr`` unless told, ``sys.stdout``, or ``"file://…"``), ``summarize`` (how
+      options: ``output_stream`` (``sys.stderr`` by default, ``sys.stdout``, or ``"file://…"``), ``summarize`` (how
         many elements from both ends of each dimension; 3, and all when negative), ``sep``, ``end`` and ``name``.
 
     Raises:

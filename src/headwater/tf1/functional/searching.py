@@ -21,7 +21,7 @@ class Unique(NamedTuple):
 
 
 class UniqueWithCounts(NamedTuple):
-    """As `Unique`, and how often each is there."""
+    """Result of `Unique`, and the count of each element."""
 
     y: Tensor
     idx: Tensor
@@ -41,7 +41,7 @@ def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Uniq
 
 
 def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueWithCounts:
-    """The different elements of a vector, and how often each is there."""
+    """Returns the distinct elements of a vector, and their counts."""
     return UniqueWithCounts(*apply("UniqueWithCounts", x, out_idx=as_dtype(out_idx), name=name).outputs)
 
 

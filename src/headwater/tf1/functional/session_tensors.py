@@ -14,7 +14,7 @@ from headwater.tf1.functional.arrays import placeholder
 
 
 class TensorHandle(bytes):
-    """Names a tensor that a session keeps; to be fed where `get_session_tensor` gives a placeholder."""
+    """Handle of a tensor that a session keeps, to be fed to the placeholder of `get_session_tensor`."""
 
     @property
     def handle(self) -> str:
@@ -58,13 +58,13 @@ class TensorHandle(bytes):
 
 
 class HandleTensor(Tensor):
-    """The tensor of a handle: a session gives it as a `TensorHandle`."""
+    """A tensor with a handle, which a session returns as a `TensorHandle`."""
 
     __slots__ = ()
 
 
 def get_session_handle(data: Tensor, name: str | None = None) -> Tensor:
-    """Has the session keep a value; gives its handle, which is a `TensorHandle` once a session has run it.
+    """Makes the session keep a value; returns its handle, a `TensorHandle` once a session has run it.
 
     Args:
       data: the tensor.

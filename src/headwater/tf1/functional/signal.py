@@ -42,7 +42,7 @@ def frame(
       signal: of any shape but a scalar.
       frame_length: elements of each frame.
       frame_step: distance between the beginnings of two frames.
-      pad_end: whether frames that reach beyond the end are given, filled up with ``pad_value``.
+      pad_end: whether to include frames that extend beyond the end, padded with ``pad_value``.
       pad_value: a scalar.
       axis: the dimension that is cut.
       name: of the operations.
@@ -101,7 +101,7 @@ def hann_window(
     """Hann's window of ``window_length`` elements: ``0.5 - 0.5 cos``; periodic, or symmetric.
 
     Raises:
-      ValueError: ``dtype`` is not a type of floats.
+      ValueError: ``dtype`` is not a floating type.
     """
     return _raised_cosine(name, "hann_window", window_length, periodic, dtype, 0.5, 0.5)
 
@@ -112,7 +112,7 @@ def hamming_window(
     """Hamming's window of ``window_length`` elements: ``0.54 - 0.46 cos``; periodic, or symmetric.
 
     Raises:
-      ValueError: ``dtype`` is not a type of floats.
+      ValueError: ``dtype`` is not a floating type.
     """
     return _raised_cosine(name, "hamming_window", window_length, periodic, dtype, 0.54, 0.46)
 
@@ -142,7 +142,7 @@ def stft(
       frame_step: samples between the beginnings of two frames.
       fft_length: length of the transform; else the least power of two that holds a frame.
       window_fn: makes the window that each frame is multiplied by, from its length and ``dtype``; None for none.
-      pad_end: whether frames that reach beyond the end are given, filled up with zeros.
+      pad_end: whether to include frames that extend beyond the end, padded with zeros.
       name: of the operations.
 
     Returns:
@@ -314,7 +314,7 @@ def dct(
       name: of the operations.
 
     Raises:
-      ValueError: an argument is none of these.
+      ValueError: an argument has another value.
       NotImplementedError: ``axis`` is not -1.
     """
     _check_dct(type, n, axis, norm)
@@ -347,7 +347,7 @@ def dct(
 
 
 def _of_size(size: Size, of_tensor: Callable[[Tensor], Tensor], of_number: Callable[[int], TensorLike]) -> Tensor:
-    """A function of a size as float32: computed at once where the size is known."""
+    """Applies a function of a size as float32; computed at once if the size is known."""
     if isinstance(size, int):
         return convert_to_tensor(np.asarray(of_number(size), np.float32))
     return of_tensor(math.cast(size, dtypes.float32))
@@ -373,7 +373,7 @@ def idct(
     """The inverse of `dct`, but for a factor of 2 ``samples`` (type 1: 2 (``samples`` - 1)) where ``norm`` is None.
 
     Raises:
-      ValueError: an argument is none of `dct`'s.
+      ValueError: an argument is not supported by `dct`.
       NotImplementedError: ``axis`` is not -1.
     """
     _check_dct(type, n, axis, norm)

@@ -15,7 +15,7 @@ Size = Any
 
 
 def known(value: Any) -> Size:
-    """A number as an int where its value is known, else as the tensor that it is.
+    """Returns a number as an int if its value is known, else as the tensor.
 
     Raises:
       ValueError: it is not an integer.

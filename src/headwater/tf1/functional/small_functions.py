@@ -29,7 +29,7 @@ def vectorized_map(fn: Callable[[Tensor], Tensor], elems: TensorLike) -> Structu
     """``fn`` of every slice of ``elems`` along the first dimension, stacked.
 
     Args:
-      fn: a function of a slice, or of a structure of slices like ``elems``; gives a tensor or a structure.
+      fn: a function of a slice, or of a structure of slices like ``elems``; returns a tensor or a structure.
       elems: a tensor, or a structure of tensors with equal first dimensions.
     """
     with name_scope(None, "vectorized_map"):
@@ -142,7 +142,7 @@ def _integers(tensor: Tensor) -> Tensor:
 
 
 def adjust_jpeg_quality(image: TensorLike, jpeg_quality: TensorLike, name: str | None = None) -> Tensor:
-    """An image as it looks after it was written as JPEG.
+    """Encodes an image as JPEG and decodes it, to reproduce compression artefacts.
 
     Args:
       image: (height, width, 1 or 3), uint8 or numbers from 0 to 1.

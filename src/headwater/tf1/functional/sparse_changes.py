@@ -27,7 +27,7 @@ def sparse_reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTen
 
 
 def sparse_retain(sp_input: SparseTensor, to_retain: TensorLike) -> SparseTensor:
-    """The elements for which ``to_retain`` holds."""
+    """Returns the elements for which ``to_retain`` is true."""
     sp_input = as_sparse(sp_input)
     kept = convert_to_tensor(to_retain)
     sp_input.values.shape[:1].assert_is_compatible_with(kept.shape)
@@ -159,7 +159,7 @@ def sparse_reduce_max(
     reduction_axes: object = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The largest of the values that are there along some dimensions, dense; 0 where there is none."""
+    """Returns the maximum of existing values along some dimensions, dense; 0 where there is no value."""
     sp_input = as_sparse(sp_input)
     values = sp_input.values
     there = sparse_tensor_to_dense(

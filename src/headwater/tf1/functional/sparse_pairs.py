@@ -75,7 +75,7 @@ def sparse_minimum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = No
 
 
 def sparse_softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The softmax along the last dimension, of those elements alone that are there."""
+    """Returns the softmax of existing elements along the last dimension."""
     sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseSoftmax", [sp_input.indices, sp_input.values]):
         sizes = sp_input.dense_shape[:-1]
@@ -134,10 +134,10 @@ def sparse_split(
 
 
 def sparse_reset_shape(sp_input: SparseTensor, new_shape: TensorShape | None = None) -> SparseTensor:
-    """The same elements in ``new_shape``; in the least shape that holds them when None.
+    """Changes the dense shape to ``new_shape``; to the smallest possible shape when None.
 
     Raises:
-      ValueError: another rank, or a shape that is known to be too small.
+      ValueError: the rank differs, or the shape is known to be too small.
     """
     sp_input = as_sparse(sp_input)
     shape, indices = sp_input.dense_shape, sp_input.indices

@@ -241,7 +241,7 @@ def fingerprint(data: TensorLike, method: str = "farmhash64", name: str | None =
 
     Args:
       data: of any type, with at least one dimension.
-      method: ``farmhash64``, the only one there is.
+      method: ``farmhash64``, the only supported method.
 
     Raises:
       ValueError: a scalar.

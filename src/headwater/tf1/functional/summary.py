@@ -76,7 +76,7 @@ def image(
 ) -> Tensor:
     """The first ``max_outputs`` pictures of a batch [pictures, height, width, channels]; 1, 3 or 4 channels.
 
-    Bytes are shown as they are, other numbers scaled, each picture by itself.
+    Bytes are shown unchanged, other numbers are scaled for each image.
     """
     with _scope(name, family, [tensor]) as (tag, scope):
         red = np.array(summary_protos.RED, np.uint8)
@@ -131,7 +131,7 @@ def text(name: str, tensor: TensorLike, collections: Sequence[object] | None = N
     """Text, or a table of texts.
 
     Raises:
-      ValueError: ``tensor`` holds no text.
+      ValueError: ``tensor`` is not of type string.
     """
     tensor = convert_to_tensor(tensor)
     if tensor.dtype.base_dtype != dtypes.string:

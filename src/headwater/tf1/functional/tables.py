@@ -134,7 +134,7 @@ class _ResourceTable(Typed):
         return self._op("LookupTableSizeV2", [], name or f"{self._name}_Size").outputs[0]
 
     def lookup(self, keys: TensorLike, name: str | None = None) -> Any:
-        """For each key its value, or the default; a sparse tensor of keys gives one of values.
+        """Returns the value of each key, or the default; a sparse tensor for a sparse tensor of keys.
 
         Raises:
           TypeError: keys of another type.
@@ -148,8 +148,8 @@ class StaticHashTable(_ResourceTable):
     """A table that is filled once.
 
     Args:
-      initializer: gives the entries.
-      default_value: for keys that are not there.
+      initializer: defines the entries.
+      default_value: value of missing keys.
       shared_name: share it between sessions under this name.
     """
 
@@ -244,7 +244,7 @@ class _SavedTable(SaveableObject):
         super().__init__(table, specs, table.name)
 
     def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[object] | None) -> Operation:
-        del restored_shapes  # entries have no shape to keep: a checkpoint may hold any number of them
+        del restored_shapes  # not needed: a checkpoint may contain any number of entries
         return self.op.replace(*restored_tensors)
 
 
@@ -252,7 +252,7 @@ class IdTableWithHashBuckets(Typed):
     """Numbers of keys, with numbers beyond a table's for the keys that it does not have: by their fingerprints.
 
     Args:
-      table: gives -1 for those keys; None for fingerprints only.
+      table: returns -1 for these keys; None for fingerprints only.
       num_oov_buckets: how many numbers there are for them.
       hasher_spec: how a key gets one of them.
     """
@@ -335,7 +335,7 @@ def index_table_from_tensor(
     name: str | None = None,
     vocabulary_list: TensorLike | None = None,
 ) -> Any:
-    """A table that gives each element of a vector its place in it.
+    """Returns a table from the elements of a vector to their indices.
 
     Args:
       mapping: the elements.
@@ -380,7 +380,7 @@ def index_table_from_file(
     value_column_index: int = TextFileIndex.LINE_NUMBER,
     delimiter: str = "\t",
 ) -> Any:
-    """A table that gives each line of a file its number. See `index_table_from_tensor`.
+    """Returns a table from the lines of a file to their numbers. See `index_table_from_tensor`.
 
     Raises:
       ValueError: no file, or a bad number.
@@ -414,7 +414,7 @@ def index_to_string_table_from_tensor(
     name: str | None = None,
     vocabulary_list: TensorLike | None = None,
 ) -> StaticHashTable:
-    """A table that gives each number the element in its place of a vector of text."""
+    """Returns a table from indices to the elements of a vector of text."""
     elements = vocabulary_list if mapping is None else mapping
     if elements is None:
         raise ValueError("vocabulary_list must be specified.")
@@ -433,7 +433,7 @@ def index_to_string_table_from_file(
     value_column_index: int = TextFileIndex.WHOLE_LINE,
     delimiter: str = "\t",
 ) -> StaticHashTable:
-    """A table that gives each number the line of a file with that number."""
+    """Returns a table from numbers to the lines of a file."""
     with name_scope(name, "index_to_string", []):
         entries = TextFileStringTableInitializer(
             vocabulary_file, key_column_index, value_column_index, vocab_size, delimiter, "table_init"

@@ -34,7 +34,7 @@ def conv1d_transpose(
     """The transpose of `conv1d`, as its gradient computes it; the shape of ``filters`` is [width, out, in].
 
     Raises:
-      ValueError: another ``data_format``, or shapes do not match.
+      ValueError: ``data_format`` is unknown, or shapes do not match.
     """
     with name_scope(name, "conv1d_transpose", [input, filters, output_shape]) as scope:
         kind = data_format or "NWC"
@@ -73,7 +73,7 @@ def conv_transpose(
     dilations: TensorLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of a convolution over one, two or three dimensions of space, as ``output_shape`` says.
+    """Transposed convolution over one, two or three dimensions of space, with the given ``output_shape``.
 
     Raises:
       ValueError: another number of dimensions.
@@ -98,7 +98,7 @@ def atrous_conv2d_transpose(
     """The transpose of `atrous_conv2d`; the shape of ``filters`` is [height, width, out, in].
 
     Raises:
-      ValueError: a rate below 1, or shapes do not match.
+      ValueError: a rate is below 1, or shapes do not match.
     """
     if rate < 1:
         raise ValueError(f"rate {rate} cannot be less than one")

@@ -66,7 +66,7 @@ def compute_weighted_loss(
     """The losses of elements, weighted and reduced.
 
     Raises:
-      ValueError: weights of a shape that does not fit, or another ``reduction``.
+      ValueError: the shape of the weights does not match, or ``reduction`` is unknown.
     """
     Reduction.validate(reduction)
     with name_scope(scope, "weighted_loss", [losses, weights]):
@@ -350,7 +350,7 @@ def sparse_softmax_cross_entropy(
 
 
 def add_loss(loss: TensorLike, loss_collection: object = GraphKeys.LOSSES) -> None:
-    """Adds a loss to a collection; None is none."""
+    """Adds a loss to a collection; does nothing if the collection is None."""
     if loss_collection:
         get_default_graph().add_to_collection(loss_collection, loss)
 

@@ -1,4 +1,4 @@
-"""`arg_scope`: arguments that functions get within a block unless a call says otherwise."""
+"""`arg_scope`: default arguments of functions within a block."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Layers with weights: fully connected, convolutions, biases, embeddings.
 
-Their variables are called ``weights`` and ``biases``, lie in ``MODEL_VARIABLES``, and take their settings from
+Their variables are called ``weights`` and ``biases``, are in ``MODEL_VARIABLES``, and take their settings from
 `arg_scope`. All take these arguments:
 
-  activation_fn: applied to the result; relu where it is not said, None for none.
+  activation_fn: applied to the result; by default relu, None for none.
   normalizer_fn, normalizer_params: applied before it, in place of a bias.
   weights_initializer, biases_initializer: initial values; no bias where the latter is None.
-  weights_regularizer, biases_regularizer: give losses.
+  weights_regularizer, biases_regularizer: functions that return losses.
   reuse, scope: of the variables.
   variables_collections: where the variables are added: a list, or a dictionary of lists by their names.
   outputs_collections: where the result is added.
@@ -61,7 +61,7 @@ def layer_variables(names: Mapping[str, str] | None = None) -> Callable[..., Any
 def collect_variable(
     variable: AnyVariable, collections: Mapping[str, Sequence[str]] | Sequence[str] | None, name: str
 ) -> None:
-    """Adds a layer's variable to the collections meant for it."""
+    """Adds a layer's variable to its collections."""
     listed = collections.get(name) if isinstance(collections, Mapping) else collections
     graph = get_default_graph()
     for key in listed or ():
@@ -426,7 +426,7 @@ def embed_sequence(
     """For each id its row of a table ``embeddings`` of shape [vocab_size, embed_dim].
 
     Raises:
-      ValueError: a size is missing where the table is not there yet.
+      ValueError: a size is missing, and the table does not exist yet.
     """
     del unique
     if not (reuse or (vocab_size and embed_dim)):

@@ -138,7 +138,7 @@ def global_variable(
 
 
 def add_model_variable(var: Variable) -> None:
-    """Adds a variable to ``MODEL_VARIABLES`` unless it is there."""
+    """Adds a variable to ``MODEL_VARIABLES`` unless it is already there."""
     if all(var is not other for other in get_collection(GraphKeys.MODEL_VARIABLES)):
         get_default_graph().add_to_collection(GraphKeys.MODEL_VARIABLES, var)
 
@@ -196,7 +196,7 @@ def get_unique_variable(var_op_name: str) -> Any:
 
 
 def get_variable_full_name(var: Variable) -> str:
-    """The name that checkpoints know a variable by; of a part of a variable the whole's."""
+    """Returns a variable's name in checkpoints; for a part, the name of the whole variable."""
     info = getattr(var, "_save_slice_info", None)
     return var.op.name if info is None else info.full_name
 
@@ -260,6 +260,6 @@ def assign_from_values(var_names_to_values: Mapping[str, object]) -> tuple[Any, 
 
 
 def assign_from_values_fn(var_names_to_values: Mapping[str, object]) -> Callable[[Any], None]:
-    """A function of a session that gives variables values."""
+    """Returns a function of a session that assigns values to variables."""
     operation, feeds = assign_from_values(var_names_to_values)
     return lambda session: session.run(operation, feeds)

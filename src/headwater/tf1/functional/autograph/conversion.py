@@ -46,7 +46,7 @@ _LIBRARIES = frozenset(
 
 
 class ConversionError(TypeError):
-    """A function's source cannot be had, or is not converted; the message says why."""
+    """A function's source is not available or cannot be converted; the message has the reason."""
 
 
 class _Converter(api.PyToPy):
@@ -173,7 +173,7 @@ def _add_lines(error: Exception, lines: Mapping[object, Structure]) -> None:
 
 
 def is_left_alone(function: object) -> bool:
-    """Whether a function is never converted: it was already, belongs to a library, or the program says so."""
+    """Returns whether a function is never converted: it is already, belongs to a library, or is marked so."""
     if isinstance(function, functools.partial):
         return is_left_alone(function.func)
     if api.is_autograph_artifact(function) or inspect.isclass(function):

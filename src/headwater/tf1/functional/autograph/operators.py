@@ -126,7 +126,7 @@ def _choose(
 
 
 def _check_alike(staging: Staging, name: str, first: Structure, second: Structure) -> None:
-    """ValueError where a name's values after two branches cannot be told apart by tensors."""
+    """Raises ValueError if tensors cannot represent a variable's different values after two branches."""
     for one, other, which in ((first, second, "main"), (second, first, "else")):
         if _is_undefined(one) and not _is_undefined(other):
             if name.startswith("retval"):
@@ -182,7 +182,7 @@ def for_stmt(
     symbol_names: Sequence[str],
     opts: dict[str, Structure],
 ) -> None:
-    """``for item in iter_: body(item)``, as long as ``extra_test()`` holds."""
+    """Runs ``for item in iter_: body(item)`` while ``extra_test()`` is true."""
     staging = staging_of(iter_)
     if staging is None:
         _python_for(iter_, extra_test, body)
@@ -220,7 +220,7 @@ class _Loop:
 
     Attributes:
       staging: the kind of tensors.
-      get_state, set_state: read and write the names that a turn sets.
+      get_state, set_state: read and write the variables that an iteration assigns.
       names: these names.
     """
 
@@ -236,7 +236,7 @@ class _Loop:
         options: dict[str, Structure],
         counter: object = None,
     ) -> None:
-        """Runs it; ``test`` and ``turn`` are given a counter, if there is one, and ``turn`` gives the next."""
+        """Runs the loop; ``test`` and ``turn`` take a counter, if there is one, and ``turn`` returns its next value."""
         first = self.get_state()
         if any(map(_is_undefined, nest.flatten(list(first)))):
             first = self._begun(turn, first, counter, options)
@@ -269,7 +269,7 @@ class _Loop:
         begin(results)
 
     def _checked(self, first: Sequence[Structure], leaves: Sequence[Structure], moving: set[int]) -> list[Structure]:
-        """The leaves of the state after a turn; ValueError where they are not of the kind that they were before."""
+        """Returns the leaves of the state after an iteration; ValueError if their kinds have changed."""
         now = self.get_state()
         for name, before, after in zip(self.names, first, now, strict=True):
             if not nest.same_structure(before, after):
@@ -296,7 +296,7 @@ class _Loop:
         counter: object,
         options: dict[str, Structure],
     ) -> tuple[Structure, ...]:
-        """The state with zeros for names that a turn sets first."""
+        """Returns the state with zeros for variables first assigned in an iteration."""
         made: list[Structure] = []
 
         def values() -> list[Structure]:

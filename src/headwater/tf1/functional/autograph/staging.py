@@ -13,17 +13,17 @@ class Staging(Protocol):
     """Control flow over one kind of tensors.
 
     Attributes:
-      lazy_ranges: whether a loop may go over a range of an unknown length that is not a tensor.
+      lazy_ranges: whether a loop may iterate over a range of an unknown length that is not a tensor.
     """
 
     lazy_ranges: bool
 
     def is_tensor(self, value: object) -> bool:
-        """Whether ``value`` is such a tensor."""
+        """Returns whether ``value`` is a tensor of this kind."""
         ...
 
     def convert(self, value: Structure) -> Structure:
-        """``value`` as such a tensor; TypeError or ValueError where it cannot be one."""
+        """Converts ``value`` to a tensor of this kind; TypeError or ValueError if this is impossible."""
         ...
 
     def cond(
@@ -49,14 +49,15 @@ class Staging(Protocol):
         ...
 
     def specs(self, function: Callable[[], list[Structure]], options: dict[str, Structure]) -> list[Structure]:
-        """Zeros of the types and shapes of the tensors that ``function``, the first turn of a loop, gives.
+        """Returns zeros of the types and shapes of the results of ``function``, the first iteration of a loop.
 
-        They stand for names that a turn sets first. An error where that cannot be, or the loop may have no turn.
+        They are the initial values of variables first assigned in an iteration. Raises an error if this is not
+        supported, or the loop may have no iteration.
         """
         ...
 
     def logical_not(self, value: object) -> Structure:
-        """Whether ``value`` does not hold."""
+        """Returns the negation of ``value``."""
         ...
 
     def size(self, value: object) -> Structure:
@@ -85,5 +86,5 @@ def add_staging(staging: Staging) -> None:
 
 
 def staging_of(*values: object) -> Staging | None:
-    """The kind of tensors that the first tensor among ``values`` belongs to; None where there is none."""
+    """Returns the kind of the first tensor among ``values``; None if there is no tensor."""
     return next((kind for value in values for kind in _stagings if kind.is_tensor(value)), None)

@@ -119,7 +119,7 @@ class Distribution:
 
     @classmethod
     def param_static_shapes(cls, sample_shape: ShapeLike) -> dict[str, TensorShape]:
-        """As `param_shapes`, for a shape that is known.
+        """Returns `param_shapes` for a known shape.
 
         Raises:
           ValueError: it is not known.
@@ -201,7 +201,7 @@ class Distribution:
             return _is_scalar(self.event_shape, self._event_shape_tensor)
 
     def is_scalar_batch(self, name: str = "is_scalar_batch") -> Tensor:
-        """Whether there is no batch, as a tensor."""
+        """Returns whether the batch shape is empty, as a tensor."""
         with name_scope(f"{self._name}{name}/", ""):
             return _is_scalar(self.batch_shape, self._batch_shape_tensor)
 
@@ -292,7 +292,7 @@ class Distribution:
         """Shannon's cross entropy, in nats.
 
         Raises:
-          NotImplementedError: no divergence of the two kinds is known.
+          NotImplementedError: no divergence of these classes is registered.
         """
         with name_scope(f"{self._name}{name}/", ""):
             return divergence.between(self, other) + self.entropy()
@@ -301,7 +301,7 @@ class Distribution:
         """The divergence of Kullback and Leibler, in nats.
 
         Raises:
-          NotImplementedError: none of the two kinds is known.
+          NotImplementedError: no divergence of these classes is registered.
         """
         with name_scope(f"{self._name}{name}/", ""):
             return divergence.between(self, other)

@@ -92,7 +92,7 @@ class _Moved(_OfScalars):
 
     @property
     def loc(self) -> Tensor:
-        """The mean, where there is one."""
+        """The mean, if it exists."""
         return self._loc
 
     @property
@@ -302,7 +302,7 @@ class StudentT(_Moved):
 
     Args:
       df: degrees of freedom.
-      loc: the mean, where there is one.
+      loc: the mean, if it exists.
       scale: how wide it is.
       validate_args: whether a step checks that degrees are positive.
       allow_nan_stats: whether undefined statistics are NaN.

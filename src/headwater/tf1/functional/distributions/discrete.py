@@ -244,7 +244,7 @@ class _OfCounts(Distribution):
 
 
 def log_combinations(total: Tensor, counts: Tensor) -> Tensor:
-    """The logarithm of how many orders of draws give these counts."""
+    """Returns the logarithm of the number of sequences of draws with these counts."""
     return special.lgamma(total + 1.0) - reductions.reduce_sum(special.lgamma(counts + 1.0), -1)
 
 
@@ -441,7 +441,7 @@ class Dirichlet(_Concentrated):
 
 
 class DirichletMultinomial(_Concentrated, _OfCounts):
-    """How often each class is drawn, with weights that a Dirichlet distribution gives.
+    """Dirichlet-multinomial distribution: counts of classes with weights from a Dirichlet distribution.
 
     Args:
       total_count: draws.

@@ -22,7 +22,7 @@ _known: dict[tuple[type, type], Divergence] = {}
 
 
 class RegisterKL:
-    """A decorator: the function gives the divergence of two kinds of distributions.
+    """Decorator: registers a function that computes the divergence of two classes of distributions.
 
     Args:
       dist_cls_a: the first kind.
@@ -37,7 +37,7 @@ class RegisterKL:
 
         Raises:
           TypeError: it is not a function.
-          ValueError: there is one for these kinds.
+          ValueError: a function is already registered for these classes.
         """
         if not callable(kl_fn):
             raise TypeError(f"kl_fn must be callable, received: {kl_fn}")
@@ -62,7 +62,7 @@ def kl_divergence(
       name: of the operations.
 
     Raises:
-      NotImplementedError: none of the two kinds is known.
+      NotImplementedError: no divergence of these classes is registered.
     """
     with name_scope(name, "KullbackLeibler", []):
         found = between(distribution_a, distribution_b)

@@ -38,7 +38,7 @@ makers = _Makers()
 class LinearOperator:
     """A matrix [..., M, N], or a batch of them, that need not be written out.
 
-    A class of one's own defines `_shape`, `_shape_tensor` and either `_to_dense` or `_matmul`.
+    Subclasses define `_shape`, `_shape_tensor` and either `_to_dense` or `_matmul`.
 
     Args:
       dtype: type of its elements.
@@ -159,7 +159,7 @@ class LinearOperator:
 
     @property
     def is_square(self) -> bool | None:
-        """Whether there are as many rows as columns; None where neither shape nor hint says it.
+        """Whether there are as many rows as columns; None if neither the shape nor a hint tells.
 
         Raises:
           ValueError: the hint contradicts the shape.
@@ -184,7 +184,7 @@ class LinearOperator:
 
     @property
     def tensor_rank(self) -> int | None:
-        """The number of dimensions, where it is known."""
+        """The number of dimensions, if known."""
         return self.shape.ndims
 
     @property
@@ -325,7 +325,7 @@ class LinearOperator:
             return self._to_dense() + convert_to_tensor(x, self._dtype, name="x")
 
     def adjoint(self, name: str = "adjoint") -> LinearOperator:
-        """The adjoint: itself where it is known to be that."""
+        """Returns the adjoint: this operator if it is known to be self-adjoint."""
         if self.is_self_adjoint:
             return self
         with self._scope(name):
@@ -358,7 +358,7 @@ class LinearOperator:
             return self._cholesky()
 
     def assert_non_singular(self, name: str = "assert_non_singular") -> Operation:
-        """An operation that fails where the matrix has no inverse, as far as floats can tell."""
+        """Returns an operation that fails if the matrix is numerically singular."""
         with self._scope(name):
             matrix = self._to_dense()
             scale = reductions.reduce_max(reductions.reduce_sum(math.abs(matrix), -1), -1)

@@ -187,7 +187,7 @@ class _Several(LinearOperator):
         )
 
     def _hints(self, parts: Sequence[LinearOperator]) -> tuple[bool | None, bool | None]:
-        """Whether it is self-adjoint, and whether it is positive definite, as far as its parts say it."""
+        """Returns whether it is self-adjoint, and whether it is positive definite, as far as follows from its parts."""
         found = (all(p.is_self_adjoint for p in parts), all(p.is_positive_definite for p in parts))
         return (True if found[0] else None), (True if found[1] else None)
 
@@ -230,7 +230,7 @@ class LinearOperatorComposition(_Several):
       name: prefix of the names of its operations.
 
     Raises:
-      ValueError: there is none; sizes that do not fit show when the shape is asked for.
+      ValueError: there are no operators; mismatching sizes are reported when the shape is read.
       TypeError: their types differ.
     """
 

@@ -254,7 +254,7 @@ class LinearOperatorToeplitz(LinearOperator):
             arrays.broadcast_to(part, self.shape_tensor()[:-1]) if self._row.dims != self._col.dims else part
             for part in (self._row, self._col)
         )
-        # The elements from the lower left corner to the upper right one: element (i, j) stands at n - 1 - i + j.
+        # The elements from the lower left corner to the upper right one: element (i, j) has the index n - 1 - i + j.
         edge = arrays.concat([arrays.reverse(col, [-1]), row[..., 1:]], -1)
         size = size_of(col, -1)
         if isinstance(size, int):
@@ -376,7 +376,7 @@ class _Circulant(LinearOperator):
         return type(self)(math.conj(self._spectrum), self.dtype, self.is_non_singular)
 
     def _inverse(self) -> LinearOperator:
-        # Of complex numbers, whatever the operator's own type is: as in TensorFlow 1.15.
+        # Complex even if the operator's own type is real, as in TensorFlow 1.15.
         return type(self)(1.0 / self._spectrum, is_non_singular=self.is_non_singular)
 
     def assert_hermitian_spectrum(self, name: str = "assert_hermitian_spectrum") -> Operation:
@@ -405,7 +405,7 @@ class LinearOperatorCirculant(_Circulant):
 
 
 class LinearOperatorCirculant2D(_Circulant):
-    """As `LinearOperatorCirculant`, with a spectrum of two dimensions: blocks that are circulant, of such."""
+    """A block circulant matrix with circulant blocks: `LinearOperatorCirculant` with a two-dimensional spectrum."""
 
     _block_depth = 2
 
