@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class StepValue:
-    """A sparse or ragged value that only a step knows, as a value of a node.
+    """A sparse or ragged value that only a step knows, for a node.
 
     Args:
       value: a `SparseTensor` or `RaggedTensor`.
@@ -153,14 +153,14 @@ def spec_of_class(kind: Any, dtype: DTypeLike, shape: ShapeLike) -> Any:
 
 
 def class_of(spec: Any) -> Any:
-    """The class of a component, as ``output_classes`` says it; the spec itself of a ragged one."""
+    """Returns the class of a component for ``output_classes``; for a ragged one its specification."""
     if isinstance(spec, RaggedTensorSpec):
         return spec
     return spec.value_type if isinstance(spec, TypeSpec) else Tensor
 
 
 def program_value(value: Any) -> Any:
-    """A component as a value that a session would give."""
+    """Converts a component to a value as returned by a session."""
     if isinstance(value, SparseArray):
         return SparseTensorValue(*value.parts)
     if isinstance(value, RaggedArray):

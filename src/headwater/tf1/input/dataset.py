@@ -180,7 +180,7 @@ class Dataset(plain.Dataset):
     def reduce(
         self, initial_state: Structure, reduce_func: Callable[..., object], name: str | None = None
     ) -> Structure:
-        """The last of the states that ``reduce_func(state, element)`` gives, as tensors."""
+        """Returns the last state of ``reduce_func(state, element)`` over all elements, as tensors."""
         state = tuple(self.as_value(part) for part in nest.flatten(initial_state))
         both = Dataset.made(
             Zipped(inputs=(Whole(components=state), self.node)), (nest.emptied(initial_state), self._structure)

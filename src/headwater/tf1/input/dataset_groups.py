@@ -109,7 +109,7 @@ def rejection_resample(
     """Leaves out elements at random, so that their classes have a certain distribution; pairs of class and element.
 
     Args:
-      class_func: of an element; gives its class, an int32 scalar.
+      class_func: returns the class of an element, an int32 scalar.
       target_dist: how frequent each class is to be.
       initial_dist: how frequent each class is; counted as elements come when None.
       seed: of the random choice.

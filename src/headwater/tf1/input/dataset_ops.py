@@ -91,7 +91,7 @@ class TracedFunction(Function):
 
 
 class FromTensor(Node):
-    """The dataset that a tensor of a graph holds."""
+    """The dataset in a tensor of a graph."""
 
     def __init__(self, tensor: Tensor, specs: tuple[TensorSpec, ...]) -> None:
         self.tensor = tensor
@@ -111,7 +111,7 @@ def listed(value: object) -> tuple[Any, ...]:
 
 
 def placeholders(specs: Sequence[TensorSpec]) -> list[Tensor]:
-    """Tensors that stand for the arrays of an element while a function is traced."""
+    """Returns symbolic tensors for the arrays of an element, to trace a function."""
     graph = get_default_graph()
     found: list[Tensor] = []
     for spec in flat_specs(specs):
@@ -157,7 +157,7 @@ _RESULTS = (("shapes", "output_shapes"), ("types", "output_types"), ("classes", 
 
 
 def dataset_tensor(node: Node) -> Tensor:
-    """The tensor that holds the dataset, with the operations that make it."""
+    """Returns a tensor with the dataset, and adds the operations that make it."""
     if isinstance(node, FromTensor):
         return node.tensor
     # Here, because it loads JAX, which datasets outside graphs need not.
@@ -204,6 +204,6 @@ def element_attrs(specs: Sequence[Any]) -> dict[str, tuple[Any, ...]]:
 
 
 def next_element(element_spec: Structure, outputs: Sequence[Tensor]) -> Structure:
-    """An element of the tensors that an operation with `element_attrs` gives, in the structure of one."""
+    """Returns the outputs of an operation with `element_attrs` in the structure of an element."""
     specs = [specified(spec) for spec in nest.flatten(element_spec)]
     return nest.pack(element_spec, packed_tensors(specs, outputs))

@@ -89,7 +89,7 @@ class CsvDataset(Dataset):
 
 
 def _default(value: object) -> tuple[Any, Any]:
-    """The value for empty fields, none where the field must not be empty, and its type where that is known."""
+    """Returns the value for empty fields, None if the field is required, and its type if known."""
     if isinstance(value, type | dtypes.DType):
         return [], as_dtype(value)
     array = as_array(constant_value(value) if isinstance(value, Tensor) else value)
@@ -97,7 +97,7 @@ def _default(value: object) -> tuple[Any, Any]:
 
 
 class SqlDataset(Dataset):
-    """The rows that a query of an SQLite database gives, as tuples of their columns.
+    """Rows of a query of an SQLite database, as tuples of their columns.
 
     Args:
       driver_name: ``sqlite``.
@@ -145,7 +145,7 @@ class TFRecordWriter:
         """The operation that writes all elements.
 
         Raises:
-          TypeError: ``dataset`` is none, or its elements are no texts.
+          TypeError: ``dataset`` is not a dataset, or its elements are not texts.
         """
         if not isinstance(dataset, plain.Dataset):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError("`dataset` must be a `tf.data.Dataset` object.")
@@ -365,7 +365,7 @@ def _names_of_columns(names: list[str], delimiter: str, quoted: bool) -> list[st
     """The names in the first line, the same in all files.
 
     Raises:
-      ValueError: they differ, or there is no line.
+      ValueError: names differ between files, or a file is empty.
     """
     found: list[list[str]] = []
     for name in names:
@@ -389,7 +389,7 @@ def _selected(columns: Sequence[Any], names: Sequence[str]) -> list[int]:
     """The numbers of columns.
 
     Raises:
-      ValueError: one is not there, or twice, or some are names and others numbers.
+      ValueError: a column is missing or repeated, or names and numbers are mixed.
     """
     if all(isinstance(each, int) for each in columns):
         found = sorted(cast("Sequence[int]", columns))
@@ -411,7 +411,7 @@ def _selected(columns: Sequence[Any], names: Sequence[str]) -> list[int]:
 
 
 def _inferred(rows: Any, selected: list[int], count: int, na_value: str, most: int | None) -> list[Any]:
-    """A value for empty fields of the narrowest type that holds each column.
+    """Returns a value for empty fields, of the narrowest type that fits, for each column.
 
     Raises:
       ValueError: a row has another number of fields.

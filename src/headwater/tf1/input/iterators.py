@@ -1,4 +1,4 @@
-"""Iterators: operations that give the next element of a dataset in each step."""
+"""Iterators: operations that return the next element of a dataset in each step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Iterator:
         shared_name: str | None = None,
         output_classes: Structure = None,
     ) -> Iterator:
-        """An iterator without a dataset yet; `make_initializer` gives it one.
+        """Returns an iterator without a dataset; `make_initializer` sets it.
 
         Args:
           output_types: element types, in the structure of an element.

@@ -27,7 +27,7 @@ class Optional:
         self._structure = structure
 
     def has_value(self, name: str | None = None) -> Tensor:
-        """Whether there is a value: a bool scalar."""
+        """Returns whether there is a value: a bool scalar."""
         return _op("OptionalHasValue", [self._tensor], {}, name)
 
     def get_value(self, name: str | None = None) -> Structure:
@@ -98,7 +98,7 @@ def get_next_as_optional(iterator: Iterator) -> Optional:
 
 
 def to_variant(dataset: Dataset) -> Tensor:
-    """The tensor that holds a dataset."""
+    """Returns a tensor with a dataset."""
     return dataset_tensor(dataset.node)
 
 

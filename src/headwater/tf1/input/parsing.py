@@ -1,4 +1,4 @@
-"""Functions that take examples and lines of values apart (TensorFlow 1.15's ``tf.parse_example`` and its kin)."""
+"""Functions that parse examples and lines of values (TensorFlow 1.15's ``tf.parse_example`` and others)."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class _Raw:
         self.dense[key] = (_type_of(key, feature.dtype), shape, feature.default_value)
 
     def defaults(self) -> list[Tensor]:
-        """The default values as tensors: without elements where there is none."""
+        """Returns the default values as tensors: empty tensors without a default."""
         return [_default(key, *what) for key, what in self.dense.items()]
 
 
@@ -267,7 +267,7 @@ def decode_csv(
       record_defaults: for each column a tensor, scalar or of one element, for empty fields; of no element where the
         field must not be empty. Its element type is the column's.
       field_delim: one character, between fields.
-      use_quote_delim: fields may stand in double quotes.
+      use_quote_delim: fields may be in double quotes.
       na_value: further text that counts as empty.
       select_cols: positions of the columns to read, in order; all of them when None.
 

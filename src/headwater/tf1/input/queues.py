@@ -255,7 +255,7 @@ class FIFOQueue(QueueBase):
 
 
 class RandomShuffleQueue(QueueBase):
-    """A queue that gives elements in random order.
+    """A queue that returns elements in random order.
 
     Args:
       capacity: maximum number of elements.
@@ -302,7 +302,7 @@ class PaddingFIFOQueue(QueueBase):
 
 
 class PriorityQueue(QueueBase):
-    """A queue that gives the element with the smallest int64 first: the first component of every element."""
+    """A queue that returns the element with the lowest priority value first: an int64, the first component."""
 
     def __init__(
         self,

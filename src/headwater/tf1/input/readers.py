@@ -1,4 +1,4 @@
-"""Readers as a program sees them (TensorFlow 1.15's ``tf.TFRecordReader`` and its kin), and whole files."""
+"""Readers of TensorFlow 1.15, such as ``tf.TFRecordReader``, and operations on whole files."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ReaderBase:
         """Key and value of the next record, two strings.
 
         Args:
-          queue: gives names of files where the one in hand is read to its end: a queue, or its tensor.
+          queue: a queue of file names, or its tensor, read when the current file is exhausted.
 
         At run time OutOfRangeError where the queue is closed and empty, DataLossError where a file is damaged.
         """
@@ -66,7 +66,7 @@ class ReaderBase:
 
         Args:
           queue: as for `read`.
-          num_records: maximum number; a file's end may give fewer.
+          num_records: maximum number of records; the end of a file may limit it.
         """
         with get_default_graph().name_scope(name or "ReaderReadUpToV2") as scope:
             count = convert_to_tensor(num_records, int64, name="num_records")
@@ -131,7 +131,7 @@ class LMDBReader(ReaderBase):
     """Reads files of LMDB, keys with values in the order of the keys.
 
     Args:
-      options: not looked at, in TensorFlow neither: such files are not compressed.
+      options: ignored, as in TensorFlow: such files are not compressed.
     """
 
     def __init__(self, name: str | None = None, options: RunOptions | None = None) -> None:
@@ -187,7 +187,7 @@ class IdentityReader(ReaderBase):
 
 
 def read_file(filename: TensorLike, name: str | None = None) -> Tensor:
-    """All that a file holds; at run time NotFoundError where there is none."""
+    """Returns the content of a file; at run time NotFoundError if it does not exist."""
     return one("ReadFile", filename, name=name)
 
 

@@ -140,7 +140,7 @@ def _serialised(op_type: str, sp_input: TensorLike, name: str | None, out_type: 
 def deserialize_many_sparse(
     serialized_sparse: TensorLike, dtype: DTypeLike, rank: int | None = None, name: str | None = None
 ) -> SparseTensor:
-    """The sparse tensors that rows of three strings hold, put together along a new first dimension.
+    """Stacks the sparse tensors serialised in rows of three strings along a new first dimension.
 
     Args:
       serialized_sparse: ``[rows, 3]``.

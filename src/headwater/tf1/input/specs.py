@@ -322,7 +322,7 @@ class DatasetSpec(TypeSpec):
 
     @property
     def dtype(self) -> DType:
-        """The type of the tensor that holds a dataset."""
+        """The type of a tensor with a dataset."""
         return variant
 
     @property

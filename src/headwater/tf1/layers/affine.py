@@ -23,13 +23,13 @@ class WeightOptions(NamedTuple):
 
 
 class AffineLayer(Layer):
-    """activation(op(inputs, kernel) + bias), whatever the operation is.
+    """activation(op(inputs, kernel) + bias), for any operation.
 
     Args:
       activation: applied to the result; None for none.
       use_bias: whether there is a bias.
       kernel, bias: the options of the two weights.
-      activity_regularizer: gives a loss of the output.
+      activity_regularizer: a function that returns a loss of the output.
       trainable, name, **kwargs: see `Layer`.
     """
 

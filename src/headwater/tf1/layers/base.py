@@ -60,7 +60,7 @@ class InputSpec:
     axes: dict[int, int | None] | None = None
 
     def check(self, tensor: Tensor, layer: str) -> None:
-        """ValueError, naming ``layer``, unless ``tensor`` is as asked for."""
+        """Raises ValueError, naming ``layer``, unless ``tensor`` meets the requirements."""
         rank = self.ndim if self.shape is None else len(as_shape(self.shape))
         dims = tensor.dims
         if dims is None:
@@ -123,7 +123,7 @@ class Layer:
         self._collect_updates = kwargs.pop("_collect_updates", True)
         if kwargs:
             raise TypeError(f"{type(self).__name__} takes no argument {', '.join(sorted(kwargs))}")
-        #: Whether its variables are its own, as `naming` tells.
+        #: Whether it makes its own variables instead of sharing a variable scope; see `naming`.
         self._keras_style = keras_style()
         if self._keras_style:
             _refuse(reuse=self._reuse, scope=scope)
@@ -332,7 +332,7 @@ class Layer:
           args, kwargs: go to `call`.
 
         Raises:
-          ValueError: the inputs are not as `input_spec` says.
+          ValueError: the inputs do not meet `input_spec`.
         """
         scope = kwargs.pop("scope", None)
         if self._keras_style:

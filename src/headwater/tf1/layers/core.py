@@ -28,8 +28,8 @@ class Dense(AffineLayer):
       activation: applied to the result; None for none.
       use_bias: whether there is a bias.
       kernel_initializer, bias_initializer: initial values; the variable scope's when None.
-      kernel_regularizer, bias_regularizer: give losses.
-      activity_regularizer: gives a loss of the output.
+      kernel_regularizer, bias_regularizer: functions that return losses.
+      activity_regularizer: a function that returns a loss of the output.
       kernel_constraint, bias_constraint: see `Variable`.
       trainable, name: see `Layer`.
     """

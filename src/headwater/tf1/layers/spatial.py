@@ -52,7 +52,7 @@ def padding_name(padding: str, *more: str) -> str:
 
 
 def format_of(rank: int, first: bool) -> str:
-    """The order of dimensions as operations name it, such as ``NHWC``."""
+    """Returns the operations' name of an order of dimensions, such as ``NHWC``."""
     space = "DHW"[3 - rank :] if rank > 1 else "W"
     return f"NC{space}" if first else f"N{space}C"
 

@@ -187,7 +187,7 @@ def mean_per_class_accuracy(
     """The mean over the classes of the share of each class's examples that are predicted right.
 
     Returns:
-      The mean, and an operation that gives the shares of all classes.
+      The mean, and an operation that updates it and returns the accuracies of all classes.
     """
     with variable_scope(name, "mean_accuracy", (predictions, labels, weights)):
         labels, predictions = (_flat(math.cast(value, dtypes.int64)) for value in (labels, predictions))
@@ -220,7 +220,7 @@ def mean_iou(
     """The mean over the classes of intersection over union: right / (truth + predicted - right).
 
     Returns:
-      The mean, and an operation that gives the matrix of how often class i was taken for class j.
+      The mean, and an operation that updates it and returns the confusion matrix.
     """
     with variable_scope(name, "mean_iou", (predictions, labels, weights)):
         labels, predictions, weights = same_shape(labels, predictions, weights)

@@ -34,7 +34,7 @@ def _hits(labels: Any, chosen: Any, class_id: object) -> tuple[Tensor, Tensor, T
     pairs = math.equal(arrays.expand_dims(chosen, -1), arrays.expand_dims(labels, -2))
     chosen_hit = reductions.reduce_any(pairs, -1)
     label_hit = reductions.reduce_any(pairs, -2)
-    # A label that stands twice counts once: at its first place.
+    # Count a repeated label once, at its first position.
     same = math.equal(arrays.expand_dims(labels, -1), arrays.expand_dims(labels, -2))
     count = arrays.shape(labels)[-1]
     earlier = math.less(arrays.expand_dims(arrays.range(count), 0), arrays.expand_dims(arrays.range(count), 1))

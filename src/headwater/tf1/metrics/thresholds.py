@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _CONDITIONS = ("tp", "fn", "tn", "fp")
 _NAMES = {"tp": "true_positives", "fn": "false_negatives", "tn": "true_negatives", "fp": "false_positives"}
 _MARGIN = 1e-7
-"""How far beyond 0 and 1 the outermost thresholds lie, so that every prediction is between them."""
+"""Distance of the outermost thresholds beyond 0 and 1, so that every prediction is between them."""
 _EPSILON = 1e-6
 """Added to both sides of a share, which is thus never 0 / 0."""
 
@@ -91,7 +91,7 @@ def auc(
     """The area under a curve of predictions in [0, 1], from its values at several thresholds.
 
     Args:
-      num_thresholds: how many thresholds there are, evenly spread, unless ``thresholds`` gives those between 0 and 1.
+      num_thresholds: number of evenly spaced thresholds, unless ``thresholds`` lists the ones between 0 and 1.
       curve: ``ROC`` (recall over false positive rate) or ``PR`` (precision over recall).
       summation_method: ``trapezoidal``; ``minoring`` or ``majoring``, by the smaller or larger end of each interval; or
         ``careful_interpolation``, for ``PR`` the interpolation of Davis and Goadrich (2006).

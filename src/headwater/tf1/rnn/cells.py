@@ -48,7 +48,7 @@ def zeros_of(size: TensorLike, batch_size: Any, dtype: Any) -> Structure:
 class RNNCell(Layer):
     """Base of all cells: ``output, state = cell(inputs, state)``.
 
-    A subclass gives `state_size`, `output_size`, and `call` (or ``__call__`` with a third argument ``scope``).
+    A subclass defines `state_size`, `output_size`, and `call` (or ``__call__`` with a third argument ``scope``).
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class RNNCell(Layer):
 
         Args:
           inputs: a matrix, an example a row.
-          state: as `state_size` says.
+          state: with the sizes `state_size`.
           scope: variable scope of the cell's variables, in place of the current one.
 
         Returns:

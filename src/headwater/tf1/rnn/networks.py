@@ -175,14 +175,14 @@ def static_rnn(
     sequence_length: TensorLike | None = None,
     scope: str | VariableScope | None = None,
 ) -> tuple[list[Any], Any]:
-    """A cell along a list of inputs, each step by itself in the graph; the list of outputs, and the last state.
+    """Runs a cell along a list of inputs, unrolled in the graph; returns the list of outputs, and the last state.
 
     Args:
       inputs: for each step [batch, …], or a nested structure of such.
       cell, initial_state, dtype, sequence_length, scope: see `dynamic_rnn`.
 
     Raises:
-      TypeError: ``cell`` is not a cell, or ``inputs`` no list.
+      TypeError: ``cell`` is not a cell, or ``inputs`` is not a list.
       ValueError: there are no inputs, or neither ``initial_state`` nor ``dtype``.
     """
     require_cell("cell", cell)

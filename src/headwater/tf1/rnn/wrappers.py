@@ -29,7 +29,7 @@ class MultiRNNCell(RNNCell):
       state_is_tuple: the state is a tuple of theirs, not all side by side.
 
     Raises:
-      ValueError: there are no cells, or one with a tuple for a state while ``state_is_tuple`` is False.
+      ValueError: there are no cells, or a cell has a tuple as state while ``state_is_tuple`` is False.
       TypeError: ``cells`` is not a list.
     """
 
@@ -143,7 +143,7 @@ class DropoutWrapper(_Wrapper):
       input_size: the shape of the inputs without the batch, where ``variational_recurrent``.
       dtype: their type, then.
       seed: of the choice.
-      dropout_state_filter_visitor: ``f(state)`` says which parts of the state; all but an LSTM's c when None.
+      dropout_state_filter_visitor: ``f(state)`` selects the parts of the state; all but an LSTM's c when None.
 
     Raises:
       ValueError: a probability is not in [0, 1], or ``dtype`` or ``input_size`` is missing.

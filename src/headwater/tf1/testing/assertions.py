@@ -28,7 +28,7 @@ _SHOWN: Final = 10
 
 
 class Assertions(_TestCase):
-    """Assertions; whatever takes an array takes a tensor as well, which is evaluated."""
+    """Assertions; arguments that are arrays may be tensors, which are evaluated."""
 
     def evaluate(self, tensors: object) -> Any:
         """Values of tensors, in the same structure."""
@@ -74,7 +74,7 @@ class Assertions(_TestCase):
           b: the same.
           rtol: relative tolerance.
           atol: absolute tolerance.
-          msg: said too when it fails.
+          msg: added to the failure's message.
 
         Raises:
           AssertionError: they are not.
@@ -100,7 +100,7 @@ class Assertions(_TestCase):
         bfloat16_atol: float = 1e-2,
         msg: object = None,
     ) -> None:
-        """As `assertAllClose`, with the largest tolerances that the types of the arrays ask for."""
+        """Asserts closeness as `assertAllClose`, with the largest tolerances of the types of the arrays."""
         first, second = self._array(a), self._array(b)
         types = {first.dtype, second.dtype}
         for members, relative, absolute in (
@@ -136,10 +136,10 @@ class Assertions(_TestCase):
         open_lower_bound: bool = False,
         open_upper_bound: bool = False,
     ) -> None:
-        """Every element is between the bounds, which count as in it unless they are said to be open.
+        """Asserts that every element is between the bounds, which are included by default.
 
         Raises:
-          AssertionError: one is not, or is NaN, or the elements are no numbers.
+          AssertionError: an element is not, or is NaN, or the elements are not numbers.
         """
         array = self._array(target)
         if not np.issubdtype(array.dtype, np.number):
@@ -167,7 +167,7 @@ class Assertions(_TestCase):
         self.assertEqual(as_dtype(found).base_dtype, as_dtype(expected_dtype).base_dtype)
 
     def assertShapeEqual(self, np_array: object, tf_tensor: object, msg: object = None) -> None:
-        """A tensor has the static shape of an array; TypeError where it is none or no array."""
+        """Asserts that a tensor has the static shape of an array; TypeError for arguments of other types."""
         if not isinstance(np_array, np.ndarray | np.generic):
             raise TypeError("np_array must be a Numpy ndarray or Numpy scalar")
         if not isinstance(tf_tensor, Tensor):
@@ -175,12 +175,12 @@ class Assertions(_TestCase):
         self.assertAllEqual(cast(Any, np_array).shape, tf_tensor.get_shape().as_list(), msg)
 
     def assertDeviceEqual(self, device1: object, device2: object, msg: object = None) -> None:
-        """Two devices, by name or as ``DeviceSpec``, are the same in the canonical spelling."""
+        """Asserts that two devices, by name or as ``DeviceSpec``, have the same canonical name."""
         one, other = _canonical(device1), _canonical(device2)
         self.assertEqual(one, other, _with(f"Devices {one} and {other} are not equal.", msg))
 
     def assertStartsWith(self, actual: Any, expected_start: Any, msg: object = None) -> None:
-        """A text begins so."""
+        """Asserts that a text begins with ``expected_start``."""
         if not actual.startswith(expected_start):
             self.fail(_with(f"{actual!r} does not start with {expected_start!r}", msg))
 
@@ -205,7 +205,7 @@ class Assertions(_TestCase):
         Args:
           exception_type: of the error.
           expected_err_re_or_predicate: a regular expression that is found in the message (for an ``OpError`` also in
-            the name of its operation), or a function that says whether the error fits.
+            the name of its operation), or a function that returns whether the error matches.
         """
         try:
             yield

@@ -1,4 +1,4 @@
-"""Decorators of ``tensorflow.python.framework.test_util`` that say how a test runs. Here all tests build graphs."""
+"""Decorators of ``tensorflow.python.framework.test_util`` for modes of tests. Here all tests build graphs."""
 
 from __future__ import annotations
 

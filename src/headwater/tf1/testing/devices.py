@@ -13,10 +13,10 @@ def gpu_device_name() -> str:
 
 
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
-    """Whether this process has a GPU, or a stand-in for one.
+    """Returns whether this process has a GPU, or an emulated one.
 
     Args:
-      cuda_only: the stand-ins do not count.
+      cuda_only: do not count emulated GPUs.
       min_cuda_compute_capability: ``(major, minor)`` that a GPU must have at least.
     """
     gpus = [device for name, device in local_devices().items() if name.startswith("GPU")]

@@ -50,11 +50,11 @@ def compute_gradient(
       extra_feed_dict: values for other tensors.
 
     Returns:
-      Two arrays of shape (size of ``x``, size of ``y``): of the graph, and of the differences; a list of such pairs for
+      Two arrays of shape (size of ``x``, size of ``y``): from the graph, and from differences; a list of such pairs for
       a list.
 
     Raises:
-      ValueError: ``x`` does not influence ``y``, or a value has another shape than said.
+      ValueError: ``y`` does not depend on ``x``, or a value has another shape than given.
     """
     session = get_default_session()
     if session is None:
@@ -173,7 +173,7 @@ def _reals(value: object) -> Any:
 
 
 def _interleaved(jacobian: Jacobian, axis: int, parts: int) -> Jacobian:
-    """Columns that stand real parts first, as real and imaginary part of each element in turn."""
+    """Reorders columns from all real parts, then all imaginary parts, to alternating parts of each element."""
     size = jacobian.shape[axis] // parts
     order: Any = cast(Any, np).arange(size * parts).reshape(parts, size).T.ravel()
     return np.take(jacobian, order, axis)

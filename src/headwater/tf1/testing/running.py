@@ -97,8 +97,8 @@ def assert_equal_graph_def(
       hash_table_shared_name: accepted likewise.
 
     Raises:
-      AssertionError: they differ; the message says where.
-      TypeError: one is no ``GraphDef``.
+      AssertionError: they differ; the message names the difference.
+      TypeError: an argument is not a ``GraphDef``.
     """
     del checkpoint_v2, hash_table_shared_name
     for graph in (actual, expected):

@@ -63,7 +63,7 @@ class TestCase(Assertions):
         return self._directory
 
     def evaluate(self, tensors: object) -> Any:
-        """Values of tensors, in the same structure: by the default session, or the cached one where there is none."""
+        """Evaluates tensors, in the same structure, in the default session, or else in the cached one."""
         session = get_default_session()
         if session is not None:
             return session.run(tensors)
@@ -101,7 +101,7 @@ class TestCase(Assertions):
     def test_session(
         self, graph: object = None, config: object = None, use_gpu: bool = False, force_gpu: bool = False
     ) -> Generator[Session]:
-        """The older form: `session` where a graph is given, else `cached_session`, whatever its first arguments."""
+        """Older form of `session`, if a graph is given, or else of `cached_session` with any arguments."""
         chosen = (
             self.session(graph, config, use_gpu, force_gpu)
             if graph is not None

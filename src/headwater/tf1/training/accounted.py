@@ -89,11 +89,11 @@ def accounted(
       seed: of the order; by default one that the first ``ps`` has drawn.
       shuffle: whether every epoch has an order of its own; otherwise all epochs use the order of ``dataset``.
       tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
-      size: how many examples there are, where the dataset cannot tell.
+      size: number of examples, if the dataset does not know it.
       patience_s: seconds that a worker waits for ranges held by other workers. These ranges are then handed out again,
         and the updates of their previous holders are dropped. None: wait until the holders finish or are lost.
       device: which ``ps`` hands them out. By default the first that a `replica_device_setter` puts variables on;
-        without one, the device that the operations around ask for.
+        without one, the current device scope.
       name: of the variable, and of the examples in the journal.
 
     Raises:
@@ -158,7 +158,7 @@ class AccountedDataset:
         return self._iterator({"dataset_factory": dataset_factory(self._dataset)})
 
     def make_initializable_iterator(self) -> AccountedIterator:
-        """An iterator over the batches; running its ``initializer`` gives it the dataset."""
+        """Returns an iterator over the batches; running its ``initializer`` sets the dataset."""
         made = self._iterator({})
         made._initializer = made.make_initializer(self._dataset)  # pyright: ignore[reportPrivateUsage]
         return made
@@ -313,7 +313,7 @@ def gathered_examples(gradients: Iterable[Any]) -> Gathered | None:
 
 
 def require_accounted(graph: Graph) -> None:
-    """Raises ValueError where the batches of accounted examples reach no optimizer."""
+    """Raises ValueError if no optimizer uses the batches of accounted examples."""
     for entry in _entries(graph):
         if entry.account is None:
             raise ValueError(

@@ -58,7 +58,7 @@ class LoggingTensorHook(SessionRunHook):
       every_n_iter: interval in steps of this session.
       every_n_secs: interval in seconds.
       at_end: at the end too.
-      formatter: ``f(dict of values)`` gives the text; by default ``label = value`` for each.
+      formatter: ``f(dict of values)`` returns the text; by default ``label = value`` for each.
 
     Raises:
       ValueError: not exactly one of the intervals, and not ``at_end`` alone.
@@ -189,12 +189,12 @@ class NanTensorHook(SessionRunHook):
             _logger.error("Model diverged with loss = NaN.")
             raise NanLossDuringTrainingError
         _logger.warning("Model diverged with loss = NaN.")
-        # Before the session is closed, the hooks still get their turn.
+        # All hooks are called before the session is closed.
         run_context.request_stop()
 
 
 class GlobalStepWaiterHook(SessionRunHook):
-    """Lets a worker begin only once the global step is there: workers that start one after the other learn better.
+    """Delays a worker until the global step reaches a value: workers that start one after the other learn better.
 
     Args:
       wait_until_step: the step to wait for.

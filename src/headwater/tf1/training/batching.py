@@ -1,4 +1,4 @@
-"""Batches of single examples by way of a queue (TensorFlow 1.15's ``tf.train.batch`` and its kin).
+"""Batches of single examples by way of a queue (TensorFlow 1.15's ``tf.train.batch`` and others).
 
 Each function adds a queue, a queue runner that fills it, and a summary of how full it is.
 """
@@ -58,10 +58,10 @@ class _Batcher:
     """Puts one queue of batches together.
 
     Args:
-      elements: one list of components for each thread of its own.
+      elements: one list of components for each thread.
       keep_input: whether an element counts.
       enqueue_many: every component has a row for each of several elements.
-      shapes: of the components, where they do not say it.
+      shapes: static shapes of the components, if not known.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ def batch(
       num_threads: number of threads that fill the queue; with more than one the order is open.
       capacity: of the queue, in elements.
       enqueue_many: the tensors have a row for each of several elements.
-      shapes: of the components, where they do not say it.
+      shapes: static shapes of the components, if not known.
       dynamic_pad: components may have different sizes; a batch is filled up with zeros.
       allow_smaller_final_batch: the last batch may be smaller.
       shared_name: of the queue, for several sessions.
@@ -284,7 +284,7 @@ def batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`batch` of several lists or dictionaries of tensors, each filled in by a thread of its own."""
+    """Returns batches as `batch`, from several lists or dictionaries of tensors, each enqueued by its own thread."""
     return maybe_batch_join(
         tensors_list,
         True,
@@ -410,7 +410,7 @@ def shuffle_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`shuffle_batch` of several lists or dictionaries of tensors, each filled in by a thread of its own."""
+    """Returns batches as `shuffle_batch`, from several lists or dictionaries, each enqueued by its own thread."""
     return maybe_shuffle_batch_join(
         tensors_list,
         batch_size,

@@ -53,7 +53,7 @@ def bucket(
       num_threads: threads that fill the buckets.
       capacity: number of batches that wait to be taken.
       bucket_capacities: number of elements that wait in each bucket; ``capacity`` for each when None.
-      shapes: of the tensors, where these do not say theirs.
+      shapes: static shapes of the tensors, if not known.
       dynamic_pad: pads the elements of a batch with zeros to one shape.
       allow_smaller_final_batch: whether to return the elements left in a bucket when the input ends.
       keep_input: False leaves an element out.
@@ -153,7 +153,7 @@ def bucket_by_sequence_length(
       The lengths of a batch's elements, and the batch.
 
     Raises:
-      TypeError: boundaries that are no list of integers.
+      TypeError: the boundaries are not a list of integers.
       ValueError: no boundaries, or ones that do not increase.
     """
     if not isinstance(bucket_boundaries, (list, tuple)):

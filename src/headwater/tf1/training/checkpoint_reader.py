@@ -21,7 +21,7 @@ class CheckpointReader:
     """The tensors of one checkpoint.
 
     Args:
-      filepattern: the checkpoint, as `latest_checkpoint` gives it.
+      filepattern: path of the checkpoint, as returned by `latest_checkpoint`.
 
     Raises:
       NotFoundError: there is no such checkpoint.
@@ -43,7 +43,7 @@ class CheckpointReader:
         return dict(self._reader.dtypes)
 
     def has_tensor(self, tensor_str: str) -> bool:
-        """Whether there is a tensor of that name."""
+        """Returns whether there is a tensor of that name."""
         return tensor_str in self._reader
 
     def get_tensor(self, tensor_str: str) -> Any:
@@ -73,7 +73,7 @@ def load_checkpoint(ckpt_dir_or_file: Path) -> CheckpointReader:
 
     Raises:
       ValueError: the folder has no checkpoint.
-      NotFoundError, DataLossError: as `CheckpointReader` says.
+      NotFoundError, DataLossError: see `CheckpointReader`.
     """
     path: str | None = as_path(ckpt_dir_or_file)
     if files.isdir(path):

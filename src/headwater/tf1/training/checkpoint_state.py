@@ -96,11 +96,9 @@ def update_checkpoint_state(
 
     Args:
       save_dir: the folder.
-      model_checkpoint_path: as `generate_checkpoint_state_proto` says, and the following too.
-      all_model_checkpoint_paths: ...
+      model_checkpoint_path, all_model_checkpoint_paths, all_model_checkpoint_timestamps, last_preserved_timestamp: see
+        `generate_checkpoint_state_proto`.
       latest_filename: name of the state file; ``checkpoint`` by default.
-      all_model_checkpoint_timestamps: ...
-      last_preserved_timestamp: ...
       save_relative_paths: write absolute paths relative to ``save_dir``, so that the folder can move.
 
     Raises:
@@ -211,7 +209,7 @@ def _find(folder: str, path: str, state: Structure) -> FoundCheckpoints:
 
 
 def _instead(found: FoundCheckpoints, path: str, problem: str) -> CheckpointState:
-    """The state to go on with in the place of that in the file ``path``, of which ``problem`` says why it is no use."""
+    """Returns a state in place of the unusable state file ``path``; ``problem`` describes why it cannot be used."""
     if found.newest is None:
         damaged = "; ".join((*found.damaged, *found.without_index)) or "there is none"
         raise DataLossError(
@@ -231,7 +229,7 @@ def latest_checkpoint(checkpoint_dir: Path, latest_filename: str | None = None) 
     """Path of the newest checkpoint of a folder, for a restore; None when there is none.
 
     Raises:
-      DataLossError, ValueError: as `get_checkpoint_state` says.
+      DataLossError, ValueError: see `get_checkpoint_state`.
     """
     state = get_checkpoint_state(checkpoint_dir, latest_filename)
     if state is None:
@@ -244,7 +242,7 @@ def latest_checkpoint(checkpoint_dir: Path, latest_filename: str | None = None) 
 
 
 def checkpoint_exists(checkpoint_prefix: Path) -> bool:
-    """Whether there is a checkpoint of that name, or any that matches it as a pattern."""
+    """Returns whether there is a checkpoint of that name, or one that matches it as a pattern."""
     prefix = as_path(checkpoint_prefix)
     return bool(files.glob(index_path(prefix)) or files.glob(prefix))
 

@@ -103,7 +103,7 @@ class ConsistentOptimizer(Optimizer):
         global_step: Tensor | Variable | None = None,
         name: str | None = None,
     ) -> Operation:
-        """The operation that gives this worker's gradients, and ends when it may begin its next step.
+        """Returns the operation that contributes this worker's gradients, and ends when its next step may begin.
 
         Args:
           grads_and_vars: pairs of gradient and variable.
@@ -239,7 +239,7 @@ class _Part:
         """Updates are of the mean of several gradients."""
         graph = self._graph
         examples = gathered_examples(grad for grad, _ in self._pairs)
-        if examples is not None:  # which know when the data end
+        if examples is not None:  # accounted examples also know the end of the data
             self._devices = [examples.device, *(device for device in self._devices if device != examples.device)]
         record = self._record(0)
         local_step = local_step_variable("local_version", with_start=True)
@@ -316,7 +316,7 @@ def _task_of(device: str) -> str:
 
 
 def _another(opt: Optimizer) -> Optimizer:
-    """An optimizer with the same settings, and slots of its own."""
+    """Returns an optimizer with the same settings, and slots of its own."""
     made = copy.copy(opt)
     made._slots, made._non_slots = {}, {}  # pyright: ignore[reportPrivateUsage] - of our own kind
     return made

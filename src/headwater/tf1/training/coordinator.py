@@ -19,12 +19,12 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
 class Coordinator:
-    """A flag that many threads look at, and an error that any of them may leave.
+    """Coordinates threads: a stop request that all threads poll, and the first error of any thread.
 
     Threads run ``while not coord.should_stop()``; any calls ``request_stop``; the main thread calls ``join``.
 
     Args:
-      clean_stop_exception_types: errors that stop the threads and are no failure; by default `OutOfRangeError`, which
+      clean_stop_exception_types: errors that stop the threads without a failure; by default `OutOfRangeError`, which
         a queue raises at its end.
     """
 
@@ -42,7 +42,7 @@ class Coordinator:
         """Asks all threads to stop.
 
         Args:
-          ex: an error, as itself or as `sys.exc_info` gives it, to be raised by `join`; the first one counts. Once
+          ex: an error, or a result of `sys.exc_info`, to be raised by `join`; only the first one is. Once
             the threads are joined it is raised at once.
         """
         error = ex[1] if isinstance(ex, tuple) else ex
@@ -67,7 +67,7 @@ class Coordinator:
             self._stop_event.clear()
 
     def should_stop(self) -> bool:
-        """Whether a stop was asked for."""
+        """Returns whether a stop was requested."""
         return self._stop_event.is_set()
 
     @contextmanager
@@ -79,7 +79,7 @@ class Coordinator:
             self.request_stop(error)
 
     def wait_for_stop(self, timeout: float | None = None) -> bool:
-        """Waits for a request to stop, at most ``timeout`` seconds; whether there is one."""
+        """Waits for a stop request, at most ``timeout`` seconds; returns whether there is one."""
         return self._stop_event.wait(None if timeout is None else max(0.0, timeout))
 
     def register_thread(self, thread: threading.Thread) -> None:
@@ -97,7 +97,7 @@ class Coordinator:
 
         Args:
           threads: to wait for besides the registered ones.
-          stop_grace_period_secs: how many seconds they may take once a stop is asked for.
+          stop_grace_period_secs: how many seconds they may take after a stop request.
           ignore_live_threads: only log threads that are alive after that.
 
         Raises:

@@ -124,7 +124,7 @@ def replica_device_setter(
       ps_strategy: returns the ``ps`` task of an operation; round robin when None.
 
     Returns:
-      The function, or None where there is no ``ps`` task, so that `tf.device` changes nothing.
+      The function, or None without ``ps`` tasks, so that `tf.device` changes nothing.
 
     Raises:
       TypeError: ``cluster`` is not a cluster, or ``ps_strategy`` is not callable.
@@ -158,7 +158,7 @@ class _Chooser:
 
     @property
     def first_ps(self) -> str:
-        """The first of the tasks that hold state; empty where there are none."""
+        """Returns the first of the tasks that hold state; empty without such tasks."""
         return self._ps._replace(task=0).name() if self._has_ps else ""
 
     def __call__(self, op: Operation) -> str:

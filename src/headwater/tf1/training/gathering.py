@@ -193,7 +193,7 @@ def _parts(grad: Tensor) -> list[Tensor]:
 class UpdateRunner(QueueRunner):
     """Updates the variables again and again, until the session is closed.
 
-    Its threads wait for gradients that no replica will give any more once training ends. So they are not waited for.
+    Once training ends, its threads wait for gradients that no replica will contribute. So they are not joined.
 
     Args:
       update: one update; waits for the gradients it is made of.

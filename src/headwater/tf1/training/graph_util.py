@@ -38,7 +38,7 @@ def extract_sub_graph(graph_def: GraphDef, dest_nodes: Sequence[str]) -> Any:
 
     Raises:
       TypeError: no ``GraphDef``, or one text in place of a list.
-      AssertionError: the graph has no such node.
+      AssertionError: the graph has no node of that name.
     """
     if not isinstance(graph_def, graph_pb2.GraphDef):
         raise TypeError("graph_def must be a graph_pb2.GraphDef proto.")

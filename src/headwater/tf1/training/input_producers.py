@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def match_filenames_once(pattern: object, name: str | None = None) -> Variable:
-    """The names of the files that match a pattern, as a local variable: they are looked for when it is initialised."""
+    """Returns the names of files that match a pattern, as a local variable; its initializer searches for them."""
     with name_scope(name, "matching_filenames", [pattern]) as scope:
         return Variable(
             name=scope,
@@ -73,7 +73,7 @@ def input_producer(
 
     Args:
       input_tensor: a tensor with at least one dimension.
-      element_shape: shape of a row, where the tensor does not say it.
+      element_shape: shape of a row, if not known from the tensor.
       num_epochs: how often each row is produced; None: without end. Needs `local_variables_initializer`.
       shuffle: produce the rows in random order, a different one in each epoch.
       seed: of the order.

@@ -16,7 +16,7 @@ class KeptCheckpoints:
     Args:
       max_to_keep: how many to keep; 0: all, without knowing them.
       keep_every_n_hours: besides, one in each interval of this number of hours is kept for good.
-      clock: gives seconds since 1970, which only grow.
+      clock: returns seconds since 1970, which never decrease.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class KeptCheckpoints:
         self.set((path, times[0]) for path, times in found if times)
 
     def add(self, path: str) -> str | None:
-        """Notes a new checkpoint; the one to delete for it, or None."""
+        """Records a new checkpoint; returns the checkpoint to delete, or None."""
         self._entries = [entry for entry in self._entries if entry[0] != path]
         if not self._max_to_keep:
             return None

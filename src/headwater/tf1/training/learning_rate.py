@@ -1,4 +1,4 @@
-"""Learning rates that depend on the global step. Every function gives a scalar tensor, to use as ``learning_rate``.
+"""Learning rates that depend on the global step. Every function returns a scalar tensor, to use as ``learning_rate``.
 
 η₀ is ``learning_rate``, t the global step, T ``decay_steps``.
 """
@@ -94,7 +94,7 @@ def _limit(boundary: TensorLike, dtype: DType) -> Tensor:
 def piecewise_constant(
     x: TensorLike, boundaries: Sequence[TensorLike], values: Sequence[TensorLike], name: str | None = None
 ) -> Tensor:
-    """``values[i]`` for the first i with ``x <= boundaries[i]``, the last value beyond all boundaries.
+    """Returns ``values[i]`` for the first i with ``x <= boundaries[i]``, the last value beyond all boundaries.
 
     Args:
       x: the global step.
@@ -102,7 +102,7 @@ def piecewise_constant(
       values: one more than boundaries.
 
     Raises:
-      ValueError: there are not as many values, or their types or those of the boundaries differ.
+      ValueError: the number of values is wrong, or types differ among boundaries or among values.
     """
     if len(boundaries) != len(values) - 1:
         raise ValueError("The length of boundaries should be 1 less than the length of values")
@@ -129,7 +129,7 @@ def polynomial_decay(
 ) -> Tensor:
     """(η₀ − η₁) · (1 − min(t, T) / T) ^ ``power`` + η₁, with η₁ = ``end_learning_rate``.
 
-    With ``cycle``, T is in place of its end the next multiple of it: the rate jumps up and falls again.
+    With ``cycle``, T is replaced by its next multiple after its end: the rate jumps up and decays again.
     """
     with name_scope(name, "PolynomialDecay", [learning_rate, global_step]) as scope:
         rate, step = _start(learning_rate, global_step, "polynomial_decay")

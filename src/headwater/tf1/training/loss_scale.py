@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LossScale(ABC):
-    """A number that losses are multiplied with; calling it gives the tensor."""
+    """A factor of losses; calling it returns the tensor."""
 
     @abstractmethod
     def __call__(self) -> Tensor:
@@ -48,7 +48,7 @@ class FixedLossScale(LossScale):
       loss_scale_value: the number, at least 1.
 
     Raises:
-      ValueError: it is no Python number, or less than 1.
+      ValueError: it is not a Python number, or less than 1.
     """
 
     def __init__(self, loss_scale_value: float) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _logger: Final = logging.getLogger(__name__)
-_TENSORFLOW_VERSION: Final = "1.15.0"  # the format's, for programs that look
+_TENSORFLOW_VERSION: Final = "1.15.0"  # version of the format, for programs that check it
 
 FromProto = Callable[[Any, "str | None"], Any]
 _kinds: dict[str, tuple[type[Message], FromProto]] = {
@@ -117,7 +117,7 @@ def _keep_scope(graph_def: GraphDef, prefix: str) -> None:
 
 
 def _is_node(key: str, item: object) -> bool:
-    """Whether an item of a collection is known by its name in the graph: so is a variable in a program's own one."""
+    """Returns whether an item of a collection is exported by its name, such as a variable in a program's collection."""
     return isinstance(item, Tensor | Operation) or (key not in _kinds and hasattr(item, "op"))
 
 
@@ -210,7 +210,7 @@ def read_meta_graph_file(filename: str) -> Any:
 
     Raises:
       NotFoundError: there is no such file.
-      OSError: it holds something else.
+      OSError: it is not a meta graph.
     """
     with files.open_file(filename, "rb") as file:
         data = file.read()
@@ -227,7 +227,7 @@ def read_meta_graph_file(filename: str) -> Any:
 def import_graph(
     meta_graph_or_file: Any, clear_devices: bool = False, import_scope: str | None = None, **kwargs: Any
 ) -> Any:
-    """Adds the graph and the collections of a meta graph to the default graph; gives the ``MetaGraphDef``.
+    """Adds the graph and the collections of a meta graph to the default graph; returns the ``MetaGraphDef``.
 
     Raises:
       OSError: there is no such file.
@@ -261,7 +261,7 @@ def _read_collection(graph: Graph, key: str, collection: Any, import_scope: str 
         prefix = f"{import_scope}/" if import_scope else ""
         return [graph.as_graph_element(prefix + name) for name in values]
     if kind == "bytes_list" and key in _kinds:
-        # One object for one variable, whichever collections it is in.
+        # Restore one object per variable, even if it is in several collections.
         proto_type, from_proto = _kinds[key]
         return [_once(graph, proto_type.FromString(value), from_proto, import_scope) for value in values]
     return list(values)

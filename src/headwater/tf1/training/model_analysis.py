@@ -1,10 +1,10 @@
 """``tf.contrib.tfprof.model_analyzer``: how many parameters a graph has and how much it computes, by names.
 
-Names are a tree, as paths are. Counts are TensorFlow's own: a product of m×k and k×n takes 2·m·n·k operations on
-floats, a convolution two for each weight that goes into an output, a maximum over a window one for each element of it,
-a sum as many as it has inputs less its outputs, and an operation on single elements one for each output. Gradients of
-products and convolutions count as often as the operation itself for each input that they are for; other gradients, and
-operations whose shapes are not known, do not count.
+Names form a tree, as paths do. Counts are defined as in TensorFlow: a product of m×k and k×n takes 2·m·n·k operations
+on floats, a convolution two per weight and output, a maximum over a window one per element of the window, a sum the
+number of inputs less the number of outputs, and an elementwise operation one per output. Gradients of products and
+convolutions count as the operation itself, for each input with a gradient; other gradients, and operations with unknown
+shapes, are not counted.
 """
 
 from __future__ import annotations
@@ -360,10 +360,10 @@ def require_no_log(op_log: object) -> None:
 
 
 def write(text: str, options: Mapping[str, Any]) -> None:
-    """Writes ``text`` where the option ``output`` says.
+    """Writes ``text`` to the destination in the option ``output``.
 
     Raises:
-      ValueError: it says something else.
+      ValueError: the destination is unknown.
     """
     kind, _, rest = options["output"].partition(":")
     path = options.get("dump_to_file") or (rest.partition("outfile=")[2] if kind == "file" else "")

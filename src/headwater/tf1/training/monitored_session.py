@@ -1,4 +1,4 @@
-"""Monitored sessions: initialised, restored and recovered by themselves, with hooks around every step."""
+"""Monitored sessions: initialised, restored and recovered automatically, with hooks around every step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ USE_DEFAULT: Final = object()
 
 
 class SessionCreator:
-    """Makes sessions; a monitored session asks for one at its begin and after each loss."""
+    """Makes sessions; a monitored session requests one at the beginning and after each loss."""
 
     def create_session(self) -> Any:
         """Returns a new session whose model is ready."""
@@ -206,7 +206,7 @@ class _Monitored:
 
     @property
     def _coordinated_creator(self) -> SimpleNamespace:
-        """Where programs of TensorFlow 1 look for the plain session: ``tf_sess``."""
+        """Holder of the plain session at the name that programs of TensorFlow 1 use: ``tf_sess``."""
         return SimpleNamespace(tf_sess=self._raw)
 
     def _tf_sess(self) -> Any:

@@ -28,7 +28,7 @@ _PAUSE_S: Final = 0.5
 
 
 class WrappedSession:
-    """A session around another one.
+    """Base of sessions that wrap another one.
 
     Args:
       sess: the inner session.
@@ -46,7 +46,7 @@ class WrappedSession:
         return self._sess.sess_str
 
     def should_stop(self) -> bool:
-        """Whether the loop should end: asked for here or in an inner session."""
+        """Returns whether the loop should end: a stop was requested here or in an inner session."""
         if self.check_stop():
             return True
         if self._sess is None:

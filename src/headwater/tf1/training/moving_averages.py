@@ -142,11 +142,11 @@ class ExponentialMovingAverage:
         return slot_creator.create_zeros_slot(value, self._name, colocate_with_primary=False)
 
     def average(self, var: Any) -> Any:
-        """The variable with the average of ``var``; None when there is none."""
+        """Returns the variable with the average of ``var``; None if there is none."""
         return self._averages.get(var)
 
     def average_name(self, var: Any) -> str:
-        """The name of the average of ``var``, whether it is there or would be made."""
+        """Returns the name of the average of ``var``, even if it does not exist yet."""
         if var in self._averages:
             return self._averages[var].op.name
         return get_default_graph().unique_name(f"{var.op.name}/{self._name}", mark_as_used=False)

@@ -1,6 +1,7 @@
 """``tf.train.Checkpoint``: checkpoints of a program's objects, by the names of attributes in place of variables' names.
 
-TensorFlow 1.15 reads them, and this reads TensorFlow's. See `headwater.tf1.training.object_graph` for what they hold.
+They are compatible with TensorFlow 1.15 in both directions. `headwater.tf1.training.object_graph` describes their
+content.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Checkpoint(Trackable):
       **kwargs: the objects, by the names of the attributes that they become.
 
     Attributes:
-      save_counter: how many times `save` was called: a variable, made when it is first asked for.
+      save_counter: number of calls of `save`: a variable, made at its first use.
 
     Raises:
       ValueError: an object that has no state to save.
@@ -306,7 +307,7 @@ class NameBasedSaverStatus(LoadStatus):
 
 
 class InitializationOnlyStatus(LoadStatus):
-    """There is no checkpoint."""
+    """Status without a checkpoint: variables are initialised instead of restored."""
 
     def initialize_or_restore(self, session: SessionLike | None = None) -> None:
         """Initialises all variables."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 OBJECT_GRAPH_KEY: Final = "_CHECKPOINTABLE_OBJECT_GRAPH"
-"""The name under which a checkpoint holds the graph, as a string."""
+"""The key of the serialised graph in a checkpoint."""
 
 _VARIABLE: Final = "VARIABLE_VALUE"
 _STATE: Final = "py_state"
@@ -167,7 +167,7 @@ def keys_by_name(path: str) -> dict[str, str]:
 
 
 def matches(root: object, proto: Any) -> Iterator[tuple[Any, Any]]:
-    """The objects that are there now with the nodes of ``proto`` that are of the same place."""
+    """Returns pairs of existing objects and the corresponding nodes of ``proto``."""
     seen: dict[int, Any] = {}
     waiting = deque([(root, 0)])
     while waiting:

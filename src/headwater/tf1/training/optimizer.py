@@ -40,7 +40,7 @@ Hyperparameter: TypeAlias = "TensorLike | Callable[[], TensorLike]"
 """A setting: a number, a tensor, or a function that returns one."""
 
 OptimizerLike: TypeAlias = "str | Optimizer | Callable[[], Optimizer]"
-"""An optimizer, the name of one, or a function or class that gives one."""
+"""An optimizer, the name of one, or a function or class that returns one."""
 
 
 class Optimizer:
@@ -87,10 +87,10 @@ class Optimizer:
         """An operation that makes ``loss`` smaller: one training step.
 
         Args:
-          loss: the tensor to minimise, or a function that gives it.
+          loss: the tensor to minimise, or a function that returns it.
           global_step: a variable to increment once the variables are updated.
           var_list: variables to change; all trainable ones when None.
-          gate_gradients: ``GATE_GRAPH`` uses no gradient before all are there.
+          gate_gradients: ``GATE_GRAPH`` uses no gradient before all are computed.
           aggregation_method: accepted.
           colocate_gradients_with_ops: accepted.
           name: name of the operation.
@@ -232,7 +232,7 @@ class Optimizer:
         """Makes the slots of ``var_list``. By default there are none."""
 
     def _prepare(self) -> None:
-        """Makes tensors of the settings, before the updates. By default there is nothing to do."""
+        """Makes tensors of the settings, before the updates. Does nothing by default."""
 
     def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
         """The operation that updates ``var`` by the tensor ``grad``."""
@@ -273,7 +273,7 @@ class Optimizer:
     # Slots ------------------------------------------------------------------------------------------------------
 
     def get_slot(self, var: GraphTensor, name: str) -> Any:
-        """The slot ``name`` of ``var``; None when there is none."""
+        """Returns the slot ``name`` of ``var``; None if there is none."""
         return self._slots.get(name, {}).get(var)
 
     def get_slot_names(self) -> list[str]:

@@ -57,7 +57,7 @@ def forget_session(session: object) -> None:
 def _on_signal(number: int, frame: FrameType | None) -> None:
     del number, frame
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # In a thread: whatever the main thread is at, it may hold locks that saving needs.
+    # Save in another thread: the interrupted main thread may hold locks that saving needs.
     threading.Thread(target=_save_and_end, args=(_installed[:],), name="saves before the end").start()
     _installed.clear()
 
@@ -67,6 +67,6 @@ def _save_and_end(installed: list[SaveOnSigterm]) -> None:
     for one in installed:
         try:
             one.save()
-        except Exception:  # whatever it is, the process ends as it was asked to
+        except Exception:  # a failed save must not keep the process from ending
             _logger.exception("Nothing could be saved")
     os.kill(os.getpid(), signal.SIGTERM)

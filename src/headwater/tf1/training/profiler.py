@@ -272,7 +272,7 @@ def advise(graph: Graph | None = None, run_meta: object = None, options: Any = 0
 
     Args:
       graph: the graph; the default one when None.
-      run_meta: a ``RunMetadata`` of the step; without it only the graph is looked at.
+      run_meta: a ``RunMetadata`` of the step; without it only the graph is analysed.
       options: kinds of advice; all when empty.
     """
     graph = get_default_graph() if graph is None else graph
@@ -319,7 +319,7 @@ class Profiler:
         self._steps[step] = run_meta
 
     def profile_name_scope(self, options: Mapping[str, Any]) -> GraphNode:
-        """By names; see `profile`. The option ``step`` says which step, -1 the latest."""
+        """Profiles by names; see `profile`. The option ``step`` selects the step, -1 the latest."""
         return profile(self._graph, self._of(options), None, "scope", options)
 
     def profile_operations(self, options: Mapping[str, Any]) -> TypeNode:

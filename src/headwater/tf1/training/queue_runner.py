@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 _BLOCK: Final = 256
-"""Maximum number of runs that are asked for at once; more are hardly faster."""
+"""Maximum number of runs requested at once; more are hardly faster."""
 
 
 def repeated(sess: Any, op: Any) -> Callable[[], Any]:
@@ -47,7 +47,7 @@ class QueueRunner:
 
     Raises:
       ValueError: neither a queue with operations nor a definition, or both.
-      TypeError: ``queue_closed_exception_types`` are no error classes.
+      TypeError: ``queue_closed_exception_types`` is not a tuple of error classes.
     """
 
     def __init__(

@@ -167,10 +167,10 @@ class SavedModelBuilder:
     """Writes a saved model.
 
     Args:
-      export_dir: a folder that is not there, or empty.
+      export_dir: a folder that does not exist, or is empty.
 
     Raises:
-      AssertionError: the folder holds something.
+      AssertionError: the folder is not empty.
     """
 
     def __init__(self, export_dir: str) -> None:
@@ -232,10 +232,10 @@ class SavedModelBuilder:
         saver: Saver | None = None,
         assets_list: Any = None,
     ) -> None:
-        """Adds the default graph for the values that are there. See `add_meta_graph_and_variables`.
+        """Adds the default graph for the values already saved. See `add_meta_graph_and_variables`.
 
         Raises:
-          AssertionError: there are no values yet.
+          AssertionError: no values were saved yet.
         """
         if not self._graphs:
             raise AssertionError("Graph state including variables and assets has not been saved yet.")
@@ -275,7 +275,7 @@ class SavedModelBuilder:
             files.copy(source, os.path.join(folder, os.path.basename(source)), overwrite=True)
 
     def save(self, as_text: bool = False) -> bytes:
-        """Writes the file, and gives its path.
+        """Writes the file, and returns its path.
 
         Raises:
           ValueError: ``as_text``, which is not supported.
@@ -316,21 +316,21 @@ def simple_save(
 
 
 def maybe_saved_model_directory(export_dir: str) -> bool:
-    """Whether there is a saved model in the folder."""
+    """Returns whether there is a saved model in the folder."""
     return any(files.exists(os.path.join(os.fspath(export_dir), name)) for name in (FILE_NAME, TEXT_FILE_NAME))
 
 
 def load(
     sess: SessionLike, tags: Iterable[str], export_dir: str, import_scope: str | None = None, **saver_kwargs: Any
 ) -> Any:
-    """Adds a saved model to the session's graph, restores its values, and gives its ``MetaGraphDef``.
+    """Adds a saved model to the session's graph, restores its values, and returns its ``MetaGraphDef``.
 
     Args:
       tags: names of the meta graph.
       saver_kwargs: further arguments of `import_graph_def`, such as ``input_map``, and ``clear_devices``.
 
     Raises:
-      RuntimeError: the model has no such meta graph.
+      RuntimeError: the model has no meta graph with these tags.
       OSError: there is no model.
       DataLossError: the file is damaged.
     """

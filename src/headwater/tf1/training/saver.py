@@ -483,7 +483,7 @@ def _placeholder(default: Tensor, name: str) -> Tensor:
 
 
 def _by_task(saveables: Iterable[SaveableObject]) -> dict[str, list[SaveableObject]]:
-    """Saveables by the task that holds them, tasks sorted by name."""
+    """Returns saveables by the task that holds them, tasks sorted by name."""
     found: dict[str, list[SaveableObject]] = {}
     for saveable in saveables:
         task = parse_device(saveable.device)._replace(device_type=None, device_index=None)

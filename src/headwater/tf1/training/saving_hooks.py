@@ -93,7 +93,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._at_sigterm: SaveOnSigterm | None = None
 
     def add_listeners(self, listeners: Sequence[CheckpointSaverListener]) -> None:
-        """More that are told of every checkpoint; before the session begins."""
+        """Adds listeners; must be called before the session begins."""
         self._listeners.extend(listeners)
 
     def begin(self) -> None:

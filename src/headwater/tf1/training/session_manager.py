@@ -224,7 +224,7 @@ class SessionManager:
                 if time.monotonic() - lost_since >= Patience.from_environment().deadline_s:
                     _close(sess)
                     raise
-                # A task that is not there yet, or left: another session may find it.
+                # The task has not started yet, or has left: a new session may find it.
                 _close(sess)
                 sess = None
                 missing = str(error)
@@ -300,7 +300,7 @@ class SessionManager:
         return f"The chief is preparing the variables on {', '.join(tasks)}" if tasks else None
 
     def _decide(self, found: Mapping[str, Seal | None], source: str | None) -> Decision:
-        """Whether the training that the parameter servers hold, as their seals say, is one to go on with."""
+        """Decides by the seals whether to continue with the training that the parameter servers hold."""
         return decide(found, process=THIS_PROCESS, own=self._training, source=source or "", always=always_restores())
 
     def _keeps(
@@ -337,7 +337,7 @@ class SessionManager:
         Seals(master, self._graph, config).write(seal)
 
     def _has_all_values(self, sess: SessionLike) -> bool:
-        """Whether every global variable has a value; False where no operation tells."""
+        """Returns whether every global variable has a value; False without an operation that reports it."""
         op = self._ready_op if self._ready_op is not None else self._ready_for_local_init_op
         if op is None:
             return False
@@ -408,7 +408,7 @@ class SessionManager:
         return "Variables not initialized: " + self._located([name.decode() for name in names]) if names else None
 
     def _located(self, names: list[str]) -> str:
-        """Variables by the task that holds them, the first few by name."""
+        """Describes variables by the task that holds them, with the first few names."""
         by_task: dict[str, list[str]] = {}
         for name in names:
             try:
@@ -437,5 +437,5 @@ def _close(sess: Any) -> None:
 
 
 def _are_names(found: object) -> bool:
-    """Whether a ready operation gave names; some programs' give numbers, which only have to be there."""
+    """Returns whether a ready operation returned names; programs' own may return numbers, which only have to exist."""
     return getattr(getattr(found, "dtype", None), "kind", "") == "O"

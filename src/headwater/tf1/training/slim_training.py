@@ -34,7 +34,7 @@ def train_step(
     """One step: its loss, and whether to stop.
 
     Args:
-      train_step_kwargs: may hold ``should_stop`` and ``should_log``, tensors computed from the step's number.
+      train_step_kwargs: may contain ``should_stop`` and ``should_log``, tensors computed from the step's number.
     """
     begin_s = time.monotonic()
     loss, step = sess.run([train_op, global_step])

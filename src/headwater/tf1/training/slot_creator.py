@@ -45,7 +45,7 @@ def create_slot_with_initializer(
     name: str,
     colocate_with_primary: bool = True,
 ) -> AnyVariable:
-    """A slot of ``shape`` and ``dtype`` that starts as ``initializer`` says; see `create_slot`."""
+    """Creates a slot of ``shape`` and ``dtype`` with an initializer; see `create_slot`."""
     validate_shape = as_shape(shape).is_fully_defined()
     return _create(primary, name, initializer, shape, dtype, validate_shape, colocate_with_primary)
 
@@ -78,7 +78,7 @@ def _create(
 ) -> Any:
     full_name = f"{primary.op.name}/{name}"
     with variable_scope(None, full_name) as scope:
-        # A slot is a new variable of one piece, whatever the scope around says: its variable is a part already.
+        # Disable the scope's partitioner: a slot belongs to one variable, which is a part already.
         scope.set_partitioner(None)
         scope.set_regularizer(None)
         scope.forbid_reuse()

@@ -12,7 +12,7 @@ class SecondOrStepTimer:
     Args:
       every_secs: seconds between.
       every_steps: steps between.
-      clock: gives seconds that only grow.
+      clock: returns monotonic seconds.
 
     Raises:
       ValueError: not exactly one of the two.

@@ -112,7 +112,7 @@ class SupervisedSession(Session):
         self._lives[runner] = (life, block)
 
     def _start_over(self, life: int, error: OpError) -> None:
-        """Replaces the session of ``life``, which is lost, by another one; raises ``error`` where it cannot."""
+        """Replaces the lost session number ``life`` by a new one; raises ``error`` if it cannot."""
         with self._recovery:
             if self._life != life:
                 return

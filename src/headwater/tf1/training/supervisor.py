@@ -68,7 +68,7 @@ class Supervisor:
         `report_uninitialized_variables`. None: the model counts as ready.
       ready_for_local_init_op: as ``ready_op``, for the variables that ``local_init_op`` needs; None by default.
       is_chief: whether this task initialises, restores, saves and summarises.
-      init_op: initialises the model where there is no checkpoint; all global variables by default.
+      init_op: initialises the model if there is no checkpoint; all global variables by default.
       init_feed_dict: values to feed to ``init_op``.
       local_init_op: initialises the state of this task alone, in every session; all local variables by default.
       logdir: folder of checkpoints and events; None: neither is written.
@@ -183,7 +183,7 @@ class Supervisor:
         return None
 
     def _verify_setup(self) -> None:
-        """Without a device, every worker would have variables of its own."""
+        """Raises ValueError if a variable has no device: every worker would have its own copy of it."""
         if self._is_chief:
             return
         for op in self._graph.get_operations():
@@ -221,7 +221,7 @@ class Supervisor:
 
     @property
     def summary_writer(self) -> FileWriter | Any:
-        """Writes events; None on a task that is not the chief, of which programs know whether they are it."""
+        """The writer of events; None on tasks other than the chief."""
         return self._summary_writer
 
     @property
@@ -432,7 +432,7 @@ class Supervisor:
         """Writes a summary that the program has computed.
 
         Args:
-          summary: a ``Summary``, or its bytes as a summary operation gives them.
+          summary: a ``Summary``, or its bytes as computed by a summary operation.
           global_step: the step it is of; read from ``sess`` when None.
 
         Raises:
@@ -451,15 +451,15 @@ class Supervisor:
         self._coord.request_stop(ex=ex)
 
     def should_stop(self) -> bool:
-        """Whether a stop was asked for."""
+        """Returns whether a stop was requested."""
         return self._coord.should_stop()
 
     def stop_on_exception(self) -> AbstractContextManager[None]:
-        """A context that turns an error of its block into a request to stop."""
+        """Returns a context that turns an error of its block into a stop request."""
         return self._coord.stop_on_exception()
 
     def wait_for_stop(self) -> None:
-        """Waits until a stop is asked for."""
+        """Waits until a stop is requested."""
         self._coord.wait_for_stop()
 
     def stop(

@@ -56,8 +56,8 @@ class SyncReplicasOptimizer(Optimizer):
         hook = opt.make_session_run_hook(is_chief)
         with tf.train.MonitoredTrainingSession(master, is_chief, hooks=[hook]) as sess: ...
 
-    TensorFlow's lets a replica take a step ahead with a token that another one left. So it is here where the chief is
-    told how many tokens to begin with (``num_tokens``); else each replica waits for the next step, so that with all
+    TensorFlow lets a replica run ahead with a token that another replica left. The same holds here if the chief is
+    given an initial number of tokens (``num_tokens``); else each replica waits for the next step, so that with all
     replicas aggregated every gradient counts exactly once.
 
     Args:
@@ -113,7 +113,7 @@ class SyncReplicasOptimizer(Optimizer):
         global_step: Any = None,
         name: str | None = None,
     ) -> Operation:
-        """The operation that gives this replica's gradients and waits for the next step.
+        """Returns the operation that contributes this replica's gradients and waits for the next step.
 
         Args:
           grads_and_vars: pairs of gradient and variable.
@@ -131,7 +131,7 @@ class SyncReplicasOptimizer(Optimizer):
         self._global_step = global_step
         graph = get_default_graph()
         self._local_step = local_step_variable("sync_rep_local_step")
-        # Of several tasks, some may have been told of a start of the training that others have yet to hear of.
+        # With several tasks, a start of the training may have reached only some of them yet.
         examples = gathered_examples(grad for grad, _ in pairs)
         devices = {global_step.device, *(var.device for grad, var in pairs if grad is not None)}
         several = len(devices if examples is None else {*devices, examples.device}) > 1
@@ -207,7 +207,7 @@ class SyncReplicasOptimizer(Optimizer):
         """An operation for the chief to run once, after `chief_init_op`.
 
         Args:
-          num_tokens: how many tokens to give replicas that end their first runs. -1, where TensorFlow takes
+          num_tokens: number of initial tokens for replicas that end their first runs. -1, where TensorFlow uses
             ``replicas_to_aggregate``, and 0: none; the operation does nothing, and a run waits for the next step.
 
         Raises:
@@ -225,7 +225,7 @@ class SyncReplicasOptimizer(Optimizer):
             return get_default_graph().create_op("StepBarrierGive", [self._now()], attrs)
 
     def get_clean_up_op(self) -> Operation:
-        """An operation for the chief to run at the end, from before TensorFlow 0.12; there is nothing to clean up."""
+        """Returns an operation without effect, which chiefs of programs before TensorFlow 0.12 run at the end."""
         return no_op(name="clean_up")
 
     def make_session_run_hook(self, is_chief: bool, num_tokens: int = -1) -> SessionRunHook:

@@ -1,4 +1,4 @@
-"""``tf.tpu``, as far as it says something without TPUs: names of cores, and variables in a program of bfloat16."""
+"""``tf.tpu``, as far as it is useful without TPUs: names of cores, and variables in programs with bfloat16."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def core(num: int) -> str:
 
 @contextmanager
 def bfloat16_scope() -> Generator[VariableScope]:
-    """Within it, `tf.get_variable` of bfloat16 makes a variable of float32 and gives its value as bfloat16."""
+    """Returns a context in which `tf.get_variable` for bfloat16 makes a float32 variable and casts its value."""
     with variable_scope("", custom_getter=_cast_when_read) as scope:
         yield scope
 

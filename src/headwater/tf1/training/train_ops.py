@@ -61,7 +61,7 @@ def _changed(gradient: Gradient, function: Callable[[Tensor], Tensor]) -> Indexe
 def clip_gradient_norms(
     gradients_to_variables: Sequence[tuple[Gradient | None, Variable]], max_norm: float
 ) -> Gradients:
-    """Gradients scaled down, each by itself, to a norm of at most ``max_norm``."""
+    """Clips the norm of each gradient to ``max_norm``."""
     return [
         (gradient if gradient is None else clip.clip_by_norm(gradient, max_norm), variable)
         for gradient, variable in gradients_to_variables
@@ -71,10 +71,10 @@ def clip_gradient_norms(
 def multiply_gradients(
     grads_and_vars: Sequence[tuple[Gradient | None, Variable]], gradient_multipliers: Mapping[TensorLike, TensorLike]
 ) -> Gradients:
-    """Gradients times a factor, for the variables, or names of such, that have one.
+    """Multiplies the gradients of variables that have a factor, by variable or name.
 
     Raises:
-      ValueError: the multipliers are no dictionary, or a variable with one has no gradient.
+      ValueError: the multipliers are not a dictionary, or a variable with a factor has no gradient.
     """
     if not isinstance(gradient_multipliers, Mapping) or not gradient_multipliers:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError("`gradient_multipliers` must be a non-empty dictionary.")
@@ -307,7 +307,7 @@ def summarize_activation(op: Tensor) -> Tensor:
 
 
 def summarize_tensor(tensor: Tensor, tag: str | None = None) -> Tensor:
-    """A scalar or a histogram of a tensor, whatever it is."""
+    """Returns a summary of a tensor: of a scalar its value, otherwise a histogram."""
     name = tag or f"{tensor.op.name}_summary"
     scalar = convert_to_tensor(tensor).dims == ()
     return summary.scalar(name, tensor) if scalar else summary.histogram(name, tensor)

@@ -81,7 +81,7 @@ def create_global_step(graph: Graph | None = None) -> AnyVariable:
 
 
 def get_or_create_global_step(graph: Graph | None = None) -> Any:
-    """The graph's global step, made where there is none."""
+    """Returns the graph's global step, created if missing."""
     graph = graph or get_default_graph()
     found = get_global_step(graph)
     return create_global_step(graph) if found is None else found
@@ -91,7 +91,7 @@ def assert_global_step(global_step_tensor: TensorLike) -> None:
     """Checks that this can be a global step.
 
     Raises:
-      TypeError: it is not a variable or tensor, not of an integer type, or no scalar.
+      TypeError: it is not a variable or tensor, not of an integer type, or not a scalar.
     """
     if not isinstance(global_step_tensor, Variable | Tensor):
         raise TypeError(f'Existing "global_step" must be a Variable or Tensor: {global_step_tensor}.')

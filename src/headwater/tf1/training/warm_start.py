@@ -153,7 +153,7 @@ def _named(var_list: Sequence[Variable] | Mapping[str, Variable]) -> dict[str, V
 def assign_from_checkpoint_fn(
     model_path: Path, var_list: Sequence[Variable], ignore_missing_vars: bool = False, reshape_variables: bool = False
 ) -> Callable[[Any], None] | None:
-    """A function of a session that gives variables values of a checkpoint; None where there is nothing to give.
+    """Returns a function of a session that assigns a checkpoint's values to variables; None if there are none.
 
     Raises:
       ValueError: ``var_list`` is empty.
@@ -183,10 +183,10 @@ def warm_start(
     """`init_from_checkpoint` for the variables that match a pattern.
 
     Args:
-      vars_to_warm_start: a regular expression for names of trainable variables, a list of such for all variables, a
+      vars_to_warm_start: a regular expression for names of trainable variables, a list of these for all variables, a
         list of variables, or None for none.
-      var_name_to_vocab_info: for names of variables which words their rows or columns stand for.
-      var_name_to_prev_var_name: for names of variables the names that the checkpoint knows them by.
+      var_name_to_vocab_info: from names of variables to the vocabularies of their rows or columns.
+      var_name_to_prev_var_name: from names of variables to their names in the checkpoint.
 
     Raises:
       ValueError: ``vars_to_warm_start`` of another type, or a name that no variable has.

@@ -1,4 +1,4 @@
-"""`variable_creator_scope`: functions that stand before the making of a variable."""
+"""`variable_creator_scope`: functions that intercept the creation of variables."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _in_halves(parts: Sequence[Any]) -> bool:
     """Whether rows of a table travel as bfloat16.
 
     Raises:
-      ValueError: `WIRE` asks for something else.
+      ValueError: `WIRE` has another value.
     """
     wire = os.environ.get(WIRE) or "float32"
     if wire not in ("float32", "bfloat16"):

@@ -1,4 +1,4 @@
-"""Initial values that depend on other variables, in whatever order the initializers run."""
+"""Initial values that depend on other variables, independent of the order of initializers."""
 
 from __future__ import annotations
 

@@ -30,9 +30,9 @@ _TRUNCATED_STDDEV = 0.87962566103423978  # standard deviation of a unit normal c
 
 
 class Initializer:
-    """Base of all: ``initializer(shape, dtype)`` gives a tensor.
+    """Base of all initializers: ``initializer(shape, dtype)`` returns a tensor.
 
-    ``partition_info`` says of which whole the tensor will be a part; None when it is no part.
+    ``partition_info`` describes the whole tensor of which this is a part; None if it is not a part.
     """
 
     _fields: ClassVar[tuple[str, ...]] = ()
@@ -98,7 +98,7 @@ class Ones(Initializer):
 
 
 ZEROS = Zeros()
-"""Default of arguments that say how something begins."""
+"""Default of initializer arguments."""
 ONES = Ones()
 """Likewise."""
 
@@ -113,7 +113,7 @@ class Constant(Initializer):
     Args:
       value: a number, or a list or array of them.
       dtype: element type where the caller gives none.
-      verify_shape: require that ``value`` has exactly the shape asked for.
+      verify_shape: require that ``value`` has exactly the requested shape.
 
     Raises:
       TypeError: ``value`` is of another type.

@@ -42,7 +42,7 @@ def create_partitioned_variables(
       shape: of the whole.
       slicing: into how many parts each dimension is cut; only one of the numbers may be above 1.
       name: of the whole; ``PartitionedVariable``, with a number where that is taken, when None.
-      reuse: take the parts that are there.
+      reuse: use the existing parts.
 
     Raises:
       ValueError: ``slicing`` has another length than ``shape``, or both are empty.

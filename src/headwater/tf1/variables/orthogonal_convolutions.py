@@ -35,7 +35,7 @@ class ConvolutionDeltaOrthogonal(Initializer):
     Args:
       gain: factor of the norm.
       seed: of the random numbers.
-      dtype: element type where a call says none.
+      dtype: element type if a call specifies none.
     """
 
     _fields: ClassVar[tuple[str, ...]] = ("gain", "seed", "dtype")
@@ -79,7 +79,7 @@ class ConvolutionDeltaOrthogonal(Initializer):
         return multiply(self.gain, reshape(stack([taps.get(place, nothing) for place in places]), dims))
 
     def _taps(self, sizes: list[int], matrix: Tensor, channels: int, draws: _Draws) -> dict[tuple[int, ...], Tensor]:
-        """The kernel's matrices by their places; where there is none it is 0."""
+        """Returns the kernel's matrices by position; missing ones are 0."""
         del channels, draws
         return {tuple((size - 1) // 2 for size in sizes): matrix}
 
@@ -120,7 +120,7 @@ class ConvolutionOrthogonal3D(_ConvolutionOrthogonal):
 
 
 class _Draws:
-    """Random matrices, each with a seed of its own where there is one."""
+    """Returns random matrices, with a different seed for each if a seed is given."""
 
     def __init__(self, seed: int | None, dtype: DType) -> None:
         self._seeds = itertools.repeat(None) if seed is None else itertools.count(seed)

@@ -1,4 +1,4 @@
-"""Variables cut into parts, which a device setter spreads over several tasks, and the functions that say how."""
+"""Partitioned variables, which a device setter spreads over several tasks, and partitioners."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PartitionInfo:
 class PartitionedVariable(TensorOperators):
     """A tensor kept as several variables, cut along one dimension.
 
-    Wherever a tensor is expected, it stands for the parts joined. Checkpoints know it as one tensor.
+    It can be used like a tensor, with the value of the joined parts. In checkpoints it is one tensor.
 
     Args:
       name: its name; the parts are ``name/part_0`` …

@@ -20,7 +20,7 @@ Regularizer = Callable[[Any], "Tensor | None"]
 
 
 def l1_regularizer(scale: float, scope: str | None = None) -> Regularizer:
-    """A function that gives ``scale`` · Σ|w| of weights; None where ``scale`` is 0.
+    """Returns a function from weights to ``scale`` · Σ|w|; None if ``scale`` is 0.
 
     Raises:
       ValueError: ``scale`` is negative or an integer.
@@ -29,7 +29,7 @@ def l1_regularizer(scale: float, scope: str | None = None) -> Regularizer:
 
 
 def l2_regularizer(scale: float, scope: str | None = None) -> Regularizer:
-    """A function that gives ``scale`` · Σw² / 2 of weights; None where ``scale`` is 0.
+    """Returns a function from weights to ``scale`` · Σw² / 2; None if ``scale`` is 0.
 
     Raises:
       ValueError: ``scale`` is negative or an integer.

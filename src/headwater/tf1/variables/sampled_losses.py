@@ -1,4 +1,4 @@
-"""Losses of classifiers with very many classes, which look at the true ones and a few that are drawn."""
+"""Losses of classifiers with very many classes, computed from the true ones and a few random ones."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SaveSliceInfo:
-    """A variable that is one slice of a tensor which checkpoints know as a whole.
+    """A variable as a slice of a tensor that is stored as a whole in checkpoints.
 
     Attributes:
       full_name: the whole tensor's name.

@@ -27,7 +27,7 @@ class ReuseMode(enum.Enum):
 
 
 AUTO_REUSE = ReuseMode.AUTO_REUSE
-"""Value of ``reuse``: find the variable, or make it where there is none."""
+"""Value of ``reuse``: find the variable, or make it if it does not exist."""
 
 
 def no_regularizer(_: object) -> None:

@@ -27,7 +27,7 @@ Value = tuple[str, Any, DType | None]
 
 
 def as_reference(value: TensorLike, op_type: str) -> Tensor:
-    """The reference that ``value``, a variable or the result of an update, stands for.
+    """Returns the reference of ``value``, a variable or the result of an update.
 
     Raises:
       TypeError: ``value`` is not a variable; the message names ``op_type``.
@@ -52,7 +52,7 @@ def update_op(
     Args:
       op_type: the operation type; takes ``refs``, then ``values``.
       refs: variables or references.
-      values: for each further input its argument name, value, and element type (None: whatever it is).
+      values: for each further input its argument name, value, and element type (None: any).
       name: name of the operation.
     """
     references = [as_reference(ref, op_type) for ref in refs]
@@ -130,7 +130,7 @@ def _add_or_subtract(op_type: str, ref: Any, value: Tensor, use_locking: bool | 
 
 
 def count_up_to(ref: Variable | Tensor, limit: int, name: str | None = None) -> Tensor:
-    """Adds one to the integer ``ref`` and gives its old value.
+    """Adds one to the integer ``ref`` and returns its old value.
 
     At run time `OutOfRangeError` where ``ref`` has reached ``limit`` already.
     """
@@ -187,14 +187,14 @@ def scatter_div(
 def scatter_min(
     ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
 ) -> Tensor:
-    """Lowers the rows ``ref[indices]`` to ``updates`` where these are less; see `scatter_update`."""
+    """Replaces the rows ``ref[indices]`` by the elementwise minimum with ``updates``; see `scatter_update`."""
     return _scatter("ScatterMin", ref, indices, updates, use_locking, name)
 
 
 def scatter_max(
     ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
 ) -> Tensor:
-    """Raises the rows ``ref[indices]`` to ``updates`` where these are greater; see `scatter_update`."""
+    """Replaces the rows ``ref[indices]`` by the elementwise maximum with ``updates``; see `scatter_update`."""
     return _scatter("ScatterMax", ref, indices, updates, use_locking, name)
 
 
@@ -225,7 +225,7 @@ def scatter_nd_sub(
 
 
 def variable_op(shape: ShapeLike, dtype: DType, name: str, shared_name: str = "", container: str = "") -> Tensor:
-    """Adds a cell for a variable to the graph and gives the reference to it."""
+    """Adds the storage of a variable to the graph and returns the reference to it."""
     graph = get_default_graph()
     container = container or graph.current_container
     attrs = {"shape": shape, "dtype": dtype, "shared_name": shared_name, "container": container}

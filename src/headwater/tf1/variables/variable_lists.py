@@ -57,7 +57,7 @@ def initialize_variables(var_list: Iterable[Variable], name: str = "init") -> Op
 
 
 def global_variables_initializer() -> Operation:
-    """An operation that gives all global variables of the graph so far their initial values."""
+    """Returns an operation that initialises all global variables of the graph so far."""
     return variables_initializer(global_variables())
 
 
@@ -67,7 +67,7 @@ def initialize_all_variables() -> Operation:
 
 
 def local_variables_initializer() -> Operation:
-    """An operation that gives all local variables of the graph so far their initial values."""
+    """Returns an operation that initialises all local variables of the graph so far."""
     return variables_initializer(local_variables())
 
 
@@ -82,7 +82,7 @@ def report_uninitialized_variables(
     """The names of variables that have no value yet.
 
     Args:
-      var_list: variables to look at; all global and local ones when None.
+      var_list: variables to check; all global and local ones when None.
 
     Returns:
       A vector of strings.
@@ -103,7 +103,7 @@ def assert_variables_initialized(var_list: Sequence[Variable] | None = None) -> 
     """An operation that fails with `FailedPreconditionError` while a variable has no value; None without variables.
 
     Args:
-      var_list: variables to look at; all global and local ones when None.
+      var_list: variables to check; all global and local ones when None.
     """
     if var_list is None:
         var_list = global_variables() + local_variables()

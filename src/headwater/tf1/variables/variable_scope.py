@@ -59,7 +59,7 @@ class _ScopeState(threading.local):
         self.counts, self._inside = counts, None
 
     def unique(self, prefix: str) -> str:
-        """``prefix``, or with ``_1``, ``_2`` … where such a scope was opened in the current one before."""
+        """Returns ``prefix``, with a suffix ``_1``, ``_2`` … if the current scope already has a scope of this name."""
         name = f"{self.current.name}/{prefix}" if self.current.name else prefix
         if not self.counts.get(name):
             return prefix
@@ -109,22 +109,22 @@ def get_variable(
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> Any:
-    """The variable ``name`` of the current variable scope: made, or found where the scope says ``reuse``.
+    """Returns the variable ``name`` of the current variable scope: a new one, or with ``reuse`` the existing one.
 
     Args:
       name: its name within the scope.
       shape: its shape; left out where ``initializer`` is a value.
-      dtype: its element type; float32 where nothing is said.
-      initializer: ``f(shape, dtype)`` that gives the initial value, or that value. By default the scope's, else
+      dtype: its element type; float32 by default.
+      initializer: ``f(shape, dtype)`` that returns the initial value, or this value. By default the scope's, else
         uniform by Glorot for floating types and zeros for others.
-      regularizer: ``f(variable)`` gives a loss, which is added to ``REGULARIZATION_LOSSES``.
+      regularizer: ``f(variable)`` returns a loss, which is added to ``REGULARIZATION_LOSSES``.
       trainable, collections, caching_device, validate_shape, use_resource, constraint, synchronization, aggregation:
         as for `Variable`.
-      partitioner: ``f(shape, dtype)`` says into how many parts each dimension is cut; gives a `PartitionedVariable`.
+      partitioner: ``f(shape, dtype)`` returns the number of parts of each dimension of a `PartitionedVariable`.
       custom_getter: ``f(getter, name, …)`` called in place of the getter.
 
     Raises:
-      ValueError: the variable exists and may not, does not and should, or is there with another shape or type.
+      ValueError: the variable exists without ``reuse``, is missing with it, or has another shape or type.
     """
     return get_variable_scope().get_variable(
         default_store(),
@@ -164,7 +164,7 @@ def get_local_variable(
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> AnyVariable:
     """`get_variable` for a variable of this task alone: in ``LOCAL_VARIABLES``, and never trainable."""
-    del trainable  # as in TensorFlow: it is False, whatever is asked for
+    del trainable  # always False, as in TensorFlow
     return get_variable(
         name,
         shape,
@@ -307,7 +307,7 @@ def _derived(base: VariableScope, name: str, reuse: object, changes: dict[str, A
 
 
 def _wrapped(outer: Callable[..., Any], inner: Callable[..., object]) -> Callable[..., Any]:
-    """A custom getter within another one: the inner scope's is asked first and calls the other."""
+    """Nests custom getters: the inner scope's getter is called first, and calls the outer one."""
 
     def getter_of_getters(getter: Callable[..., object], *args: object, **kwargs: object) -> Any:
         return outer(functools.partial(inner, getter), *args, **kwargs)
@@ -332,7 +332,7 @@ def _prolong(name: str, reuse: Reuse, changes: dict[str, Any], name_scope: str) 
 
 @contextmanager
 def _again(scope: VariableScope, reuse: Reuse, changes: dict[str, Any]) -> Generator[VariableScope]:
-    """Enters a scope that was entered before, whatever the current one is."""
+    """Reenters a scope independent of the current one."""
     state = _state()
     outer = state.current
     state.open(scope.name)

@@ -304,7 +304,7 @@ def _regularize(variable: Variable, name: str, regularizer: Regularizer) -> None
 def _parameters(function: Callable[..., Structure]) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # a builtin that does not say
+    except (TypeError, ValueError):  # a builtin without a signature
         return []
 
 

@@ -251,7 +251,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
 
     @property
     def initializer(self) -> Operation:
-        """The operation that gives the variable its initial value."""
+        """The operation that assigns the initial value."""
         return self._initializer_op
 
     @property
@@ -322,7 +322,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
         return result if read_value else result.op
 
     def count_up_to(self, limit: int) -> Tensor:
-        """Adds one and gives the old value; `OutOfRangeError` at run time once ``limit`` is reached."""
+        """Adds one and returns the old value; `OutOfRangeError` at run time once ``limit`` is reached."""
         return state.count_up_to(self._variable, limit)
 
     def scatter_update(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
@@ -415,7 +415,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
         return self._save_slice_info
 
     def set_save_slice_info(self, info: SaveSliceInfo) -> None:
-        """Says that checkpoints know this variable as a part of a larger tensor."""
+        """Declares this variable as a part of a larger tensor in checkpoints."""
         self._save_slice_info = info
 
     def _get_save_slice_info(self) -> SaveSliceInfo | None:

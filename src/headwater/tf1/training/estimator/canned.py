@@ -43,7 +43,7 @@ def optimizer_of(given: Structure, rate: float) -> Any:
     """An optimizer, by its name, by a function, or itself.
 
     Raises:
-      ValueError: no such name, or something else.
+      ValueError: the name is unknown, or it is an object of another type.
     """
     if isinstance(given, str):
         if given not in OPTIMIZER_CLS_NAMES:
@@ -114,7 +114,7 @@ def dnn_logit_fn_builder(
     input_layer_partitioner: Callable[..., Sequence[int]],
     batch_norm: bool,
 ) -> Callable[[Mapping[str, Any], str], Tensor]:
-    """A function of features and a mode that gives the logits of a network; see `DNNEstimator`.
+    """Returns a function from features and a mode to the logits of a network; see `DNNEstimator`.
 
     Raises:
       ValueError: ``units`` is not an int.
@@ -140,7 +140,7 @@ def dnn_logit_fn_builder(
 def linear_logit_fn_builder(
     units: int, feature_columns: Any, sparse_combiner: str = "sum"
 ) -> Callable[[Mapping[str, Any]], Tensor]:
-    """A function of features that gives the logits of a linear model; see `LinearEstimator`."""
+    """Returns a function from features to the logits of a linear model; see `LinearEstimator`."""
 
     def logits(features: Mapping[str, Any]) -> Tensor:
         return linear_model(features, feature_columns, units=units, sparse_combiner=sparse_combiner)

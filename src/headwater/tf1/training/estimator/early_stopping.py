@@ -1,4 +1,4 @@
-"""Hooks that end an estimator's training early: when a function or the metrics of evaluations say so."""
+"""Hooks that end an estimator's training early, based on a function or on the metrics of evaluations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def make_early_stopping_hook(
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,
 ) -> SessionRunHook:
-    """A hook that ends the training in all tasks when ``should_stop_fn()``, which the chief asks, is true.
+    """Returns a hook that ends the training in all tasks when ``should_stop_fn()``, called by the chief, is true.
 
     Args:
       estimator: the `Estimator`.
@@ -132,10 +132,10 @@ def stop_if_no_decrease_hook(
 def make_stop_at_checkpoint_step_hook(
     estimator: Estimator, last_step: int, wait_after_file_check_secs: float = 30
 ) -> SessionRunHook:
-    """A hook that ends the training at ``last_step``; other tasks than the chief wait until its checkpoint is there.
+    """Returns a hook that ends the training at ``last_step``; non-chief tasks wait for the chief's last checkpoint.
 
     Args:
-      wait_after_file_check_secs: seconds between two looks for the checkpoint.
+      wait_after_file_check_secs: seconds between two checks for the checkpoint.
     """
     if estimator.config.is_chief:
         return StopAtStepHook(last_step=last_step)
@@ -229,7 +229,7 @@ def _stop_variable() -> AnyVariable:
 
 
 class _StopWhen(SessionRunHook):
-    """The chief's: asks, and tells the others by a variable."""
+    """Hook of the chief: calls the function, and signals a stop to the others by a variable."""
 
     def __init__(self, should_stop: Callable[[], bool], every_secs: float | None, every_steps: int | None) -> None:
         if not callable(should_stop):
@@ -257,7 +257,7 @@ class _StopWhen(SessionRunHook):
 
 
 class _StopWithTheChief(SessionRunHook):
-    """The other tasks': looks at the chief's variable after each step."""
+    """Hook of the other tasks: checks the chief's variable after each step."""
 
     def __init__(self) -> None:
         self._stop: Any = None

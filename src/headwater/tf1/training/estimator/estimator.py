@@ -160,7 +160,7 @@ class Estimator:
           hooks: of the session.
           steps: number of further steps.
           max_steps: until this global step.
-          saving_listeners: are told of every checkpoint.
+          saving_listeners: called before and after every save.
 
         Raises:
           ValueError: both or bad numbers of steps.
@@ -382,7 +382,7 @@ class Estimator:
           yield_single_examples: with False whole batches.
 
         Raises:
-          ValueError: batches of different sizes, or no such predictions.
+          ValueError: batches have different sizes, or a prediction is missing.
         """
         path = checkpoint_path or self.latest_checkpoint()
         with self._graph():
@@ -498,7 +498,7 @@ class Estimator:
 
     @contextmanager
     def _graph(self, device: Any = None) -> Generator[Graph]:
-        """A graph of its own; ``device`` says where its operations are, for training in a cluster."""
+        """Returns a context with a new graph; ``device`` is its device function, for training in a cluster."""
         with Graph().as_default() as graph, graph.device(device):
             set_random_seed(self._config.tf_random_seed)
             yield graph

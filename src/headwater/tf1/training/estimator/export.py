@@ -426,7 +426,7 @@ def _is_number(value: Any) -> bool:
 
 
 def timestamped(base: str) -> str:
-    """A folder in ``base`` that is not there yet: named after the seconds since 1970.
+    """Returns the path of a new folder in ``base``, named after the seconds since 1970.
 
     The newest has the highest number, also when the clock was set back meanwhile.
     """

@@ -1,4 +1,4 @@
-"""Features and labels from arrays, and from whatever an input function returns."""
+"""Features and labels from arrays, and from results of input functions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def numpy_input_fn(
     queue_capacity: int = 1000,
     num_threads: int = 1,
 ) -> Callable[[], object]:
-    """An input function that gives batches of arrays.
+    """Returns an input function with batches of arrays.
 
     Args:
       x: an array, or a dictionary of arrays with equal first dimensions.
@@ -85,7 +85,7 @@ def numpy_input_fn(
       num_threads: accepted.
 
     Raises:
-      ValueError: ``shuffle`` is not said, ``x`` is empty, or lengths differ.
+      ValueError: ``shuffle`` is not given, ``x`` is empty, or lengths differ.
     """
     del num_threads
     if not isinstance(shuffle, bool):

@@ -152,7 +152,7 @@ class _Fits(canned.Estimator):
         """The class of each example.
 
         Args:
-          outputs: names of predictions to give in place of classes, in a dictionary for each example.
+          outputs: names of predictions to return in place of classes, in a dictionary for each example.
           as_iterable: with False an array, once all examples are seen.
 
         Raises:
@@ -313,7 +313,7 @@ class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):  #
         label_keys: Sequence[str] | None = None,
         fix_global_step_increment_bug: bool = False,
     ) -> None:
-        del fix_global_step_increment_bug  # a step of training counts one here, which True asks for
+        del fix_global_step_increment_bug  # a training step always counts once here, as with True
         _require_none(
             gradient_clip_norm=gradient_clip_norm,
             feature_engineering_fn=feature_engineering_fn,
@@ -395,7 +395,7 @@ class Experiment:
         saving_listeners: Sequence[CheckpointSaverListener] | None = None,
         check_interval_secs: float = 5,
     ) -> None:
-        del local_eval_frequency, min_eval_frequency, check_interval_secs  # how often to look; a checkpoint tells
+        del local_eval_frequency, min_eval_frequency, check_interval_secs  # each new checkpoint triggers an evaluation
         _require_none(
             eval_metrics=eval_metrics,
             export_strategies=export_strategies or None,

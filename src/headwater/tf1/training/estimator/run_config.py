@@ -198,7 +198,7 @@ class RunConfig:
         """A copy with other settings.
 
         Raises:
-          ValueError: a setting that there is not, or both intervals of checkpoints.
+          ValueError: a setting is unknown, or both intervals of checkpoints are given.
         """
         unknown = [name for name in kwargs if name not in self._fields]
         if unknown:

@@ -41,7 +41,7 @@ class _EstimatorSpec(NamedTuple):
 
 
 def _check_predictions(predictions: Any) -> None:
-    """TypeError where one is not a tensor."""
+    """Raises TypeError if one is not a tensor."""
     for value in predictions.values() if hasattr(predictions, "items") else [predictions]:
         if not hasattr(value, "dtype"):
             raise TypeError(f"predictions must be Tensor, given: {value}")

@@ -219,9 +219,9 @@ class _RunsWithEveryStep(SessionRunHook):
 
 
 class TPUEstimator(Estimator):
-    """An `Estimator` that tells model and input functions the size of a batch: ``params["batch_size"]``.
+    """An `Estimator` that passes the batch size to model and input functions: ``params["batch_size"]``.
 
-    There are no TPUs here: ``use_tpu=False`` trains on CPUs and GPUs, as TensorFlow does with it.
+    TPUs are not supported: ``use_tpu=False`` trains on CPUs and GPUs, as in TensorFlow.
 
     Args:
       model_fn: returns a `TPUEstimatorSpec` or an `tf.estimator.EstimatorSpec`.
@@ -274,7 +274,7 @@ class TPUEstimator(Estimator):
         }
 
     def _input_params(self, mode: str) -> dict[str, Any]:
-        """With the size of a batch, where it is known."""
+        """Returns the parameters with the batch size, if it is known."""
         size = self._batch_sizes[mode]
         return {**self.params, **({} if size is None else {_BATCH_SIZE: size})}
 

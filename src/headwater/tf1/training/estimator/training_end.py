@@ -42,7 +42,11 @@ class TrainingEnd:
             file.write(json.dumps({"at": time.time(), "checkpoint": checkpoint}).encode())
 
     def read(self) -> bool:
-        """Whether training has ended: whether there is a note of this training, or there has been for long."""
+        """Returns whether training has ended.
+
+        A file written before this evaluator started may be of an earlier training that the chief is about to replace:
+        it counts only once this evaluator has been running for a while.
+        """
         if not files.exists(self._path):
             return False
         with files.open_file(self._path, "rb") as file:

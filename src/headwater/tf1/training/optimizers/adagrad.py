@@ -1,4 +1,4 @@
-"""Adagrad and its relatives: learning rates that fall with the gradients an element has seen."""
+"""Adagrad and its variants: learning rates per element that decrease with its accumulated gradients."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class AdagradOptimizer(SettingsOptimizer):
 
 
 class ProximalAdagradOptimizer(SettingsOptimizer):
-    """Adagrad with L1 and L2 penalties that give exact zeros (FOBOS; Duchi and Singer, 2009).
+    """Adagrad with L1 and L2 penalties that produce exact zeros (FOBOS; Duchi and Singer, 2009).
 
     a ← a + g², ρ = η / √a, z = θ − ρ·g, then θ ← sign(z)·max(|z| − ρ·λ₁, 0) / (1 + ρ·λ₂).
 

@@ -98,7 +98,7 @@ class MomentumOptimizer(SettingsOptimizer):
 
 
 class ProximalGradientDescentOptimizer(SettingsOptimizer):
-    """Gradient descent with L1 and L2 penalties that give exact zeros (FOBOS; Duchi and Singer, 2009).
+    """Gradient descent with L1 and L2 penalties that produce exact zeros (FOBOS; Duchi and Singer, 2009).
 
     z = θ − η·g, then θ ← sign(z)·max(|z| − η·λ₁, 0) / (1 + η·λ₂).
 
