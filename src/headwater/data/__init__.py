@@ -1,8 +1,8 @@
 """Datasets, record readers and file formats: elements are tuples or dictionaries of NumPy arrays.
 
-Graphs and JAX do not belong here: functions of a pipeline are Python functions of arrays, and those of graphs are made
-by `headwater.tf1.input`. Start with `dataset.Dataset`, a tree of nodes (`node.Node`) that iterate over elements singly
-or in blocks; formats are in `io`.
+This package is independent of graphs and JAX: functions of a pipeline are Python functions of arrays;
+`headwater.tf1.input` makes functions of graphs. Start with `dataset.Dataset`, a tree of nodes (`node.Node`) that
+iterate over elements singly or in blocks; formats are in `io`.
 """
 
 from __future__ import annotations

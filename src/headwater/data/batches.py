@@ -1,4 +1,4 @@
-"""Nodes that put several elements together, or take them apart."""
+"""Nodes that combine several elements, or take them apart."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, kw_only=True)
 class Batch(Wrapper):
-    """``batch_size`` elements each as one, stacked; the last may be smaller unless ``drop_remainder``."""
+    """Stacks ``batch_size`` elements into one; the last may be smaller unless ``drop_remainder``."""
 
     values: ClassVar[dict[str, DType | None]] = {"batch_size": int64, "drop_remainder": bool_}
     batch_size: Any
@@ -75,15 +75,15 @@ class Batch(Wrapper):
 
 
 def rows_at_once(node: Node, size: int) -> int:
-    """How many elements of a columnar node to ask for where they are to be regrouped in blocks of ``size``."""
-    # Several batches at once where they are small: that costs less.
+    """Returns the number of elements to request from a columnar node that is regrouped in blocks of ``size``."""
+    # Request several small batches at once, which costs less.
     return size * max(1, block_rows(node.specs) // size)
 
 
 def regrouped(node: Node, context: Context, size: int, drop: bool, ask: int | None = None) -> Iterator[Block]:
-    """The elements of a columnar node in blocks of exactly ``size``; the last may be smaller unless ``drop``.
+    """Yields the elements of a columnar node in blocks of exactly ``size``; the last may be smaller unless ``drop``.
 
-    ``ask`` is what to ask ``node`` for at once; `rows_at_once` unless given.
+    ``ask`` is the number of elements to request from ``node`` at once; `rows_at_once` unless given.
     """
     ask = ask or rows_at_once(node, size)
     parts: list[Block] = []
@@ -104,7 +104,7 @@ def regrouped(node: Node, context: Context, size: int, drop: bool, ask: int | No
 
 
 def joined(parts: Sequence[Block]) -> Block:
-    """One block of several, with memory of its own."""
+    """Concatenates several blocks into one with memory of its own."""
     if len(parts) == 1:
         return tuple(column.copy() for column in parts[0])
     return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
@@ -112,10 +112,10 @@ def joined(parts: Sequence[Block]) -> Block:
 
 @dataclass(eq=False, kw_only=True)
 class SparseBatch(Wrapper):
-    """``batch_size`` elements each as one sparse component, which has their values; the last may be smaller.
+    """Combines the values of ``batch_size`` elements into one sparse component; the last may be smaller.
 
     Attributes:
-      row_shape: the shape that elements must fit into; -1 for the greatest of the batch.
+      row_shape: the shape that elements must fit into; -1 for the largest size in the batch.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"batch_size": int64, "row_shape": int64}
@@ -162,11 +162,11 @@ class SparseBatch(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class PaddedBatch(Wrapper):
-    """As `Batch`, of elements that are filled up to one shape.
+    """Stacks elements as `Batch` does, after padding them to one shape.
 
     Attributes:
-      shapes: for each component its shape, int64; -1 for the greatest of the batch.
-      padding: for each component what it is filled up with, a scalar.
+      shapes: shape of each component, int64; -1 for the largest size in the batch.
+      padding: padding value of each component, a scalar.
     """
 
     values: ClassVar[dict[str, DType | None]] = {
@@ -238,7 +238,7 @@ def _padded(values: Sequence[Array], shape: Sequence[int], padding: Any) -> Arra
 
 @dataclass(eq=False, kw_only=True)
 class Unbatch(Wrapper):
-    """The slices of each element along the first dimension."""
+    """Yields the slices of each element along the first dimension."""
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:

@@ -1,7 +1,7 @@
-"""Components of elements that are several arrays: sparse ones, and rows of different lengths.
+"""Components of elements that consist of several arrays: sparse ones, and rows of different lengths.
 
-Each is one component, with a class of its own and a spec that says of which arrays it consists. Nodes stack such
-components, take their rows and pass them on as they do arrays; functions, steps and files see the arrays.
+Each is one component, with a class of its own and a spec that lists its arrays. Nodes stack such components, take their
+rows and pass them on like arrays; functions, steps and files see the arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Composite(ABC):
     @property
     @abstractmethod
     def spec(self) -> TensorSpec:
-        """Its class, type and shape."""
+        """The class, type and shape of the component."""
 
     @property
     @abstractmethod
@@ -39,27 +39,27 @@ class Composite(ABC):
 
     @abstractmethod
     def stacked(self, values: Sequence[Any], label: str, component: int) -> Composite:
-        """``values``, of which this is the first, as the rows of one component.
+        """Stacks ``values``, the first of which is this one, as the rows of one component.
 
         Args:
           label: the transformation, for messages.
-          component: its place in an element, for messages.
+          component: its position in an element, for messages.
 
         Raises:
-          InvalidArgumentError: their shapes do not fit.
+          InvalidArgumentError: the shapes do not fit.
         """
 
     @abstractmethod
     def row(self, index: int) -> Any:
-        """One row: a component, an array where a row has one size only."""
+        """Returns one row: a component, or an array where the row is not ragged."""
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Composite:
-        """The rows from ``start`` to ``stop``."""
+        """Returns the rows from ``start`` up to, but excluding, ``stop``."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
     @property
     def shape(self) -> Dims:
@@ -68,7 +68,7 @@ class Composite(ABC):
 
     @property
     def ndim(self) -> int:
-        """How many dimensions there are."""
+        """Number of dimensions."""
         return len(self.shape or ())
 
     @property
@@ -89,7 +89,7 @@ class Composite(ABC):
 
 
 class SparseArray(Composite):
-    """The values at some places of an array that is zero everywhere else.
+    """The values at some positions of an array that is zero everywhere else.
 
     Args:
       indices: int64 ``[values, dimensions]``, in row-major order.
@@ -157,9 +157,9 @@ class RaggedArray(Composite):
     """Rows of different lengths.
 
     Args:
-      values: all innermost values, one after the other.
-      splits: for each ragged dimension, from the outermost, where its rows begin and end; none for one row.
-      splits_dtype: type of the splits; that of the first, or int64, when None.
+      values: all innermost values, concatenated.
+      splits: for each ragged dimension, from the outermost, the boundaries of its rows; none for one row.
+      splits_dtype: type of the splits; by default the type of the first, or int64.
     """
 
     __slots__ = ("_splits_dtype", "splits", "values")
@@ -209,7 +209,7 @@ class RaggedArray(Composite):
         return self._between(int(first[0]), int(first[-1]), 1, (first - first[0],))
 
     def _between(self, start: int, stop: int, level: int, outer: tuple[Any, ...]) -> RaggedArray:
-        """The rows of the dimension ``level`` from ``start`` to ``stop``, below ``outer`` splits."""
+        """Returns the rows of dimension ``level`` from ``start`` to ``stop``, below ``outer`` splits."""
         found = list(outer)
         for splits in self.splits[level:]:
             part = splits[start : stop + 1]
@@ -254,9 +254,9 @@ class RaggedSpec(TensorSpec):
     """Type and shape of a `RaggedArray`.
 
     Args:
-      shape: its shape, None for ragged dimensions; None where the number of dimensions is not known.
+      shape: its shape, None for ragged dimensions; None where the number of dimensions is unknown.
       dtype: type of the values.
-      ragged_rank: how many dimensions have rows of different lengths.
+      ragged_rank: number of dimensions with rows of different lengths.
       splits_dtype: type of the splits.
     """
 
@@ -318,7 +318,7 @@ class RaggedSpec(TensorSpec):
 
 
 def _as_array(item: Any) -> HostArray:
-    """An array's item as an array, text as one without dimensions."""
+    """Converts an array's item to an array; a text to an array without dimensions."""
     if isinstance(item, np.ndarray):
         return cast("HostArray", item)
     scalar = np.empty((), object if isinstance(item, bytes) else np.asarray(item).dtype)
@@ -343,17 +343,17 @@ def spec_of_code(code: str, shape: ShapeLike, dtype: DTypeLike) -> TensorSpec:
 
 
 def flat_specs(specs: Sequence[TensorSpec]) -> tuple[TensorSpec, ...]:
-    """What is known of the arrays of an element."""
+    """Returns the specs of the arrays of an element."""
     return tuple(part for spec in specs for part in spec.parts)
 
 
 def flat_element(element: Sequence[Any]) -> tuple[Any, ...]:
-    """The arrays that an element's components consist of."""
+    """Returns the arrays of the components of an element."""
     return tuple(part for value in element for part in (value.parts if isinstance(value, Composite) else (value,)))
 
 
 def element_of(specs: Sequence[TensorSpec], arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """An element of the arrays of its components, in order."""
+    """Assembles an element from the arrays of its components, in order."""
     rest: Iterator[Any] = iter(arrays)
     return tuple(spec.joined(list(islice(rest, len(spec.parts)))) for spec in specs)
 
@@ -364,7 +364,7 @@ def is_dense(specs: Sequence[TensorSpec]) -> bool:
 
 
 def as_component(value: object, dtype: DType | None = None) -> Any:
-    """A value as a component: an array, or a composite value as it is."""
+    """Converts a value to a component: an array, or a composite value, which is unchanged."""
     if isinstance(value, Composite):
         return value
     if hasattr(value, "dense_shape"):

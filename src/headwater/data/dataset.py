@@ -1,4 +1,4 @@
-"""`Dataset`: input pipelines as programs write them, with the methods of ``tf.data.Dataset``.
+"""`Dataset`: input pipelines for programs, with the methods of ``tf.data.Dataset``.
 
 Elements are structures (tuples, named tuples, dictionaries) of NumPy arrays. Functions given to `map` and its like are
 Python functions of such arrays; ``headwater.tf1.input.dataset`` has the same class for functions of tensors.
@@ -39,23 +39,23 @@ Structure = Any
 
 DEFAULT_CYCLE: Final = 4
 SAME: Final = object()
-"""Stands for the structure of elements that a dataset has."""
+"""Default for the structure of elements: unchanged."""
 
 
 def _is_auto(value: object) -> bool:
-    """Whether ``value`` is `AUTOTUNE`, and no tensor."""
+    """Returns whether ``value`` is `AUTOTUNE`, and not a tensor."""
     return isinstance(value, int) and value == AUTOTUNE
 
 
 def _check_predicate(function: Function) -> None:
-    """ValueError unless a function gives one truth value."""
+    """Raises ValueError unless a function returns one truth value."""
     specs = function.specs()
     if len(specs) != 1 or specs[0].dtype.base_dtype != bool_ or specs[0].dims not in ((), None):
         raise ValueError(f"`predicate` must return a scalar boolean, not {specs}")
 
 
 class Dataset:
-    """A sequence of elements, made anew each time it is gone over; ``for`` does that, with a thread that works ahead.
+    """A sequence of elements, made again in each iteration; ``for`` iterates with a thread that works ahead.
 
     Attributes:
       node: the pipeline.
@@ -67,43 +67,43 @@ class Dataset:
         self._structure = element_structure
         self._options = options or Options()
 
-    # What layers above do otherwise ---------------------------------------------------------------------------------
+    # Overridden by layers above -------------------------------------------------------------------------------------
 
     @classmethod
     def as_value(cls, value: object, dtype: DType | None = None) -> Any:
-        """A value that a node may hold."""
+        """Converts a value for a field of a node."""
         return as_component(value, dtype)
 
     @classmethod
     def _given(cls, value: object) -> Any:
-        """A component as the program gets it outside a graph's step."""
+        """Converts a component for a program outside a graph's step."""
         return value
 
     @classmethod
     def _described(cls, spec: TensorSpec) -> Any:
-        """The spec of a component as the program gets it."""
+        """Converts the spec of a component for a program."""
         return spec
 
     @classmethod
     def _specified(cls, signature: Any) -> TensorSpec:
-        """The spec of a component that a program's ``signature`` describes."""
+        """Returns the spec of a component from a program's ``signature``."""
         return signature
 
     @classmethod
     def _traced(cls, function: Callable[..., object], inputs: Dataset, kind: str) -> tuple[Function, Structure]:
-        """A function of the elements of ``inputs``, and the structure of its results: specs, or a `Dataset`."""
+        """Returns a function of the elements of ``inputs``, and the structure of its results: specs, or a `Dataset`."""
         made = PlainFunction(function, inputs.node, inputs.packed, kind)
         return made, made.structure
 
     def changed(self, node: Node, element_structure: Structure = SAME) -> Self:
-        """A dataset of ``node``, with the structure of elements and the options of this one."""
+        """Returns a dataset of ``node``, with the element structure and the options of this one."""
         made = object.__new__(self._plain_class())
         Dataset.__init__(made, node, self._structure if element_structure is SAME else element_structure, self._options)
         return made
 
     @classmethod
     def _plain_class(cls) -> Any:
-        """The class of what methods return."""
+        """Returns the class of datasets that methods return."""
         return Dataset
 
     @classmethod
@@ -116,14 +116,14 @@ class Dataset:
 
     @classmethod
     def from_tensors(cls, tensors: Structure, name: str | None = None) -> Any:
-        """One element: ``tensors`` as they are."""
+        """Returns a dataset with one element: ``tensors`` unchanged."""
         del name
         parts = tuple(cls.as_value(part) for part in nest.flatten(tensors))
         return cls.made(Whole(components=parts), nest.pack(nest.emptied(tensors), [None] * len(parts)))
 
     @classmethod
     def from_tensor_slices(cls, tensors: Structure, name: str | None = None) -> Any:
-        """The slices of ``tensors`` along their first dimension.
+        """Returns a dataset of the slices of ``tensors`` along their first dimension.
 
         Raises:
           ValueError: a tensor is a scalar, or the first dimensions differ.
@@ -153,10 +153,10 @@ class Dataset:
         output_signature: Structure = None,
         name: str | None = None,
     ) -> Any:
-        """What ``generator(*args)`` gives, called anew each time the dataset is gone over.
+        """Returns a dataset of the elements of ``generator(*args)``, which is called in each iteration.
 
         Args:
-          generator: gives an iterable of elements.
+          generator: returns an iterable of elements.
           output_types: element types, in the structure of an element.
           output_shapes: static shapes in that structure; None for unknown ones.
           args: arguments for ``generator``.
@@ -185,7 +185,7 @@ class Dataset:
 
     @classmethod
     def range(cls, *args: Any, **options: Any) -> Any:
-        """Integers, by the arguments of Python's `range`, as int64 or ``output_type``."""
+        """Returns a dataset of integers, with the arguments of Python's `range`, as int64 or ``output_type``."""
         if not 1 <= len(args) <= 3:
             raise ValueError(f"Invalid number of arguments: {len(args)}; range takes one to three")
         start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
@@ -210,10 +210,10 @@ class Dataset:
         seed: int | None = None,
         name: str | None = None,
     ) -> Any:
-        """The names of the files that match a pattern or several.
+        """Returns a dataset of the names of files that match a pattern or several.
 
         Args:
-          shuffle: in random order; None means yes.
+          shuffle: whether in random order; None means yes.
 
         Raises:
           NotFoundError: no file matches.
@@ -228,7 +228,7 @@ class Dataset:
 
     @classmethod
     def zip(cls, *datasets: object, **options: object) -> Any:
-        """The elements of several datasets side by side, in the structure in which these are given."""
+        """Returns a dataset of tuples of elements of several datasets, in the structure in which these are given."""
         given = options.get("datasets", datasets[0] if len(datasets) == 1 else datasets)
         if isinstance(given, list):
             raise TypeError("The argument to `Dataset.zip()` must be a (nested) tuple or dictionary of datasets.")
@@ -253,10 +253,10 @@ class Dataset:
         seed: int | None = None,
         stop_on_empty_dataset: bool = False,
     ) -> Any:
-        """Each next element from one of ``datasets``, drawn with ``weights``.
+        """Returns a dataset that takes each next element from one of ``datasets``, drawn with ``weights``.
 
         Raises:
-          TypeError: their elements have different structures, classes or types.
+          TypeError: the elements have different structures, classes or types.
         """
         _check_kinds(datasets)
         even = [1.0 / len(datasets)] * len(datasets)
@@ -271,10 +271,10 @@ class Dataset:
     def choose_from_datasets(
         cls, datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = False
     ) -> Dataset:
-        """Each next element from the one of ``datasets`` whose number ``choice_dataset`` gives.
+        """Returns a dataset that takes each next element from the dataset with the number in ``choice_dataset``.
 
         Raises:
-          TypeError: their elements have different structures, classes or types.
+          TypeError: the elements have different structures, classes or types.
         """
         _check_kinds(datasets)
         node = Picked(
@@ -287,22 +287,22 @@ class Dataset:
     # Order and number -------------------------------------------------------------------------------------------------
 
     def take(self, count: Any, name: str | None = None) -> Self:
-        """The first ``count`` elements; all where it is -1."""
+        """Returns the first ``count`` elements; all if it is -1."""
         del name
         return self.changed(Take(input=self.node, count=self.as_value(count, int64)))
 
     def skip(self, count: Any, name: str | None = None) -> Self:
-        """All but the first ``count`` elements; none where it is -1."""
+        """Skips the first ``count`` elements; all if it is -1."""
         del name
         return self.changed(Skip(input=self.node, count=self.as_value(count, int64)))
 
     def repeat(self, count: Any = None, name: str | None = None) -> Self:
-        """The elements ``count`` times; for ever where it is None or -1."""
+        """Repeats the elements ``count`` times; infinitely if it is None or -1."""
         del name
         return self.changed(Repeat(input=self.node, count=self.as_value(-1 if count is None else count, int64)))
 
     def shard(self, num_shards: TensorLike, index: TensorLike, name: str | None = None) -> Self:
-        """Every ``num_shards``-th element, from the one with number ``index``.
+        """Returns every ``num_shards``-th element, beginning with number ``index``.
 
         Raises:
           InvalidArgumentError: ``index`` is not below ``num_shards``.
@@ -323,11 +323,11 @@ class Dataset:
         reshuffle_each_iteration: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """The elements in random order: each next one is drawn from the ``buffer_size`` first that are left.
+        """Shuffles the elements: each next one is drawn from the first ``buffer_size`` remaining ones.
 
         Args:
           seed: for the same order in every process.
-          reshuffle_each_iteration: another order each time; None means yes.
+          reshuffle_each_iteration: whether each iteration has another order; None means yes.
         """
         del name
         first, second = self._seeds(seed)
@@ -343,17 +343,17 @@ class Dataset:
 
     @classmethod
     def _seeds(cls, seed: Any) -> tuple[Any, Any]:
-        """Two seeds for random numbers, both 0 for any."""
+        """Returns two seeds for random numbers, both 0 for a random seed."""
         if seed is None:
             return cls.as_value(0, int64), cls.as_value(0, int64)
         return cls.as_value(seed, int64), cls.as_value(1, int64)
 
     def cache(self, filename: TensorLike = "", name: str | None = None) -> Self:
-        """The elements, kept when they were gone over once to the end: in memory, or in files.
+        """Caches the elements during the first complete iteration: in memory, or in files.
 
         Args:
-          filename: the files' name without an ending; in memory where it is empty. Files of an earlier process serve
-            as well, whatever the dataset is now: delete them when it changes.
+          filename: prefix of the files' names; in memory if empty. Files of an earlier process are used, too, even if
+            the dataset has changed: delete them when it changes.
         """
         del name
         if isinstance(filename, str | bytes) and not filename:
@@ -361,7 +361,7 @@ class Dataset:
         return self.changed(StoredCache(input=self.node, filename=self.as_value(filename, string)))
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Self:
-        """The elements, of which a thread makes up to ``buffer_size`` ahead; `AUTOTUNE` for a good number."""
+        """Makes up to ``buffer_size`` elements ahead in a thread; `AUTOTUNE` for a suitable number."""
         del name
         return self.changed(
             Prefetch(
@@ -370,10 +370,10 @@ class Dataset:
         )
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Self:
-        """These elements, then those of ``dataset``.
+        """Appends the elements of ``dataset``.
 
         Raises:
-          TypeError: its elements have another structure or other types.
+          TypeError: they have another structure or other types.
         """
         del name
         if not _of_one_kind(self, dataset):
@@ -385,7 +385,7 @@ class Dataset:
         return made
 
     def enumerate(self, start: TensorLike = 0, name: str | None = None) -> Self:
-        """Pairs of a number, from ``start`` on, and an element."""
+        """Returns pairs of a number, from ``start`` on, and an element."""
         del name
         numbers = type(self).range(start, np.iinfo(np.int64).max)
         return self.changed(Zipped(inputs=(numbers.node, self.node)), (None, self._structure))
@@ -400,10 +400,10 @@ class Dataset:
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """``batch_size`` elements each as one, stacked.
+        """Stacks ``batch_size`` elements into one.
 
         Args:
-          drop_remainder: leave out a last batch that is smaller.
+          drop_remainder: whether to leave out a smaller last batch.
         """
         del num_parallel_calls, deterministic, name
         return self.changed(
@@ -422,16 +422,16 @@ class Dataset:
         drop_remainder: TensorLike = False,
         name: str | None = None,
     ) -> Self:
-        """As `batch`, of elements that are filled up to one shape.
+        """Batches elements as `batch` does, after padding them to one shape.
 
         Args:
-          padded_shapes: for each component its shape; None or -1 for the greatest of the batch; None altogether for
-            the elements' own static shapes.
-          padding_values: for each component what it is filled up with; 0 or an empty string by default.
+          padded_shapes: shape of each component; None or -1 for the largest size in the batch; None altogether for the
+            elements' own static shapes.
+          padding_values: padding value of each component; 0 or an empty string by default.
 
         Raises:
           TypeError: a component is sparse or ragged.
-          ValueError: the rank of a component is not known, or is not that of its padded shape.
+          ValueError: the rank of a component is unknown, or differs from its padded shape's.
         """
         del name
         specs = self.node.specs
@@ -484,11 +484,11 @@ class Dataset:
         return self.as_value(dims, int64)
 
     def _spread(self, values: Structure) -> list[Any]:
-        """The parts of ``values``, one for each component of an element."""
+        """Returns the parts of ``values``, one for each component of an element."""
         return nest.leaves_like(self._structure, values)
 
     def unbatch(self, name: str | None = None) -> Self:
-        """The slices of each element along the first dimension."""
+        """Splits each element into its slices along the first dimension."""
         del name
         return self.changed(Unbatch(input=self.node))
 
@@ -500,11 +500,11 @@ class Dataset:
         drop_remainder: TensorLike = False,
         name: str | None = None,
     ) -> Self:
-        """Datasets of ``size`` elements each, in the structure of an element.
+        """Returns datasets of ``size`` elements each, in the structure of an element.
 
         Args:
-          shift: how many elements after the begin of one the next begins; ``size`` when None.
-          stride: which elements of those that a window spans are in it: every ``stride``-th.
+          shift: distance between the starts of consecutive windows, in elements; ``size`` when None.
+          stride: distance between the elements of a window in the input.
         """
         del name
         node = Windows(
@@ -526,11 +526,11 @@ class Dataset:
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """What ``map_func`` gives for each element, in order.
+        """Applies ``map_func`` to each element, in order.
 
         Args:
-          map_func: takes the parts of an element that is a tuple, or else the element; gives an element.
-          num_parallel_calls: how many calls may run at the same time; `AUTOTUNE` for a good number.
+          map_func: takes the parts of an element that is a tuple, or else the element; returns an element.
+          num_parallel_calls: maximum number of concurrent calls; `AUTOTUNE` for a suitable number.
         """
         del deterministic, name
         function, result = self._traced(map_func, self, "map")
@@ -540,20 +540,20 @@ class Dataset:
         return self.as_value(1 if count is None else 2 if _is_auto(count) else count, int64)
 
     def filter(self, predicate: Callable[..., object], name: str | None = None) -> Self:
-        """The elements for which ``predicate`` is true."""
+        """Returns the elements for which ``predicate`` is true."""
         del name
         function, _ = self._traced(predicate, self, "filter")
         _check_predicate(function)
         return self.changed(Filter(input=self.node, function=function))
 
     def take_while(self, predicate: Callable[..., object], name: str | None = None) -> Self:
-        """The elements before the first for which ``predicate`` is not true."""
+        """Returns the elements before the first for which ``predicate`` is not true."""
         del name
         function, _ = self._traced(predicate, self, "take_while")
         return self.changed(TakeWhile(input=self.node, function=function))
 
     def flat_map(self, map_func: Callable[..., object], name: str | None = None) -> Self:
-        """The elements of the datasets that ``map_func`` gives, one dataset after the other."""
+        """Returns the elements of the datasets that ``map_func`` returns, one dataset after the other."""
         del name
         return self.interleaved(map_func, 1, 1, "flat_map")
 
@@ -566,11 +566,12 @@ class Dataset:
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """The elements of the datasets that ``map_func`` gives, ``block_length`` each of ``cycle_length`` in turn.
+        """Interleaves the datasets that ``map_func`` returns: ``block_length`` elements each of ``cycle_length`` in
+        turn.
 
         Args:
-          num_parallel_calls: of how many of these datasets threads make elements at the same time, ahead of their turn;
-            `AUTOTUNE` for a good number.
+          num_parallel_calls: maximum number of these datasets whose elements are made concurrently, ahead of their
+            turn; `AUTOTUNE` for a suitable number.
         """
         del deterministic, name
         cycle: object = cycle_length
@@ -607,7 +608,7 @@ class Dataset:
         return self.changed(node, result._structure)
 
     def scan(self, initial_state: Structure, scan_func: Callable[..., object], name: str | None = None) -> Self:
-        """What ``scan_func(state, element)`` gives besides the next state, as the second of its two results."""
+        """Returns the second results of ``scan_func(state, element)``, whose first result is the next state."""
         del name
         state = tuple(self.as_value(part) for part in nest.flatten(initial_state))
         structure = nest.pack(nest.emptied(initial_state), [None] * len(state))
@@ -618,10 +619,10 @@ class Dataset:
         return self.changed(Scan(input=self.node, state=state, function=function), result[1])
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
-        """What ``transformation_func`` makes of this dataset.
+        """Applies ``transformation_func`` to this dataset.
 
         Raises:
-          TypeError: that is no dataset.
+          TypeError: the result is not a dataset.
         """
         result = transformation_func(self)
         if not isinstance(result, Dataset):
@@ -629,28 +630,28 @@ class Dataset:
         return result
 
     def reduce(self, initial_state: Structure, reduce_func: Callable[..., object], name: str | None = None) -> Any:
-        """The last of the states that ``reduce_func(state, element)`` gives."""
+        """Returns the last state of ``reduce_func(state, element)``."""
         del name
         state = nest.map_structure(as_component, initial_state)
         for element in self:
             state = nest.map_structure(as_component, reduce_func(state, element))
         return state
 
-    # What programs ask ------------------------------------------------------------------------------------------------
+    # Properties and iteration -----------------------------------------------------------------------------------------
 
     def with_options(self, options: Options, name: str | None = None) -> Self:
-        """The same with ``options`` where these are set."""
+        """Returns the dataset with ``options``, where these are set."""
         del name
         made = self.changed(self.node)
         made._options = self._options.merge(options)
         return made
 
     def options(self) -> Options:
-        """The options in force."""
+        """Returns the options in force."""
         return self._options
 
     def cardinality(self) -> Any:
-        """How many elements there are: an int64, `INFINITE` (-1), or `UNKNOWN` (-2)."""
+        """Returns the number of elements: an int64, `INFINITE` (-1), or `UNKNOWN` (-2)."""
         return np.int64(self.node.cardinality)
 
     @property
@@ -663,10 +664,10 @@ class Dataset:
         return nest.pack(self._structure, list(found))
 
     def __len__(self) -> int:
-        """How many elements there are.
+        """Number of elements.
 
         Raises:
-          TypeError: infinitely many, or it is not known.
+          TypeError: it is infinite, or unknown.
         """
         count = self.node.cardinality
         if count < 0:
@@ -682,11 +683,11 @@ class Dataset:
             yield self.packed(element)
 
     def packed(self, element: Element) -> Any:
-        """The components of an element in the structure of one."""
+        """Packs the components of an element into the element structure."""
         return nest.pack(self._structure, [self._given(_wrapped(part)) for part in element])
 
     def _ahead(self, node: Node, context: Context) -> Iterator[Element]:
-        """The elements, with a thread that makes the next while the program has the last."""
+        """Yields the elements, with a thread that makes the next ones while the program uses the last."""
         if isinstance(node, Prefetch):
             return node.elements(context)
         if node.columnar:
@@ -694,17 +695,17 @@ class Dataset:
         return prefetched(lambda: node.elements(context), 2)
 
     def as_numpy_iterator(self) -> Iterator[Any]:
-        """The elements, with Python's scalars of NumPy in place of arrays without dimensions."""
+        """Yields the elements, with NumPy scalars in place of arrays without dimensions."""
         for element in self:
             yield nest.map_structure(_as_scalar, element)
 
     def distributed(
         self, num_workers: int, index: int, policy: AutoShardPolicy | None = None, seed: int | None = None
     ) -> Self:
-        """What one of several workers gets of this dataset, whose elements are batches for all of them together.
+        """Returns one worker's part of this dataset, whose elements are batches for several workers together.
 
         Args:
-          policy: how to divide it; that of `options` when None.
+          policy: how to divide it; by default the policy in `options`.
           seed: for shuffles that have none, so that all workers have the same order.
 
         Raises:
@@ -719,7 +720,8 @@ class Dataset:
 
 
 def _of_one_kind(first: Dataset, second: Dataset) -> bool:
-    """Whether the elements of two datasets have the same structure, and components of the same classes and types."""
+    """Returns whether elements of two datasets have the same structure, and components of the same classes and
+    types."""
     mine, theirs = ([(spec.code, spec.dtype) for spec in each.node.specs] for each in (first, second))
     return nest.same(first._structure, second._structure) and mine == theirs  # pyright: ignore[reportPrivateUsage]
 
@@ -734,7 +736,7 @@ def _check_kinds(datasets: Sequence[Dataset]) -> None:
 
 
 class Nested:
-    """Stands, in the structure of an element, for a component that is itself a dataset."""
+    """Stands, in an element structure, for a component that is itself a dataset."""
 
     def __init__(self, element_structure: Structure, specs: tuple[TensorSpec, ...]) -> None:
         self.element_structure = element_structure
@@ -746,5 +748,5 @@ def _as_scalar(part: Any) -> Any:
 
 
 def _wrapped(part: Any) -> Any:
-    """A component as the program gets it: one that is a node becomes a dataset."""
+    """Converts a component for a program: a node becomes a dataset."""
     return Dataset(part, None) if isinstance(part, Node) else part

@@ -1,4 +1,4 @@
-"""``tf.data.experimental`` and ``tf.contrib.data``: functions from dataset to dataset, for `Dataset.apply`."""
+"""``tf.data.experimental`` and ``tf.contrib.data``: functions that transform datasets, for `Dataset.apply`."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def parallel_interleave(
     """`Dataset.interleave`, with a thread for each dataset of the cycle.
 
     Args:
-      sloppy: take from datasets that are ready rather than wait for the one whose turn it is.
-      buffer_output_elements: how many elements of each are made before they are asked for.
-      prefetch_input_elements: a hint for speed, which is checked and not used.
+      sloppy: whether to take elements from datasets that are ready, out of turn, rather than wait.
+      buffer_output_elements: number of elements of each dataset that are made ahead.
+      prefetch_input_elements: a performance hint, which is checked and not used.
 
     Raises:
-      InvalidArgumentError: a number of elements that cannot be.
+      InvalidArgumentError: a number of elements is invalid.
     """
     if buffer_output_elements is not None:
         positive(buffer_output_elements, "`buffer_output_elements`")
@@ -102,15 +102,15 @@ def take_while(predicate: Callable[..., object]) -> Transformation:
 
 
 def ignore_errors() -> Transformation:
-    """The elements but those that the function of a `Dataset.map` fails for."""
+    """Skips the elements for which the function of a `Dataset.map` fails."""
     return lambda dataset: dataset.changed(IgnoreErrors(input=dataset.node))
 
 
 def unique() -> Transformation:
-    """Each element once, where it comes first.
+    """Yields each element once, at its first occurrence.
 
     Raises:
-      TypeError: elements of several components, or of other types than int32, int64 and string.
+      TypeError: the elements have several components, or other types than int32, int64 and string.
     """
 
     def apply(dataset: Dataset) -> Any:
@@ -126,26 +126,26 @@ def unique() -> Transformation:
 
 
 def prefetch_to_device(device: str, buffer_size: TensorLike | None = None) -> Transformation:
-    """`Dataset.prefetch`. Elements go to a device with the step that takes them."""
+    """`Dataset.prefetch`. Elements are transferred to a device with the step that uses them."""
     del device
     return lambda dataset: dataset.prefetch(buffer_size)
 
 
 def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Transformation:
-    """The dataset itself. Elements go to a device with the step that takes them."""
+    """Returns the dataset unchanged. Elements are transferred to a device with the step that uses them."""
     del target_device, source_device
     return lambda dataset: dataset
 
 
 def dense_to_sparse_batch(batch_size: TensorLike, row_shape: Any) -> Transformation:
-    """Batches of dense elements of different sizes, as sparse ones.
+    """Batches dense elements of different sizes as sparse ones.
 
     Args:
-      batch_size: elements of a batch; the last may be smaller.
-      row_shape: the dense shape of a row; None or -1 for the greatest size of a batch.
+      batch_size: number of elements in a batch; the last may be smaller.
+      row_shape: the dense shape of a row; None or -1 for the largest size in a batch.
 
     Raises:
-      TypeError: elements of several components, or of sparse or ragged ones.
+      TypeError: the elements have several components, or sparse or ragged ones.
     """
 
     def apply(dataset: Dataset) -> Any:
@@ -160,14 +160,14 @@ def dense_to_sparse_batch(batch_size: TensorLike, row_shape: Any) -> Transformat
 
 
 def batch_and_drop_remainder(batch_size: TensorLike) -> Transformation:
-    """`Dataset.batch`, without a last batch that is smaller."""
+    """`Dataset.batch`, without a smaller last batch."""
     return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
 
 
 def padded_batch_and_drop_remainder(
     batch_size: TensorLike, padded_shapes: Structure, padding_values: Structure = None
 ) -> Transformation:
-    """`Dataset.padded_batch`, without a last batch that is smaller."""
+    """`Dataset.padded_batch`, without a smaller last batch."""
     return lambda dataset: dataset.padded_batch(batch_size, padded_shapes, padding_values, drop_remainder=True)
 
 

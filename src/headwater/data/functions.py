@@ -44,11 +44,11 @@ _GOOD_CALLS: Final = 2
 
 @dataclass(eq=False, kw_only=True)
 class Map(Wrapper):
-    """What a function gives for each element.
+    """Applies a function to each element.
 
     Attributes:
-      function: of an element; gives an element.
-      parallel: how many calls may run at the same time.
+      function: takes an element and returns one.
+      parallel: maximum number of concurrent calls.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"parallel": int64}
@@ -104,10 +104,11 @@ class Map(Wrapper):
 
 
 def rows_or_each(function: Function, context: Context, block: Block, index: int) -> Iterator[Block]:
-    """What ``function`` gives for a block. An element that fails stops those behind it and none before it."""
+    """Yields the results of ``function`` for a block. An element that fails stops the elements after it and none
+    before."""
     try:
         found = function.rows(context, block)
-    except Exception as error:  # which element it was, and the elements before it, are found one by one
+    except Exception as error:  # find the failing element, and the results before it, one by one
         if len(block[0]) == 1:
             error.add_note(f"in {function.name} of element {index}")
             raise
@@ -120,7 +121,7 @@ def rows_or_each(function: Function, context: Context, block: Block, index: int)
 
 @dataclass(eq=False, kw_only=True)
 class Filter(Wrapper):
-    """The elements for which a function gives true."""
+    """The elements for which a function returns true."""
 
     functions: ClassVar[tuple[str, ...]] = ("function",)
     function: Function
@@ -154,7 +155,7 @@ class Filter(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class TakeWhile(Wrapper):
-    """The elements before the first for which a function does not give true."""
+    """The elements before the first for which a function does not return true."""
 
     functions: ClassVar[tuple[str, ...]] = ("function",)
     function: Function
@@ -174,19 +175,19 @@ class TakeWhile(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class Interleave(Wrapper):
-    """The elements of the datasets that a function gives, ``block_length`` of each of ``cycle_length`` in turn.
+    """The elements of the datasets that a function returns, ``block_length`` of each of ``cycle_length`` in turn.
 
     Attributes:
-      function: of an element; gives a node.
-      of: what is known of the elements of those nodes.
-      cycle_length: 1 for one dataset after the other.
-      parallel: of how many datasets an element may be in the making at the same time; 1 for one after the other, -1
-        for a good number.
-      ahead: where that is more than 1, how many elements of each are made before they are asked for; 0 for a good
-        number.
-      sloppy: then take from those that are ready rather than wait for the one whose turn it is.
-      reads_files: whether those nodes read files whose names are the elements.
-      changes: whether those nodes may give another order each time.
+      function: takes an element and returns a node.
+      of: specs of the elements of those nodes.
+      cycle_length: number of open datasets; 1 for one dataset after the other.
+      parallel: maximum number of datasets whose elements are made concurrently; 1 for one after the other, -1 for a
+        suitable number.
+      ahead: if ``parallel`` is more than 1, the number of elements of each dataset that are made ahead; 0 for a
+        suitable number.
+      sloppy: then take elements from datasets that are ready, out of turn, rather than wait.
+      reads_files: whether those nodes read files, with the elements as names.
+      changes: whether the order of those nodes' elements may change between iterations.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"cycle_length": int64, "block_length": int64, "parallel": int64}
@@ -246,7 +247,8 @@ class Interleave(Wrapper):
                         pass
 
     def _at_once(self, context: Context, cycle: int, length: int, calls: int) -> Iterator[Element]:
-        """As `_in_turn`, of datasets that threads go over. Where sloppy, one that is not ready is passed over."""
+        """Interleaves as `_in_turn` does, with threads that iterate over the datasets; if sloppy, skips datasets not
+        ready."""
         together = Together(calls, self.ahead or max(length, _AHEAD))
         with closing(self.input.elements(context)) as source, closing(together):
             made = map(together.open, self._made(context, source))
@@ -271,17 +273,17 @@ class Interleave(Wrapper):
 
 
 def node_of(value: Any) -> Node:
-    """The node that is a component of an element."""
+    """Returns the node that is a component of an element."""
     return value.item() if is_array(value) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
 @dataclass(eq=False, kw_only=True)
 class Scan(Wrapper):
-    """What a function gives for a state and each element, which also gives the next state.
+    """The results of a function of a state and each element, which also returns the next state.
 
     Attributes:
-      state: the first state's components.
-      function: of the components of state and element; gives those of the next state and of the result.
+      state: components of the initial state.
+      function: takes the components of state and element; returns the components of the next state and of the result.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"state": None}
@@ -308,10 +310,10 @@ class Scan(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class Windows(Wrapper):
-    """Datasets of ``size`` elements each, of which each begins ``shift`` elements after the one before.
+    """Datasets of ``size`` elements each, each of which begins ``shift`` elements after the previous one.
 
     Attributes:
-      stride: which elements of those that a window spans are in it: every ``stride``-th.
+      stride: distance between the elements of a window in the input.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"size": int64, "shift": int64, "stride": int64, "drop_remainder": None}
@@ -378,7 +380,7 @@ class Kept(Node):
 
 @dataclass(eq=False, kw_only=True)
 class IgnoreErrors(Wrapper):
-    """The elements but those that a function fails for; where something else fails, those before it."""
+    """Skips the elements for which a function fails; after another failure, ends."""
 
     @property
     def columnar(self) -> bool:

@@ -1,9 +1,9 @@
 """Elements of a dataset by their numbers, in any order.
 
-At once where its nodes can tell which is which, otherwise by going over it from the beginning.
+Finds elements directly where its nodes have a known order, otherwise by iterating from the beginning.
 
-A dataset is gone over in *turns*: that of number 0 gives what going over it the first time gives, and a shuffle has
-another order in each. So the same number of the same turn is the same element, in every process.
+A dataset is iterated over in *turns*: turn 0 is the first iteration, and a shuffle has another order in each turn. So
+the same number in the same turn is the same element, in every process.
 """
 
 from __future__ import annotations
@@ -54,35 +54,35 @@ _IN_WORDS: dict[type[Node], str] = {
 
 
 class NoElementError(InvalidArgumentError):
-    """There is no element of a number: the dataset ends before it."""
+    """There is no element with this number: the dataset ends before it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(None, None, f"the dataset has no element {number}: it is shorter than was said")
 
 
 class Indexed(ABC):
-    """Elements by their numbers."""
+    """Access to elements by their numbers."""
 
     @abstractmethod
     def element(self, context: Context, number: int, turn: int = 0) -> Element:
-        """The element of a number, from 0.
+        """Returns the element with a number, from 0.
 
         Raises:
-          NoElementError: there is none.
+          NoElementError: there is no such element.
         """
 
     def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
-        """The elements of these numbers, as a block.
+        """Returns the elements with these numbers, as a block.
 
         Raises:
-          NoElementError: there is none of a number.
+          NoElementError: there is no element with one of the numbers.
           InvalidArgumentError: elements differ in shape.
         """
         return _stacked([self.element(context, number, turn) for number in numbers.tolist()])
 
 
 class _Columns(Indexed):
-    """Elements that can be had many at once."""
+    """Access to elements that are read many at once."""
 
     @abstractmethod
     def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block: ...
@@ -139,7 +139,7 @@ class _Taken(Indexed):
 
 
 class _Renumbered(Indexed):
-    """The elements of another number: behind those that are skipped, or of one part of several."""
+    """Maps numbers to numbers of the source: after skipped elements, or of one shard."""
 
     def __init__(self, source: Indexed, number: Callable[[Any], Any]) -> None:
         self._source = source
@@ -164,7 +164,7 @@ class _Side(Indexed):
 
 
 class _Shuffled(Indexed):
-    """The elements in the orders that a node shuffles them in."""
+    """The elements in the orders of a shuffling node, one for each turn."""
 
     def __init__(self, source: Indexed, node: Shuffle) -> None:
         self._source = source
@@ -192,12 +192,12 @@ class _Shuffled(Indexed):
 
 
 class _Repeated(Indexed):
-    """The elements again and again, in turns that follow each other.
+    """Repeats the elements, in consecutive turns.
 
     Args:
-      source: of one turn.
-      size: how many that has.
-      times: how often; None: for ever.
+      source: elements of one turn.
+      size: number of elements of a turn.
+      times: number of repetitions; None: infinitely many.
     """
 
     def __init__(self, source: Indexed, size: int, times: int | None) -> None:
@@ -219,11 +219,11 @@ class _Repeated(Indexed):
 
 
 class _Batched(Indexed):
-    """Several elements as one.
+    """Combines several elements into one.
 
     Args:
-      source: of the elements.
-      node: says how many, and how they are put together.
+      source: the single elements.
+      node: the batching node.
     """
 
     def __init__(self, source: Indexed, node: Batch | PaddedBatch) -> None:
@@ -241,7 +241,7 @@ class _Batched(Indexed):
         if isinstance(self._node, Batch) and self._known != UNKNOWN:
             return self._source.rows(context, np.arange(start, stop), turn)
         items: list[Element] = []
-        with contextlib.suppress(NoElementError):  # the last may be smaller
+        with contextlib.suppress(NoElementError):  # the last batch may be smaller
             items += (self._source.element(context, at, turn) for at in range(start, stop))
         one = replace(self._node, input=Kept(items=items, of=self._node.input.specs))
         found = next(iter(one.elements(context)), None)
@@ -251,7 +251,7 @@ class _Batched(Indexed):
 
 
 class _Kept(Indexed):
-    """All elements in memory, from the first time on that some are asked for."""
+    """Keeps all elements in memory, from the first access on."""
 
     def __init__(self, node: Node) -> None:
         self._node = pinned(node, 0)
@@ -266,7 +266,7 @@ class _Kept(Indexed):
 
 
 class _Following(Indexed):
-    """The elements as a node gives them: forwards at the cost of those in between, backwards from the beginning."""
+    """Iterates over a node: skips to later elements, and starts again for earlier ones."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -302,14 +302,14 @@ def _numbers(size: int) -> Range:
 
 
 def pinned(node: Node, turn: int) -> Node:
-    """A node that gives what it gives in a turn, each time it is gone over first."""
-    # With repetitions, turns are so far apart that none of them reaches the next.
+    """Returns a node whose first iteration is the iteration of a given turn."""
+    # Repetitions inside use several turns for each iteration, so space the turns too far apart to overlap.
     repeats = _part(node, lambda child: isinstance(child, Repeat)) is not None
     return _starting(node, turn << 32 if repeats else turn)
 
 
 def _starting(node: Node, turn: int) -> Node:
-    if isinstance(node, Cache | StoredCache):  # it has one order, whatever is below
+    if isinstance(node, Cache | StoredCache):  # a cache keeps one order, whatever is below
         return node
     found = rebuilt(node, lambda child: _starting(child, turn))
     if isinstance(found, Shuffle):
@@ -318,12 +318,14 @@ def _starting(node: Node, turn: int) -> Node:
     return found
 
 
-# What can be had by numbers -------------------------------------------------------------------------------------------
+# Nodes with access by numbers -----------------------------------------------------------------------------------------
 
 
 def indexed(node: Node) -> Indexed:
-    """The elements of a node by their numbers. What can only be gone over is, and all above it is made for those only
-    that are asked for."""
+    """Returns access to the elements of a node by their numbers.
+
+    Parts that can only be iterated over are iterated over; nodes above them are applied to the requested elements only.
+    """
     match node:
         case Slices(components=columns):
             return _Slices(columns)
@@ -358,7 +360,7 @@ def indexed(node: Node) -> Indexed:
 
 
 def sequential_part(node: Node) -> Node | None:
-    """What of a dataset can only be gone over; None where all of it can be had by numbers."""
+    """Returns the part of a dataset that can only be iterated over; None where all of it has access by numbers."""
     if _passes(node):
         return sequential_part(node.input)
     match node:
@@ -378,13 +380,16 @@ def _passes(node: Node) -> TypeGuard[Wrapper]:
 
 
 def orderly(node: Node) -> Node | None:
-    """The part of a dataset that changes the order or number of its elements from epoch to epoch; None without any."""
+    """Returns the part of a dataset that changes the order or number of its elements from epoch to epoch; None without
+    any."""
     return _part(node, lambda child: isinstance(child, Shuffle | Repeat))
 
 
 def unrepeatable(node: Node, *, shuffles: bool = True) -> str:
-    """What of a dataset may give other elements, or another order, in another process, in words; empty where nothing
-    does, if its functions do not. ``shuffles``: whether those without a seed count."""
+    """Describes the part of a dataset that may yield other elements, or another order, in another process.
+
+    Empty where no part does, provided that its functions do not. ``shuffles``: whether shuffles without a seed count.
+    """
 
     def changes(child: Node) -> bool:
         match child:
@@ -413,8 +418,10 @@ def _part(node: Node, is_it: Callable[[Node], bool]) -> Node | None:
 
 
 def counted(node: Node) -> int:
-    """How many elements a node has, or `INFINITE`. What cannot tell is gone over, without the functions that only
-    change its elements."""
+    """Returns the number of elements of a node, or `INFINITE`.
+
+    Iterates over nodes of unknown length, without calling functions that only change their elements.
+    """
     if node.cardinality != UNKNOWN:
         return node.cardinality
     match node:
@@ -433,11 +440,11 @@ def counted(node: Node) -> int:
 
 
 def require_examples(node: Node, *, shuffle: bool) -> None:
-    """Raises ValueError where which example is which may change, or they cannot be found in the order that is wanted.
+    """Raises ValueError where the numbering of the examples may change, or they cannot be read in the requested order.
 
     Args:
-      node: gives one at a time.
-      shuffle: whether they are wanted in any order.
+      node: yields one example at a time.
+      shuffle: whether they are requested in any order.
     """
     changing, gone_over = orderly(node), sequential_part(node)
     if changing is not None:

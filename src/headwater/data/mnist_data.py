@@ -1,4 +1,4 @@
-"""The handwritten digits of MNIST: in memory with batches, as the tutorials use them, and as TFRecords."""
+"""The handwritten digits of MNIST: in memory with batches, as in TensorFlow's tutorials, and as TFRecords."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class DataSet:
     Args:
       images: uint8 (count, height, width, 1).
       labels: (count,), or (count, classes).
-      fake_data: there are no images; `next_batch` can give fake ones.
+      fake_data: whether there are no images, and `next_batch` can return fake ones.
       one_hot: whether fake labels are vectors.
       dtype: float32 scales the pixels to between 0 and 1; uint8 leaves them.
-      reshape: give images as vectors.
-      seed: of the order of batches.
+      reshape: whether to return images as vectors.
+      seed: for the order of batches.
 
     Raises:
-      TypeError: another ``dtype``.
-      ValueError: not as many labels as images.
+      TypeError: ``dtype`` is another type.
+      ValueError: the numbers of labels and images differ.
     """
 
     def __init__(
@@ -86,17 +86,17 @@ class DataSet:
 
     @property
     def epochs_completed(self) -> int:
-        """How often all examples were given."""
+        """Number of completed passes over all examples."""
         return self._epochs_completed
 
     def next_batch(self, batch_size: int, fake_data: bool = False, shuffle: bool = True) -> tuple[Any, Any]:
-        """Images and labels of the next ``batch_size`` examples.
+        """Returns images and labels of the next ``batch_size`` examples.
 
         Where an epoch ends within the batch, the next one's first examples follow.
 
         Args:
-          fake_data: give lists of white images, all of class 0.
-          shuffle: each epoch comes in a random order of its own.
+          fake_data: whether to return lists of white images, all of class 0.
+          shuffle: whether each epoch has a random order of its own.
 
         Raises:
           ValueError: there are no examples.
@@ -144,7 +144,7 @@ def _one_hot(labels: Tensor) -> HostArray:
 
 
 def _read(part: str, folder: str | None, source_url: str | None) -> tuple[Any, Any]:
-    """Images (count, 28, 28, 1) and labels (count,) of a part."""
+    """Reads images (count, 28, 28, 1) and labels (count,) of a part."""
     prefix = _PARTS[part]
     images = read_idx(find_file("mnist", f"{prefix}-images-idx3-ubyte.gz", folder, source_url), 3)
     labels = read_idx(find_file("mnist", f"{prefix}-labels-idx1-ubyte.gz", folder, source_url), 1)
@@ -161,18 +161,18 @@ def read_data_sets(
     seed: int | None = None,
     source_url: str = SOURCE_URL,
 ) -> Datasets:
-    """MNIST for training, validation and test; `headwater.data.io.sample_files.find_file` says where from.
+    """Reads MNIST for training, validation and test; see `headwater.data.io.sample_files.find_file` for the sources.
 
     Args:
       train_dir: a folder to look in, and to save downloads in.
-      fake_data: no data at all; see `DataSet`.
-      one_hot: labels as vectors of 0 and 1.
+      fake_data: whether to return no data; see `DataSet`.
+      one_hot: whether labels are vectors of 0 and 1.
       dtype, reshape, seed: as for `DataSet`.
-      validation_size: number of training examples, the first ones, that are for validation.
+      validation_size: number of training examples, the first ones, to use for validation.
       source_url: address of the folder with the files.
 
     Raises:
-      NotFoundError: the files are nowhere; the message names the places.
+      NotFoundError: the files were not found; the message names the places.
       ValueError: ``validation_size`` is not between 0 and the number of training examples.
     """
     if fake_data:
@@ -198,13 +198,13 @@ def write_records(directory: str | Path) -> dict[Path, int]:
     Each example has the features ``image_raw`` (784 bytes), ``pixels`` (784) and ``label``.
 
     Args:
-      directory: made where it is not there.
+      directory: created if it does not exist.
 
     Returns:
-      How many examples each file has.
+      The number of examples in each file.
 
     Raises:
-      NotFoundError: the data is nowhere; the message names the places.
+      NotFoundError: the data were not found; the message names the places.
     """
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Nodes: what a dataset is made of. Each knows the types of its elements and how to go over them.
+"""Nodes of a dataset's pipeline. Each knows the types of its elements and iterates over them.
 
 An element is a flat tuple of its components: arrays, or values of `headwater.data.composites`. A *block* is many
 elements at once: for each component one array with a row for each element. A node that can give blocks cheaply is
@@ -38,7 +38,7 @@ _BLOCK_ROWS: Final = 512
 
 @dataclass(slots=True)
 class Context:
-    """What functions of a dataset may need besides their arguments.
+    """Context of calls of a dataset's functions.
 
     Attributes:
       host: the runtime's context of the operation that asks for elements; None outside a graph.
@@ -52,8 +52,8 @@ class Function(ABC):
 
     Attributes:
       name: for messages.
-      columnar: whether `rows` works.
-      in_python: whether a call holds the interpreter's lock throughout, so that threads would only take turns.
+      columnar: whether `rows` is implemented.
+      in_python: whether a call holds the GIL throughout, so that threads would not run concurrently.
     """
 
     name: str = "function"
@@ -62,26 +62,26 @@ class Function(ABC):
 
     @abstractmethod
     def specs(self) -> tuple[TensorSpec, ...]:
-        """What is known of its results."""
+        """Returns the specs of its results."""
 
     @abstractmethod
     def __call__(self, context: Context, element: Element) -> Element:
-        """Its results for one element."""
+        """Returns its results for one element."""
 
     def rows(self, context: Context, block: Block) -> Block:
-        """Its results for many elements at once."""
+        """Returns its results for many elements at once."""
         raise NotImplementedError
 
 
 class Node(ABC):
     """One step of a pipeline.
 
-    Subclasses are dataclasses. A value among their fields may be an array, or a tensor that is known only when a
-    graph runs; such a node describes the pipeline, and cannot be gone over.
+    Subclasses are dataclasses. Their value fields hold arrays, or tensors that are known only when a graph runs; a node
+    with such tensors describes the pipeline, and cannot be iterated over.
 
     Attributes:
       children: names of the fields that are nodes, or tuples of nodes.
-      values: the fields that are values, with their element types.
+      values: the fields that hold values, with their element types.
       functions: names of the fields that are functions of elements.
     """
 
@@ -92,11 +92,11 @@ class Node(ABC):
     @property
     @abstractmethod
     def specs(self) -> tuple[TensorSpec, ...]:
-        """What is known of the components of an element."""
+        """The specs of the components of an element."""
 
     @abstractmethod
     def elements(self, context: Context) -> Iterator[Element]:
-        """The elements, one by one."""
+        """Yields the elements one by one."""
 
     @property
     def columnar(self) -> bool:
@@ -104,37 +104,37 @@ class Node(ABC):
         return False
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        """The elements in blocks of at most ``rows``, none of them empty. For columnar nodes only."""
+        """Yields the elements in non-empty blocks of at most ``rows`` elements. For columnar nodes only."""
         raise NotImplementedError(type(self).__name__)
 
     @property
     def cardinality(self) -> int:
-        """How many elements there are; `INFINITE`, or `UNKNOWN`."""
+        """Number of elements; `INFINITE`, or `UNKNOWN`."""
         return UNKNOWN
 
     def nodes(self) -> Iterator[Node]:
-        """The nodes that this one takes elements from."""
+        """Yields the nodes from which this one takes elements."""
         for name in self.children:
             child = getattr(self, name)
             yield from child if isinstance(child, tuple) else (child,)
 
     def is_known(self, value: TensorLike) -> bool:
-        """Whether a value is there already."""
+        """Returns whether a value is known without running a graph."""
         return is_array(value)
 
 
 def known(value: Any) -> Any:
-    """The number or truth value that ``value`` holds, or None where only a graph will know."""
+    """Returns the number or truth value in ``value``, or None where it is known only when a graph runs."""
     return value.item() if is_array(value) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
 def fully_defined(specs: Sequence[TensorSpec]) -> bool:
-    """Whether all elements have the same shapes, so that they fit into blocks."""
+    """Returns whether all elements have the same shapes, so that they fit into blocks."""
     return is_dense(specs) and all(spec.shape.is_fully_defined() for spec in specs)
 
 
 def block_rows(specs: Sequence[TensorSpec]) -> int:
-    """A good number of elements for a block of such elements."""
+    """Returns a suitable number of such elements for a block."""
     size = sum(
         max(1, int(np.prod([dim or 1 for dim in spec.dims or ()]))) * spec.dtype.numpy_dtype.itemsize for spec in specs
     )
@@ -142,7 +142,7 @@ def block_rows(specs: Sequence[TensorSpec]) -> int:
 
 
 def row(column: Array | Composite, index: int) -> Any:
-    """One row of a column, as an array even where it is a scalar."""
+    """Returns one row of a column, as an array even where it is a scalar."""
     if isinstance(column, Composite):
         return column.row(index)
     found = column[index]
@@ -156,7 +156,7 @@ def row(column: Array | Composite, index: int) -> Any:
 
 
 def rows_of(blocks: Iterator[Block]) -> Generator[Element]:
-    """The elements of blocks, one by one."""
+    """Yields the elements of blocks, one by one."""
     with closing(blocks):
         for block in blocks:
             for index in range(len(block[0])):
@@ -164,7 +164,7 @@ def rows_of(blocks: Iterator[Block]) -> Generator[Element]:
 
 
 def stack(values: Sequence[Any], label: str, component: int = 0) -> Any:
-    """Values of equal shape as the rows of one array; sparse and ragged ones as those of one of their class.
+    """Stacks values of equal shape as the rows of one array; sparse and ragged values as rows of their class.
 
     Raises:
       InvalidArgumentError: their shapes differ.
@@ -198,7 +198,7 @@ def _check_shape(first: Array, other: Array, label: str, component: int) -> None
 
 @contextmanager
 def closing(iterator: Source) -> Generator[Source]:
-    """Ends an iterator with the block, so that its files and threads end, too."""
+    """Closes an iterator at the end of the context, so that its files and threads are released, too."""
     try:
         yield iterator
     finally:
@@ -208,23 +208,23 @@ def closing(iterator: Source) -> Generator[Source]:
 
 
 def annotated(error: BaseException, where: str) -> BaseException:
-    """``error`` with a note that says where in the pipeline it came up."""
+    """Adds a note to ``error`` with its place in the pipeline."""
     if not isinstance(error, StopIteration | GeneratorExit):
         error.add_note(f"in {where}")
     return error
 
 
 def call(function: Function, context: Context, element: Element, index: int) -> Element:
-    """What ``function`` gives for an element; errors get a note that says which element it was."""
+    """Calls ``function`` for an element; errors get a note with the number of the element."""
     try:
         return function(context, element)
-    except Exception as error:  # whatever the program's function raises passes through, with its place
+    except Exception as error:  # errors of the program's function pass through, with a note
         annotated(error, f"{function.name} of element {index}")
         raise
 
 
 def positive(value: int, what: str) -> int:
-    """``value``, when it is at least 1."""
+    """Returns ``value`` if it is at least 1."""
     if value < 1:
         raise InvalidArgumentError(None, None, f"{what} must be greater than zero, not {value}.")
     return value

@@ -1,4 +1,4 @@
-"""Elements of a dataset by their numbers, in the structure that the program gave them."""
+"""Access to elements of a dataset by their numbers, in the program's structure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NumberedElements:
     """The elements of a dataset, by number and turn; see `headwater.data.indexed`.
 
     Args:
-      dataset: whose elements.
+      dataset: the dataset of the elements.
     """
 
     def __init__(self, dataset: Dataset) -> None:
@@ -29,22 +29,22 @@ class NumberedElements:
 
     @cached_property
     def count(self) -> int:
-        """How many there are in a turn, or `INFINITE`; a dataset that cannot tell is gone over."""
+        """Number of elements in a turn, or `INFINITE`; iterates over the dataset where its length is unknown."""
         return counted(self._dataset.node)
 
     @property
     def changes(self) -> str:
-        """Why they may be others in another process, in words; empty where they are not."""
+        """Reason why the elements may differ in another process; empty where they do not."""
         return unrepeatable(self._dataset.node)
 
     def element(self, number: int, turn: int = 0) -> Structure:
-        """One of them.
+        """Returns one element.
 
         Raises:
-          NoElementError: there is none of this number.
+          NoElementError: there is no element with this number.
         """
         return self._dataset.packed(self._indexed.element(Context(), number, turn))
 
     def rows(self, numbers: Sequence[int] | np.ndarray[Any, Any], turn: int = 0) -> Structure:
-        """Several of them, stacked."""
+        """Returns several elements, stacked."""
         return self._dataset.packed(self._indexed.rows(Context(), np.asarray(numbers), turn))

@@ -1,4 +1,4 @@
-"""What a program may ask of a whole pipeline."""
+"""Options of a whole pipeline."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """How a dataset is divided between the workers of a distributed `fit`.
+    """Policy for dividing a dataset between the workers of a distributed `fit`.
 
     Attributes:
-      OFF: not at all; every worker goes over all of it.
-      AUTO: by file where that can be done, by element otherwise.
-      FILE: each worker gets some of the files that the elements come from.
+      OFF: not divided; every worker iterates over the whole dataset.
+      AUTO: by file where possible, otherwise by element.
+      FILE: each worker gets some of the input files.
       DATA: each worker gets every n-th element.
-      HINT: where the program has written ``shard(SHARD_HINT, SHARD_HINT)``.
+      HINT: at the program's ``shard(SHARD_HINT, SHARD_HINT)``.
     """
 
     OFF = -1
@@ -28,7 +28,7 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 class ExternalStatePolicy(enum.IntEnum):
-    """What to do about state outside a pipeline when it is saved; nothing here saves one."""
+    """Treatment of state outside a pipeline when it is saved; has no effect, since pipelines are not saved."""
 
     WARN = 0
     IGNORE = 1
@@ -36,7 +36,7 @@ class ExternalStatePolicy(enum.IntEnum):
 
 
 class _Settings:
-    """Settings of some names. Others are refused, so that a slip of the pen is noticed."""
+    """Settings with fixed names. Other names are rejected, so that typing errors are noticed."""
 
     _defaults: dict[str, Any] = {}
 
@@ -58,7 +58,7 @@ class _Settings:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def merged(self, other: object) -> Any:
-        """These settings with those that differ from the default in ``other``."""
+        """Returns these settings, overridden by settings of ``other`` that differ from their default."""
         result = type(self)()
         for name, default in self._defaults.items():
             mine, theirs = getattr(self, name), getattr(other, name)
@@ -71,7 +71,7 @@ class _Settings:
 
 
 class DistributeOptions(_Settings):
-    """How a pipeline goes over several workers.
+    """Options for the distribution of a pipeline over several workers.
 
     Attributes:
       auto_shard: False for `AutoShardPolicy.OFF`, as TensorFlow 1.15 spells it.
@@ -91,13 +91,13 @@ class DistributeOptions(_Settings):
 
 
 class MapVectorizationOptions(_Settings):
-    """Whether functions of elements become functions of batches. They may be set, and change nothing."""
+    """Options for turning functions of elements into functions of batches. They can be set, and have no effect."""
 
     _defaults = dict.fromkeys(("enabled", "use_choose_fastest"))
 
 
 class OptimizationOptions(_Settings):
-    """Which rewritings a pipeline may get. They may be set, and change nothing: blocks serve all of them."""
+    """Options for rewriting a pipeline. They can be set, and have no effect: blocks make such rewrites unnecessary."""
 
     _defaults = dict.fromkeys(
         (
@@ -123,16 +123,16 @@ class OptimizationOptions(_Settings):
 
 
 class ThreadingOptions(_Settings):
-    """How many threads a pipeline may use. They may be set, and change nothing."""
+    """Options for the number of threads of a pipeline. They can be set, and have no effect."""
 
     _defaults = dict.fromkeys(("max_intra_op_parallelism", "private_threadpool_size"))
 
 
 class Options(_Settings):
-    """What `Dataset.with_options` takes.
+    """Options for `Dataset.with_options`.
 
     Attributes:
-      experimental_deterministic: not used: every pipeline gives its elements in order.
+      experimental_deterministic: not used: every pipeline yields its elements in order.
       experimental_distribute: see `DistributeOptions`.
     """
 
@@ -153,5 +153,5 @@ class Options(_Settings):
     }
 
     def merge(self, options: Options) -> Options:
-        """These with those of ``options`` that are set there."""
+        """Returns these options, overridden by options that are set in ``options``."""
         return self.merged(options)

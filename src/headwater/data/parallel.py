@@ -1,7 +1,7 @@
-"""Elements of several iterators at the same time: each has a thread that works ahead.
+"""Concurrent iteration over several iterators, each with a thread that works ahead.
 
-An element changes hands through a deque, whose ``append`` and ``popleft`` are each one step for all threads; the lock
-is taken by a side that has to wait, which says so first, and by the other one to wake it.
+Elements are passed through a deque, whose ``append`` and ``popleft`` are atomic; the lock is only taken by a side that
+has to wait, which first sets a flag, and by the other side to wake it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _JOIN_S: Final = 5.0
 
 
 class Ahead:
-    """One iterator, whose elements a thread makes ahead.
+    """One iterator, whose elements a thread makes ahead of time.
 
     Attributes:
-      items: what is made and not taken.
-      ended: nothing comes any more behind ``items``.
-      error: why it ended; None where there was no more.
-      full: its thread waits for room, which ``room`` tells of.
+      items: elements that are made and not taken.
+      ended: whether no elements follow ``items``.
+      error: the error that ended the iterator; None where it was exhausted.
+      full: whether its thread waits for room, which ``room`` signals.
     """
 
     def __init__(self, lock: threading.Lock) -> None:
@@ -36,16 +36,16 @@ class Ahead:
 
     @property
     def ready(self) -> bool:
-        """Whether an element, or the end, can be had without waiting."""
+        """Whether an element, or the end, is available without waiting."""
         return bool(self.items) or self.ended
 
 
 class Together:
-    """Threads that make the elements of several iterators. `close` ends them.
+    """Threads that make the elements of several iterators. `close` stops them.
 
     Args:
-      calls: how many elements may be in the making at the same time.
-      ahead: how many elements of each iterator are made before one is taken; at least 1.
+      calls: maximum number of elements made concurrently.
+      ahead: maximum number of elements of each iterator made ahead; at least 1.
     """
 
     def __init__(self, calls: int, ahead: int) -> None:
@@ -60,7 +60,7 @@ class Together:
             self._permits.put(None)
 
     def open(self, start: Callable[[], Iterator[Element]]) -> Ahead:
-        """Starts making the elements of an iterator, which ``start`` gives in the iterator's own thread."""
+        """Starts a thread that makes the elements of an iterator, which ``start`` creates in that thread."""
         made = Ahead(self._lock)
         thread = threading.Thread(target=self._fill, args=(made, start), name="headwater-data-ahead", daemon=True)
         self._all = [each for each in self._all if each[0].is_alive()]
@@ -69,10 +69,10 @@ class Together:
         return made
 
     def take(self, made: Ahead) -> Element | None:
-        """The next element of one, once it is there; None behind the last.
+        """Returns the next element of an iterator, once it is made; None after the last.
 
         Raises:
-          Exception: what the iterator raised, behind the elements before it.
+          Exception: the iterator's error, after the elements before it.
         """
         if not made.items:
             self.wait([made])
@@ -96,17 +96,18 @@ class Together:
             self._waiting = False
 
     def close(self) -> None:
-        """Ends the threads. One whose iterator waits for something that never comes ends with the process."""
+        """Stops the threads. A thread whose iterator blocks forever lasts until the process ends."""
         with self._lock:
             self._stopped = True
             for _, made in self._all:
                 made.room.notify()
         for thread, _ in self._all:
-            if thread is not threading.current_thread():  # which may be the one that collects a generator as garbage
+            if thread is not threading.current_thread():  # the current thread may be collecting garbage
                 thread.join(_JOIN_S)
 
     def _has_room(self, made: Ahead) -> bool:
-        """Whether a thread that waits for room goes on: not at each element, which would wake it as often."""
+        """Returns whether a waiting thread may continue; only once half is taken, to avoid a wake-up for each
+        element."""
         return len(made.items) <= self._ahead // 2
 
     def _fill(self, made: Ahead, start: Callable[[], Iterator[Element]]) -> None:

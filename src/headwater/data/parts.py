@@ -19,10 +19,10 @@ from headwater.data.transforms import Wrapper
 
 @dataclass(eq=False, kw_only=True)
 class _Parts(Wrapper):
-    """Of each element, which is a batch, the rows in parts, as even as can be, the greater ones first.
+    """Divides the rows of each element, which is a batch, into parts that are as equal as possible, larger ones first.
 
     Attributes:
-      count: how many parts there are.
+      count: number of parts.
     """
 
     count: int
@@ -41,13 +41,13 @@ class _Parts(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class BatchPart(_Parts):
-    """The part of one worker.
+    """Yields one worker's part of each batch.
 
-    Functions that make the elements of a batch one by one (``map`` below ``batch``) are called for the rows of this
-    part only.
+    Functions that make the elements of a batch one by one (``map`` below ``batch``) are called only for the rows of
+    this part.
 
     Attributes:
-      index: which one this is.
+      index: the number of the part.
     """
 
     index: int
@@ -68,7 +68,7 @@ class BatchPart(_Parts):
 
 @dataclass(eq=False, kw_only=True)
 class BatchParts(_Parts):
-    """Each part as an element of its own."""
+    """Yields each part as an element of its own."""
 
     @property
     def cardinality(self) -> int:
@@ -86,13 +86,13 @@ class BatchParts(_Parts):
 
 @dataclass(eq=False, kw_only=True)
 class _OwnRows(Wrapper):
-    """The elements that are one worker's once they are batched.
+    """The elements of one worker's parts before they are batched.
 
     Attributes:
-      size, drop: of the batches.
-      ask: how many elements to ask for at once.
-      count, index: as in `BatchPart`.
-      found: takes how many elements of each batch are the worker's, before these elements come.
+      size, drop: parameters of the batches.
+      ask: number of elements to request at once.
+      count, index: see `BatchPart`.
+      found: receives the number of the worker's elements in each batch, before these are yielded.
     """
 
     size: int
@@ -122,14 +122,14 @@ class _OwnRows(Wrapper):
 
 
 def _of_own_rows(batch: Batch, count: int, index: int, context: Context) -> Iterator[Element]:
-    """One worker's part of each batch of what functions make, which are called for no other rows."""
+    """Yields one worker's part of each batch, calling the functions that make its elements only for these rows."""
     size, drop = positive(int(batch.batch_size), "batch_size"), bool(batch.drop_remainder)
     functions: list[Wrapper] = []
     below = batch.input
     while isinstance(below, Map | Prefetch):
         functions.append(below)
         below = below.input
-    # What is below must be asked as it would be for whole batches: a shuffle's order may depend on that.
+    # Request elements from the input as for whole batches: a shuffle's order may depend on the size of requests.
     ask = rows_at_once(batch.input, size) if batch.input.columnar else size
     found: deque[int] = deque()
     node: Node = _OwnRows(input=below, size=size, drop=drop, ask=ask, count=count, index=index, found=found)
@@ -137,7 +137,7 @@ def _of_own_rows(batch: Batch, count: int, index: int, context: Context) -> Iter
         node = function.with_input(node)
     rows = _joined_rows if node.columnar else _stacked_rows
     yield from rows(node, context, ask, found)
-    for _ in found:  # none is left but those without rows
+    for _ in found:  # only parts without rows remain
         yield tuple(
             np.empty((0, *(dim or 0 for dim in spec.dims or ())), spec.dtype.numpy_dtype) for spec in batch.input.specs
         )

@@ -1,4 +1,4 @@
-"""Functions and generators of Python, as nodes take them."""
+"""Python functions and generators as functions of nodes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class PlainFunction(Function):
-    """A Python function of arrays. What it gives is known from its result for the first element.
+    """A Python function of arrays. The specs of its results are taken from the result for the first element.
 
     Args:
       function: the function.
-      inputs: where the elements come from.
-      packed: gives an element as the function takes it.
-      kind: what calls it, for messages.
+      inputs: node that yields the elements.
+      packed: converts an element to the function's argument.
+      kind: name of the calling transformation, for messages.
     """
 
     def __init__(self, function: Callable[..., Any], inputs: Node, packed: Callable[[Element], Any], kind: str) -> None:
@@ -35,7 +35,7 @@ class PlainFunction(Function):
 
     @property
     def structure(self) -> Any:
-        """The structure of a result, or a dataset like one."""
+        """The structure of a result, or a dataset with that structure."""
         self.specs()
         return self._returns
 
@@ -66,7 +66,7 @@ class PlainFunction(Function):
 
 
 class GeneratedElements:
-    """Flat elements of a program's generator, checked against what it promised."""
+    """Flat elements of a program's generator, checked against its signature."""
 
     def __init__(
         self, generator: Callable[..., Iterable[Element]], signature: Any, specs: tuple[TensorSpec, ...]

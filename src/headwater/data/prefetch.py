@@ -1,4 +1,4 @@
-"""Elements made ahead of time, by a thread in the background."""
+"""Elements made ahead of time by a background thread."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _GOOD_SIZE: Final = 2
 
 
 def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Generator[Any]:
-    """The items of an iterator, up to ``size`` of them made ahead by a thread, which ends with this generator.
+    """Yields the items of an iterator; a thread makes up to ``size`` of them ahead, and ends with this generator.
 
     Args:
-      start: gives the iterator; called in that thread, where it also ends. No item may be None.
+      start: creates the iterator; called in that thread, where the iterator is also closed. No item may be None.
       size: at least 1.
     """
     with closing(Together(1, max(1, size))) as together:
@@ -31,7 +31,7 @@ def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Generator[Any]:
 
 @dataclass(eq=False, kw_only=True)
 class Prefetch(Wrapper):
-    """The elements, of which up to ``buffer_size`` are made ahead; -1 for a good number, 0 for none."""
+    """Makes up to ``buffer_size`` elements ahead; -1 for a suitable number, 0 for none."""
 
     values: ClassVar[dict[str, DType | None]] = {"buffer_size": int64}
     buffer_size: Any

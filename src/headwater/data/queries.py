@@ -1,4 +1,4 @@
-"""Records of separated values, rows of a database, elements that were not there before, random numbers."""
+"""Sources and filters: CSV records, database rows, distinct elements, random numbers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, kw_only=True)
 class CsvRecords(FilesNode):
-    """The records of files of separated values; a quoted field may go over several lines.
+    """The records of CSV files; a quoted field may extend over several lines.
 
     Attributes:
-      header: whether the first line of each file is left out.
-      quoted: whether quotes mean anything.
+      header: whether to skip the first line of each file.
+      quoted: whether quotes are interpreted.
     """
 
     header: bool
@@ -61,13 +61,13 @@ def _records(lines: Iterator[bytes], quoted: bool) -> Iterator[bytes]:
 
 @dataclass(eq=False, kw_only=True)
 class SqlRows(Node):
-    """The rows that a query of a database gives.
+    """The rows of a database query's result.
 
     Attributes:
       driver_name: ``sqlite``.
       data_source_name: path of the database.
       query: in SQL.
-      of: what is known of a row's columns.
+      of: specs of the columns.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"driver_name": string, "data_source_name": string, "query": string}
@@ -115,7 +115,7 @@ def _cell(value: object, spec: TensorSpec) -> HostArray:
 
 @dataclass(eq=False, kw_only=True)
 class Unique(Wrapper):
-    """Each element once, where it comes first."""
+    """Yields each element once, at its first occurrence."""
 
     @property
     def columnar(self) -> bool:
@@ -134,7 +134,7 @@ class Unique(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class RandomNumbers(Node):
-    """For ever: random numbers, int64 from 0 to below 2^32."""
+    """Yields random numbers infinitely, int64 from 0 to below 2^32."""
 
     values: ClassVar[dict[str, DType | None]] = {"seed": int64, "seed2": int64}
     seed: int

@@ -1,4 +1,4 @@
-"""Datasets of what files hold."""
+"""Datasets that read files."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class TFRecordDataset(Dataset):
     """The records of TFRecord files, one file after the other.
 
     Args:
-      filenames: a name, several, or a dataset of names.
+      filenames: a name, several names, or a dataset of names.
       compression_type: ``GZIP``, ``ZLIB``, or empty.
-      buffer_size: bytes to read at once; None for a good number.
-      num_parallel_reads: how many files to read in turn; None for one after the other.
+      buffer_size: number of bytes to read at once; None for a suitable number.
+      num_parallel_reads: number of files to read in turn; None for one after the other.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class TFRecordDataset(Dataset):
 
 
 class TextLineDataset(Dataset):
-    """The lines of text files, one file after the other. The arguments are those of `TFRecordDataset`."""
+    """The lines of text files, one file after the other. Arguments as for `TFRecordDataset`."""
 
     def __init__(
         self,
@@ -72,12 +72,12 @@ class TextLineDataset(Dataset):
 
 
 class FixedLengthRecordDataset(Dataset):
-    """Records of equal length, of one file after the other.
+    """Records of equal length, one file after the other.
 
     Args:
       record_bytes: length of a record.
-      header_bytes: what is left out at a file's begin; None for nothing.
-      footer_bytes: what is left out at its end; None for nothing.
+      header_bytes: number of bytes to skip at a file's start; None for none.
+      footer_bytes: number of bytes to skip at its end; None for none.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class FixedLengthRecordDataset(Dataset):
 
 
 def _read_files(dataset: Dataset, filenames: object, read: Callable[[Any], Node], in_turn: object) -> None:
-    """Makes ``dataset`` one of what ``read`` reads."""
+    """Initializes ``dataset`` with the nodes that ``read`` makes."""
     cls = type(dataset)
     if isinstance(filenames, Dataset) or (in_turn is not None and in_turn != 1):
         names = filenames if isinstance(filenames, Dataset) else cls.from_tensor_slices(np.ravel(as_array(filenames)))

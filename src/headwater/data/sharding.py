@@ -1,4 +1,4 @@
-"""Divides a dataset between workers, as the strategies of `tf.distribute` do by themselves."""
+"""Division of a dataset between workers, as the strategies of `tf.distribute` do automatically."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from headwater.data.spec import is_array
 from headwater.data.transforms import SHARD_HINT, Repeat, Shard, Shuffle, Skip, Take
 from headwater.errors import InvalidArgumentError, NotFoundError
 
-#: Nodes above a batch that take no look at what is in it.
+#: Nodes above a batch that do not depend on its contents.
 _LEAVE_BATCHES = (Prefetch, Repeat, Skip, Take)
 _READERS = (Records, Lines, FixedLengthRecords)
 
 
 def sharded(node: Node, count: int, index: int, policy: AutoShardPolicy = AutoShardPolicy.AUTO) -> Node:
-    """The part of worker ``index`` of ``count``.
+    """Returns the part of worker ``index`` of ``count``.
 
     Args:
-      node: the whole pipeline; by element, each worker gets every ``count``-th element of it.
-      policy: how to divide.
+      node: the whole pipeline; divided by element, each worker gets every ``count``-th element of it.
+      policy: how to divide it.
 
     Raises:
       NotFoundError: the policy is FILE and there are no files, or fewer than workers.
-      InvalidArgumentError: ``index`` is not within ``count``.
+      InvalidArgumentError: ``index`` is not below ``count``.
     """
     if not 0 <= index < count:
         raise InvalidArgumentError(None, None, f"index must be between 0 and {count - 1}, not {index}")
@@ -55,13 +55,13 @@ def sharded(node: Node, count: int, index: int, policy: AutoShardPolicy = AutoSh
 
 
 def distributed(node: Node, count: int, index: int, policy: AutoShardPolicy = AutoShardPolicy.AUTO) -> Node:
-    """What worker ``index`` of ``count`` gets of a pipeline whose elements are batches for all workers together.
+    """Returns the part of worker ``index`` of ``count`` in a pipeline whose elements are batches for all workers.
 
-    By element (DATA), it gets its part of each batch, so that the workers' parts are together the batch that one
-    worker alone would have had. By file (FILE), or with the whole for everyone (OFF), its own batches are as small.
+    Divided by element (DATA), the worker gets its part of each batch, so that the workers' parts together are the batch
+    of a single worker. Divided by file (FILE), or not divided (OFF), its own batches have the same reduced size.
 
     Raises:
-      NotFoundError: as `sharded`.
+      NotFoundError: see `sharded`.
     """
     if count == 1:
         return node
@@ -74,14 +74,15 @@ def distributed(node: Node, count: int, index: int, policy: AutoShardPolicy = Au
 
 
 def _parted(node: Node, count: int, index: int) -> Node:
-    """The part of each batch, taken as far below as that changes nothing: batches need not be made whole."""
+    """Divides each batch as far below in the pipeline as possible without changing the result, so that whole batches
+    need not be made."""
     if isinstance(node, _LEAVE_BATCHES):
         return replace(node, input=_parted(node.input, count, index))
     return BatchPart(input=node, count=count, index=index)
 
 
 def seeded(node: Node, seed: int) -> Node:
-    """The pipeline with ``seed`` for each shuffle that has none."""
+    """Returns the pipeline with ``seed`` for each shuffle that has none."""
     found = rebuilt(node, lambda child: seeded(child, seed))
     if isinstance(found, Shuffle) and known(found.seed) == 0 and known(found.seed2) == 0:
         return replace(found, seed=np.asarray(seed, np.int64), seed2=np.asarray(1, np.int64))
@@ -93,7 +94,7 @@ def _shard(node: Node, count: int, index: int) -> Node:
 
 
 def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
-    """``node``, or its like, above what ``change`` gives for the nodes below."""
+    """Returns ``node`` with ``change`` applied to the nodes below."""
     changed: dict[str, object] = {}
     for name in node.children:
         child = getattr(node, name)
@@ -110,12 +111,12 @@ def _with_hints(node: Node, count: int, index: int) -> Node:
 
 
 def reads_files(node: Node) -> bool:
-    """Whether some of the elements come from files."""
+    """Returns whether some of the elements are read from files."""
     return isinstance(node, _READERS) or any(map(reads_files, node.nodes()))
 
 
 def file_count(node: Node) -> int | None:
-    """How many files the elements come from; None where they do not come from files, or that is not known."""
+    """Returns the number of input files; None where there are none, or it is unknown."""
     if isinstance(node, _READERS):
         return int(np.size(node.filenames)) if is_array(node.filenames) else None
     if isinstance(node, Interleave):
@@ -126,7 +127,7 @@ def file_count(node: Node) -> int | None:
 
 
 def _file_names(node: Interleave) -> Slices | None:
-    """Where an interleaving of readers gets the files' names from."""
+    """Returns the source of the file names of an interleave of readers."""
     if not node.reads_files:
         return None
     below: Node = node.input

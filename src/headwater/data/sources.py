@@ -1,4 +1,4 @@
-"""Nodes that elements come from: arrays, ranges, generators, files."""
+"""Source nodes: arrays, ranges, generators, files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, kw_only=True)
 class Slices(Node):
-    """The slices of arrays along their first dimension.
+    """Yields the slices of arrays along their first dimension.
 
     Attributes:
       components: arrays with equal first dimensions.
@@ -63,7 +63,7 @@ class Slices(Node):
 
 
 def spec_of_value(component: Any) -> TensorSpec:
-    """The spec of a node's value: an array, a tensor, or a sparse or ragged value."""
+    """Returns the spec of a node's value: an array, a tensor, or a sparse or ragged value."""
     spec = getattr(component, "spec", None)
     if isinstance(spec, TensorSpec):
         return spec
@@ -73,7 +73,7 @@ def spec_of_value(component: Any) -> TensorSpec:
 
 @dataclass(eq=False, kw_only=True)
 class Whole(Node):
-    """One element: arrays as they are."""
+    """Yields one element: the arrays unchanged."""
 
     values: ClassVar[dict[str, DType | None]] = {"components": None}
     components: tuple[Any, ...]
@@ -92,7 +92,7 @@ class Whole(Node):
 
 @dataclass(eq=False, kw_only=True)
 class Range(Node):
-    """Integers from ``start``, by ``step``, before ``stop``."""
+    """Yields integers from ``start``, by ``step``, before ``stop``."""
 
     values: ClassVar[dict[str, DType | None]] = {"start": int64, "stop": int64, "step": int64}
     start: Any
@@ -127,12 +127,12 @@ class Range(Node):
 
 @dataclass(eq=False, kw_only=True)
 class Generated(Node):
-    """What a Python generator gives.
+    """Yields the elements of a Python generator.
 
     Attributes:
-      make: gives a fresh iterator over flat elements, from the arrays of ``args``.
-      args: what the program's function takes.
-      of: what is known of an element.
+      make: makes a new iterator over flat elements, from the arrays of ``args``.
+      args: arguments of the program's function.
+      of: specs of an element.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"args": None}
@@ -155,12 +155,12 @@ def _names(filenames: Any) -> list[bytes]:
 
 @dataclass(eq=False, kw_only=True)
 class FilesNode(Node):
-    """What is in files, one file after the other, as text.
+    """Base of nodes that yield the contents of files, one file after the other, as text.
 
     Attributes:
       filenames: bytes, a scalar or vector.
       compression_type: ``GZIP``, ``ZLIB``, or empty.
-      buffer_size: bytes to read at once; 0 for a good number.
+      buffer_size: number of bytes to read at once; 0 for a suitable number.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"filenames": string, "compression_type": string, "buffer_size": int64}
@@ -193,13 +193,13 @@ class Records(FilesNode):
 
 
 def decoded_text(value: Any) -> str:
-    """The text that a scalar holds."""
+    """Returns the text in a scalar."""
     found = value.item()
     return found.decode() if isinstance(found, bytes) else str(found)
 
 
 def bytes_column(values: list[bytes]) -> HostArray:
-    """Texts as an array."""
+    """Returns texts as an array."""
     column = np.empty(len(values), object)
     column[:] = values
     return column
@@ -216,7 +216,7 @@ class Lines(FilesNode):
 
 
 def opened_files(filenames: object, compression_type: str) -> Iterator[Iterator[bytes]]:
-    """The lines of each file, with their ends."""
+    """Yields an iterator over the lines of each file, with their ends."""
     bits = TFRecordOptions.of(decoded_text(compression_type)).zlib_window_bits
     for name in _names(filenames):
         with translated(name) as path, open_file(path, "rb") as file:
@@ -238,8 +238,8 @@ class FixedLengthRecords(FilesNode):
 
     Attributes:
       record_bytes: length of a record.
-      header_bytes: what is left out at a file's begin.
-      footer_bytes: what is left out at its end.
+      header_bytes: number of bytes to skip at a file's start.
+      footer_bytes: number of bytes to skip at its end.
     """
 
     values: ClassVar[dict[str, DType | None]] = {
@@ -282,7 +282,7 @@ class FixedLengthRecords(FilesNode):
 
 
 def _read_exactly(source: Any, count: int) -> bytes:
-    """``count`` bytes; fewer where the source ends."""
+    """Reads ``count`` bytes; fewer where the source ends."""
     parts: list[bytes] = []
     while count > 0 and (part := source.read(count)):
         parts.append(part)

@@ -1,4 +1,4 @@
-"""What is known of a dataset's elements before there are any."""
+"""Specs of a dataset's elements: types and static shapes."""
 
 from __future__ import annotations
 
@@ -57,52 +57,52 @@ class TensorSpec:
 
     @classmethod
     def from_spec(cls, spec: Structure, name: str | None = None) -> TensorSpec:
-        """A copy of ``spec``, under another name where one is given."""
+        """Returns a copy of ``spec``, with another name if given."""
         return cls(spec.shape, spec.dtype, name or spec.name)
 
-    # The arrays of a component. Those of sparse and ragged components are several: `headwater.data.composites`.
+    # Arrays of a component. Sparse and ragged components have several: `headwater.data.composites`.
 
     @property
     def code(self) -> str:
-        """The class of the component, as operations of a graph say it."""
+        """Name of the component's class in operations of a graph."""
         return "dense"
 
     @property
     def parts(self) -> tuple[TensorSpec, ...]:
-        """The specs of the arrays that the component consists of."""
+        """The specs of the component's arrays."""
         return (self,)
 
     def joined(self, arrays: Sequence[Any]) -> Any:
-        """The component that consists of ``arrays``."""
+        """Assembles a component from ``arrays``."""
         return arrays[0]
 
     def converted(self, value: object) -> Any:
-        """A program's value as such a component.
+        """Converts a program's value to such a component.
 
         Raises:
-          TypeError, ValueError: it cannot be.
+          TypeError, ValueError: it cannot be converted.
         """
         return as_array(value, self._dtype)
 
     def with_shape(self, shape: ShapeLike) -> TensorSpec:
-        """The same with another shape."""
+        """Returns the spec with another shape."""
         return TensorSpec(shape, self._dtype)
 
     def batched(self, size: int | None) -> TensorSpec:
-        """The spec of ``size`` such components, stacked."""
+        """Returns the spec of ``size`` such components, stacked."""
         return self.with_shape(None if self.dims is None else [size, *self.dims])
 
     def sliced(self) -> TensorSpec:
-        """The spec of a row."""
+        """Returns the spec of a row."""
         return self.with_shape(None if self.dims is None else self.dims[1:])
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
-        """Whether a tensor or spec could be of this type and shape."""
+        """Returns whether a tensor or spec could have this type and shape."""
         other = spec_or_tensor
         return self._dtype == as_dtype(other.dtype).base_dtype and self._shape.is_compatible_with(other.shape)
 
     def accepts(self, array: HostArray) -> bool:
-        """Whether an array is of this type and shape."""
+        """Returns whether an array has this type and shape."""
         dims = self.dims
         if array.dtype != self._dtype.numpy_dtype:
             return False
@@ -122,12 +122,12 @@ class TensorSpec:
 
 
 def is_array(value: object) -> bool:
-    """Whether ``value`` is an array of NumPy."""
+    """Returns whether ``value`` is a NumPy array."""
     return isinstance(value, np.ndarray)
 
 
 def as_array(value: object, dtype: DType | None = None) -> HostArray:
-    """A value as an array as TensorFlow would take it: text as bytes, Python's floats as float32, ints as int32."""
+    """Converts a value to an array as TensorFlow does: text to bytes, Python's floats to float32, ints to int32."""
     array: HostArray = np.asarray(value)
     if dtype is None and not hasattr(value, "dtype"):
         if array.dtype == np.float64:
@@ -142,12 +142,12 @@ def as_array(value: object, dtype: DType | None = None) -> HostArray:
 
 
 def spec_of(array: HostArray) -> TensorSpec:
-    """The spec of an array."""
+    """Returns the spec of an array."""
     return TensorSpec(array.shape, from_numpy(array.dtype))
 
 
 def relaxed(first: TensorSpec, second: TensorSpec) -> TensorSpec:
-    """The spec that two components of one class and type have in common."""
+    """Returns the most specific spec that fits two components of the same class and type."""
     one, two = first.dims, second.dims
     if one is None or two is None or len(one) != len(two):
         return first.with_shape(None)

@@ -1,4 +1,4 @@
-"""Elements kept in files: `Dataset.cache` with a file name."""
+"""Elements cached in files: `Dataset.cache` with a file name."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _ROWS = 256
 
 @dataclass(eq=False, kw_only=True)
 class StoredCache(Wrapper):
-    """The elements, kept in the files ``filename.index`` and ``filename.data-…`` when they were gone over once.
+    """Caches the elements in the files ``filename.index`` and ``filename.data-…`` during the first complete iteration.
 
-    The files are written aside, and get their names at the end: there are none of a cache that was not completed, and
-    of several processes that make one at the same time the last one's stay. They are TensorFlow's checkpoint files,
-    with a checksum of each tensor; where they are there, nothing is asked of the input.
+    The files are written under other names and renamed at the end: an incomplete cache leaves no files, and of several
+    processes that write one at the same time, the last one's files remain. They are TensorFlow's checkpoint files, with
+    a checksum of each tensor; where they exist, the input is not used.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"filename": string}
@@ -77,7 +77,7 @@ class StoredCache(Wrapper):
             writer.discard()
 
     def _read(self) -> Iterator[tuple[bool, tuple[Any, ...]]]:
-        """What was written, and whether it is a block."""
+        """Yields the written items, each with whether it is a block."""
         with BundleReader(self._prefix) as reader:
             if any(name not in reader for name in (_COUNT, _BLOCKS, _COMPONENTS)):
                 raise DataLossError(

@@ -1,4 +1,4 @@
-"""Structures of elements: tuples, named tuples and dictionaries. A list is no structure but an array-like value."""
+"""Structures of elements: tuples, named tuples and dictionaries. A list is not a structure but an array-like value."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def _is_tuple(structure: Structure) -> bool:
-    """Whether ``structure`` is a tuple with parts: the value of a sparse tensor, a named tuple, is a leaf."""
+    """Returns whether ``structure`` is a tuple with parts; a sparse tensor's value, a named tuple, is a leaf."""
     return isinstance(structure, tuple) and not hasattr(structure, "dense_shape")  # pyright: ignore[reportUnknownArgumentType]
 
 
 def flatten(structure: Structure) -> list[Any]:
-    """The leaves in order; those of a dictionary by sorted keys."""
+    """Returns the leaves in order; a dictionary's by sorted keys."""
     return list(_leaves(structure))
 
 
@@ -31,7 +31,7 @@ def _leaves(structure: Structure) -> Iterator[Any]:
 
 
 def pack(structure: Structure, leaves: Sequence[object]) -> Structure:
-    """A structure like ``structure`` with other leaves, as many as it has places."""
+    """Returns a structure like ``structure`` with the given leaves, as many as it has places."""
     rest = iter(leaves)
     packed = _packed(structure, rest)
     assert next(rest, rest) is rest, "more leaves than places"
@@ -49,17 +49,17 @@ def _packed(structure: Structure, rest: Iterator[object]) -> Structure:
 
 
 def map_structure(function: Callable[[Any], Any], structure: Structure) -> Structure:
-    """A structure of what ``function`` gives for each leaf."""
+    """Returns a structure of the results of ``function`` for each leaf."""
     return pack(structure, [function(leaf) for leaf in flatten(structure)])
 
 
 def plain_lists(value: object) -> Structure:
-    """What a function returned, with its lists, which stand for several results, as tuples."""
+    """Converts a list, which stands for several results of a function, to a tuple."""
     return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two structures have leaves in the same places."""
+    """Returns whether two structures have leaves in the same places."""
     if isinstance(first, dict) and isinstance(second, dict):
         return set(first) == set(second) and all(same(first[key], second[key]) for key in first)  # pyright: ignore
     if _is_tuple(first) and _is_tuple(second):
@@ -68,12 +68,13 @@ def same(first: Any, second: Any) -> bool:
 
 
 def emptied(structure: Structure) -> Structure:
-    """The structure without its leaves."""
+    """Returns the structure with None for its leaves."""
     return map_structure(lambda leaf: None, structure)
 
 
 def leaves_like(structure: Structure, values: Any) -> list[Any]:
-    """The parts of ``values`` that stand where ``structure`` has leaves, whatever structure they have themselves."""
+    """Returns the parts of ``values`` at the leaves of ``structure``, whatever structure these parts have
+    themselves."""
     if isinstance(structure, dict):
         return [leaf for key in sorted(structure) for leaf in leaves_like(structure[key], values[key])]  # pyright: ignore
     if _is_tuple(structure):

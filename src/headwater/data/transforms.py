@@ -1,4 +1,4 @@
-"""Nodes that change what elements there are and in which order, and leave the elements as they are."""
+"""Nodes that select, repeat, combine or reorder elements, without changing them."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ SHARD_HINT: Final = -1
 
 @dataclass(eq=False, kw_only=True)
 class Wrapper(Node):
-    """A node above one other, whose elements have the same types and shapes.
+    """A node above one other node, whose elements have the same types and shapes.
 
     Attributes:
-      input: where elements come from.
+      input: the node that yields the elements.
     """
 
     children: ClassVar[tuple[str, ...]] = ("input",)
@@ -55,13 +55,13 @@ class Wrapper(Node):
         return self.input.columnar
 
     def with_input(self, input: Node) -> Wrapper:
-        """The same above another node."""
+        """Returns the same node above another one."""
         return replace(self, input=input)
 
 
 @dataclass(eq=False, kw_only=True)
 class Take(Wrapper):
-    """The first ``count`` elements; all where it is -1."""
+    """Yields the first ``count`` elements; all if it is -1."""
 
     values: ClassVar[dict[str, DType | None]] = {"count": int64}
     count: Any
@@ -96,7 +96,7 @@ class Take(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class Skip(Wrapper):
-    """All but the first ``count`` elements; none where it is -1."""
+    """Skips the first ``count`` elements; all if it is -1."""
 
     values: ClassVar[dict[str, DType | None]] = {"count": int64}
     count: Any
@@ -128,7 +128,7 @@ class Skip(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class Repeat(Wrapper):
-    """The elements ``count`` times; for ever where it is -1."""
+    """Repeats the elements ``count`` times; infinitely if it is -1."""
 
     values: ClassVar[dict[str, DType | None]] = {"count": int64}
     count: Any
@@ -156,13 +156,13 @@ class Repeat(Wrapper):
                 for item in source:
                     empty = False
                     yield item
-            if empty:  # repeated for ever, it would never give anything
+            if empty:  # an infinite repetition would never yield anything
                 return
 
 
 @dataclass(eq=False, kw_only=True)
 class Shard(Wrapper):
-    """Every ``count``-th element, from the one with number ``index``; all of them where ``count`` is `SHARD_HINT`."""
+    """Yields every ``count``-th element, beginning with number ``index``; all elements if ``count`` is `SHARD_HINT`."""
 
     values: ClassVar[dict[str, DType | None]] = {"count": int64, "index": int64}
     count: Any
@@ -202,11 +202,11 @@ class Shard(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class Shuffle(Wrapper):
-    """The elements in random order: each next one is drawn from the ``buffer_size`` first that are left.
+    """Yields the elements in random order: each is drawn from the first ``buffer_size`` remaining ones.
 
     Attributes:
-      seed, seed2: both 0 for another order in every process.
-      reshuffle: another order each time the elements are gone over.
+      seed, seed2: if both are 0, every process has another order.
+      reshuffle: whether each iteration has another order.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"buffer_size": int64, "seed": int64, "seed2": int64}
@@ -222,12 +222,13 @@ class Shuffle(Wrapper):
         return self.input.cardinality
 
     def start_at(self, turn: int, own: int | None = None) -> None:
-        """Sets the order of the next time to that of the ``turn``-th, from 0; ``own``: the seed where it has none."""
+        """Sets the order of the next iteration to the order of iteration ``turn``, from 0; ``own``: seed where it has
+        none."""
         self._turn = turn
         self._own = self._own if own is None else own
 
     def next_order(self) -> tuple[int, int]:
-        """The arguments with which `start_at` gives the order of the next time again."""
+        """Returns the arguments with which `start_at` restores the order of the next iteration."""
         return self._turn, self._seed()
 
     def _seed(self) -> int:
@@ -256,7 +257,7 @@ class Shuffle(Wrapper):
                 yield held[place]
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        # As one by one, but that the elements of one block are drawn from different places of the buffer.
+        # Like `elements`, except that the elements of one block are drawn from distinct places of the buffer.
         size = positive(int(self.buffer_size), "buffer_size")
         draw = self._generator()
         held: list[HostArray] = []
@@ -283,7 +284,7 @@ class Shuffle(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class Cache(Wrapper):
-    """The elements, kept in memory when they were gone over once to the end."""
+    """Caches the elements in memory during the first complete iteration."""
 
     _kept: list[Any] | None = field(default=None, init=False)
     _lock: Any = field(default_factory=threading.Lock, init=False)
@@ -317,7 +318,7 @@ class Cache(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class Concatenated(Node):
-    """The elements of one node, then those of another."""
+    """Yields the elements of one node, then the elements of another."""
 
     children: ClassVar[tuple[str, ...]] = ("first", "second")
     first: Node
@@ -349,7 +350,7 @@ class Concatenated(Node):
 
 @dataclass(eq=False, kw_only=True)
 class Zipped(Node):
-    """The elements of several nodes side by side, as long as all have some."""
+    """Yields tuples of elements of several nodes, until one of them ends."""
 
     children: ClassVar[tuple[str, ...]] = ("inputs",)
     inputs: tuple[Node, ...]
@@ -369,7 +370,7 @@ class Zipped(Node):
     def elements(self, context: Context) -> Iterator[Element]:
         sources = [node.elements(context) for node in self.inputs]
         try:
-            # Not zip: where one ends, those behind it are not asked.
+            # Do not use zip: where one source ends, the sources after it must not be advanced.
             while True:
                 parts: list[Element] = []
                 for source in sources:
@@ -386,10 +387,10 @@ class Zipped(Node):
 
 @dataclass(eq=False, kw_only=True)
 class Picked(Node):
-    """Each next element from the input that ``selector`` names, until that one, or ``selector``, has no more.
+    """Yields each next element from the input that ``selector`` selects, until that input or ``selector`` ends.
 
     Attributes:
-      skip_empty: go on with the others where an input has no more.
+      skip_empty: whether to continue with the others when an input ends.
     """
 
     children: ClassVar[tuple[str, ...]] = ("selector", "inputs")
@@ -431,14 +432,14 @@ class Picked(Node):
 
 
 def generator_of(seed: int, seed2: int) -> np.random.Generator:
-    """Draws the same numbers again where one of the seeds is not 0."""
+    """Returns a generator of random numbers, which is reproducible if one of the seeds is not 0."""
     seeds = [int(seed) & 0xFFFFFFFF, int(seed2) & 0xFFFFFFFF]
     return np.random.default_rng(seeds if any(seeds) else None)
 
 
 @dataclass(eq=False, kw_only=True)
 class Draws(Node):
-    """For ever: numbers of inputs, drawn with the given weights."""
+    """Yields numbers of inputs infinitely, drawn with the given weights."""
 
     values: ClassVar[dict[str, DType | None]] = {"weights": None, "seed": int64, "seed2": int64}
     weights: TensorLike

@@ -1,11 +1,11 @@
-"""How consistent training is: when a worker may begin its next step, and when gradients become an update.
+"""Consistency of training: when a worker may begin its next step, and when gradients become an update.
 
 Four choices, from the strictest to the freest:
 
 - `Synchronous`: an update is the mean of one gradient from every member, all of the same version of the variables. When
 workers join or leave, the next update is made with the members at that time.
 - `KOfN`: an update is the mean of the first k gradients of a version; later ones of that version are stale and dropped.
-Those that arrive after the k-th and before the update collects them count, too, as in TensorFlow.
+Gradients that arrive after the k-th and before the update collects them count, too, as in TensorFlow.
 - `BoundedStaleness`: each gradient is an update at once, and no worker is more than s steps ahead of the slowest one
   (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
   Server", NeurIPS 2013).

@@ -61,8 +61,8 @@ class ServerSession:
       pieces: values of its blocks as they were last read, in the layout's order.
       read: the version of these.
       read_life: incarnation of the ``ps`` from which they were read.
-      optimized, added, tables: its blocks with their places in the layout's order: those that the optimizer updates,
-        those that changes are added to, and those of which some rows are read and updated.
+      optimized, added, tables: its blocks with their positions in the layout's order: blocks that the optimizer
+        updates, blocks to which changes are added, and tables, of which some rows are read and updated.
       waits_for: reason and start of a long wait for this ``ps``; None while there is none.
     """
 
@@ -210,7 +210,7 @@ class Conversation:
         always: bool = False,
         after_first: Callable[[Frame | None], None] | None = None,
     ) -> list[Frame | None]:
-        """Sends a frame to each ``ps``, then receives an answer from each; None from those that were lost meanwhile.
+        """Sends a frame to each ``ps``, then receives an answer from each; None from each that was lost meanwhile.
 
         Args:
           again: whether to repeat the frame at once to a ``ps`` that was lost and still has its values: another ``ps``

@@ -116,7 +116,7 @@ class ParameterTask:
             members.cluster, members.me, devices=self._devices, listens=not members.is_evaluator
         )
         self._service = ParameterService(str(members.me), self.shell.watchdog, is_needed=lambda: self.shell.is_needed)
-        # Served from the beginning, so that early workers are told what they wait for.
+        # Served from the beginning, so that early workers are told the reason of their wait.
         self.shell.add_service(self._service)
         if members.is_server:
             self.shell.add_service(_Tables(self))

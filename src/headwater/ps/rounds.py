@@ -61,7 +61,7 @@ class Round:
         knobs, sources = self._knobs, self._sources
         self.clear()
         everything = sum(weights)
-        if not everything:  # without gradients, or with weight 0, such as that of gradients that are not finite
+        if not everything:  # no gradients, or only gradients of weight 0, which are not finite
             return
         mean, changed, changed_rows = gradients[0], changes[0], rows[0]
         if len(weights) > 1:

@@ -80,7 +80,7 @@ class Tickets:
 
     @property
     def uneven(self) -> bool:
-        """Whether the data of one worker have ended before those of another."""
+        """Whether the data of one worker have ended before another worker's."""
         return self.ends is not None and self.longest > self.ends
 
     def busy_in(self, epoch: int, *, but: str) -> list[str]:

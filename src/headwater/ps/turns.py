@@ -163,7 +163,7 @@ def other_program(differs: str) -> FailedPreconditionError:
 
 
 def _is_released(channel: Channel) -> bool:
-    """Returns whether a worker that was told what it waits for asks to continue without waiting."""
+    """Returns whether a worker has answered a WAIT frame with the request to continue without the update."""
     try:
         return channel.recv(0).kind == kinds.RELEASE
     except DeadlineExceededError:

@@ -123,7 +123,7 @@ class Accounts:
         return self._ledger is not None and self._ledger.give(worker, works)
 
     def dropped(self, worker: str, works: Sequence[Work]) -> None:
-        """Returns ranges whose gradient arrived too late to the waiting ones."""
+        """Puts ranges back whose gradient arrived too late, so that they are assigned again."""
         if self._ledger is not None:
             self._ledger.dropped(worker, works)
 
@@ -141,7 +141,7 @@ class Accounts:
             _log.info("%s: each example of epoch %d of %r is applied", self._task, epoch, self._name)
 
     def spoiled(self, reason: str) -> None:
-        """Returns the gathered ranges to the waiting ones, because their update failed."""
+        """Puts the gathered ranges back, because their update failed."""
         if self._ledger is not None:
             self._tell(self._ledger.spoiled(reason))
 
@@ -151,7 +151,7 @@ class Accounts:
             self._tell(self._ledger.failed(worker, work, reason))
 
     def left(self, worker: str, reason: str) -> None:
-        """Takes the ranges of a worker that has left or was lost back, see `Ledger.left`."""
+        """Takes back the ranges of a worker that has left or was lost, see `Ledger.left`."""
         if self._ledger is not None:
             self._tell(self._ledger.left(worker, reason))
 
@@ -166,7 +166,7 @@ class Accounts:
         return self._ledger is not None and self._ledger.reclaim(worker, work)
 
     def begun_anew(self, worker: str) -> None:
-        """Takes the ranges of a worker back whose program was restarted."""
+        """Takes back the ranges of a worker that was restarted."""
         if self._ledger is not None:
             self._tell(self._ledger.begun_anew(worker))
 

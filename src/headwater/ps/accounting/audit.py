@@ -143,11 +143,11 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Audit:
-    """What the journals of a folder say.
+    """Contents of the journals of a folder.
 
     Attributes:
-      runs: by the numbers of their ledgers, in the order in which they began.
-      damage: what of which file cannot be read, and from which byte on.
+      runs: the runs by the number of their ledger, in the order of their start.
+      damage: description of each unreadable file, with the offset of the damage in bytes.
     """
 
     runs: dict[int, Run]

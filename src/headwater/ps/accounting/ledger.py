@@ -377,14 +377,14 @@ class Ledger:
         return self._epochs[epoch].plan.size
 
     def dropped(self, worker: str, works: Sequence[Work]) -> None:
-        """Returns ranges whose gradient was dropped after `give` to the waiting ones."""
+        """Puts ranges back whose gradient was dropped after `give`, so that they are assigned again."""
         for work in works:
             at = next(at for at, (given, _) in enumerate(self._gathered) if given == (worker, work))
             _, tries = self._gathered.pop(at)
             self._put_back(worker, work, tries)
 
     def spoiled(self, reason: str) -> list[Back]:
-        """Returns the gathered ranges to the waiting ones, because their update failed."""
+        """Puts the gathered ranges back, because their update failed."""
         gathered, self._gathered = self._gathered, []
         return [self._put_back(worker, work, tries + 1, reason) for (worker, work), tries in gathered]
 
@@ -437,7 +437,7 @@ class Ledger:
         return True
 
     def begun_anew(self, worker: str) -> list[Back]:
-        """Takes the ranges of a worker whose program was restarted back for good."""
+        """Takes back for good the ranges of a worker that was restarted."""
         backs = self.left(worker, "its program was started anew")
         self._away.pop(worker, None)
         return backs

@@ -202,7 +202,7 @@ class CopyHolder:
         return [shard for shard, copy in self.copies.items() if not copy.is_spare]
 
     def _tell_all(self, *, begins: bool = False, leaves: bool = False) -> list[Told]:
-        """Announces this ``ps`` to every other one; returns the reports of those that answer."""
+        """Announces this ``ps`` to every other one; returns the reports of all that answer."""
         found: list[Told] = []
         for task in self._directory.servers():
             try:

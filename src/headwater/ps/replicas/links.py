@@ -33,7 +33,7 @@ class EitherLink:
         self.check: Callable[[], None] | None = None
         self._links = links
         self._at = 0
-        # Whether to try a replica that sends no heartbeats: the other one may have sent this worker to it.
+        # Whether to try a replica that sends no heartbeats: the other replica may have sent this worker to it.
         self._tries_lost = False
 
     def reach(self, deadline_s: float | None = None) -> Any:

@@ -31,7 +31,7 @@ def plan_copies(pairs: Mapping[int, Pair], loads: Mapping[int, float], servers: 
     """Plans the placement of replicas, so that ``servers`` have about equal loads, and other ``ps`` none.
 
     First replicas that are missing or on other ``ps`` are placed on the least loaded server, the largest first. Then,
-    while that reduces the larger load of two servers, a replica moves from that server to the other one. Finally the
+    while that reduces the larger load of two servers, a replica moves from that server to the other. Finally the
     backup of a shard becomes its primary while that reduces the larger load of primaries.
 
     Args:

@@ -156,7 +156,7 @@ class ShardCopy(KeptCopy):
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
-        """Serves a worker where this replica is the primary; otherwise tells it to try the other one."""
+        """Serves a worker where this replica is the primary; otherwise tells it to try the other replica."""
         host = self._await_serving(channel, lambda: self._host)
         if host is not None:
             host.serve(channel, hello, watchdog)

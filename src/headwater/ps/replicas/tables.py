@@ -322,7 +322,7 @@ class TablesCopy(KeptCopy):
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: object = None) -> None:
-        """Serves a worker where this replica is the primary; otherwise tells it to try the other one."""
+        """Serves a worker where this replica is the primary; otherwise tells it to try the other replica."""
         del watchdog
         contents = self._await_serving(channel, lambda: self._contents)
         if contents is not None:

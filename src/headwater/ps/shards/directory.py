@@ -187,8 +187,8 @@ class Directory:
         return Told(takes=takes, over=over, loads=told), moved
 
     def ask_all(self, *, but_lost: bool = False) -> dict[str, Told]:
-        """Asks every known ``ps``, with ``but_lost`` except those without heartbeats; returns the reports of those that
-        answer."""
+        """Asks every known ``ps``, with ``but_lost`` except those without heartbeats; returns the reports of
+        all that answer."""
         found: dict[str, Told] = {}
         asked: set[str] = set()
         while left := [task for task in self.servers() if task not in asked and task != self.me]:

@@ -137,7 +137,7 @@ class ShardHolder:
         """Asks the other ``ps`` for the places of shards, then makes its own: those that they report to be here, and
         those that are unknown to all and assigned to this task by ``first``.
 
-        An unreachable ``ps`` counts as knowing nothing; one that does not answer is waited for, up to `BEGIN_S`.
+        An unreachable ``ps`` counts as knowing nothing; a ``ps`` that does not answer is waited for, up to `BEGIN_S`.
         """
         answered: set[str] = {self._task}
         give_up_at, reminder = time.monotonic() + BEGIN_S, Reminder()
@@ -336,7 +336,7 @@ class ShardHolder:
     # Other tasks ------------------------------------------------------------------------------------------------------
 
     def take(self, channel: Channel, first: Frame) -> None:
-        """Answers what another task asks of shards."""
+        """Answers a request of another task about shards."""
         try:
             match first.kind, first.header:
                 case kinds.WHERE, (str(), str(asker), words, bool(begins), bool()):
