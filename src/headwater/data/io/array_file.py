@@ -1,4 +1,4 @@
-"""Arrays in a file that has no name, for what is too large for memory and lives no longer than the process."""
+"""Arrays in an unnamed temporary file, for data that are too large for memory and not needed after the process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Stored:
     """Arrays in the file.
 
     Attributes:
-      at: where they begin there.
+      at: their offset in the file, in bytes.
       arrays: dtype and shape of each.
     """
 
@@ -31,10 +31,10 @@ class Stored:
 
 
 class ArrayFile:
-    """Arrays of numbers in a file in the folder for temporary files (``TMPDIR``); the file goes with this object.
+    """Arrays of numbers in a file in the folder for temporary files (``TMPDIR``); the file is deleted with this object.
 
     Raises:
-      OpError: there can be no such file. `add` and `read` raise it, too.
+      OpError: the file cannot be created. `add` and `read` raise it, too, for errors of the disk.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class ArrayFile:
         self._end = 0
 
     def add(self, arrays: Sequence[Array]) -> Stored:
-        """Writes arrays behind what is there."""
+        """Appends arrays to the file."""
         at = self._end
         with files.translated(self._folder):
             for array in arrays:
@@ -57,7 +57,7 @@ class ArrayFile:
         return Stored(at=at, arrays=tuple((array.dtype, array.shape) for array in arrays))
 
     def read(self, stored: Stored) -> list[Array]:
-        """Arrays that `add` has written."""
+        """Reads arrays that `add` has written."""
         arrays: list[Array] = []
         at = stored.at
         with files.translated(self._folder):

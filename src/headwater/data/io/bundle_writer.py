@@ -1,9 +1,9 @@
 """Writing checkpoints in TensorFlow's format (`headwater.data.io.tensor_bundle` describes it), whole or not at all.
 
-The data files get their names first and the index last, so that a checkpoint exists from one moment to the next. When
-a checkpoint of that name exists, the new data files take names that it does not use (``-of-00002`` beside
-``-of-00001``, with an empty file more), and the old ones go only after the new index stands: whenever the process dies,
-one of the two is whole.
+The data files are renamed to their final names first and the index last, so that a checkpoint appears atomically. When
+a checkpoint of that name exists, the new data files take unused names (``-of-00002`` beside ``-of-00001``, with an
+additional empty file), and the old ones are deleted only after the new index is in place: whenever the process dies,
+one of the two is complete.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _ANY_SHARD: Final = "?????"
 
 
 class BundleWriter:
-    """Writes one checkpoint with one data file; nothing of it is to be seen before `finish`.
+    """Writes one checkpoint with one data file; it is invisible until `finish`.
 
-    Used as a context, leaving the block finishes, and an exception discards. The folder of ``prefix`` is made when it
-    is missing, not those around it.
+    As a context manager, it finishes at the end of the block, and discards after an exception. The folder of ``prefix``
+    is created if it is missing, but not its parents.
 
     Args:
       prefix: the checkpoint.
@@ -69,7 +69,7 @@ class BundleWriter:
         Args:
           name: its name in the checkpoint.
           value: the array; a C-contiguous one is not copied. Strings are `bytes` or text (stored as UTF-8).
-          dtype: element type, where the array's own does not tell it (the quantized types).
+          dtype: element type, where the array's type does not determine it (the quantized types).
 
         Raises:
           InvalidArgumentError: ``name`` is empty, begins with a zero byte or was used before.
@@ -86,13 +86,13 @@ class BundleWriter:
         Args:
           name: the tensor's name in the checkpoint.
           shape: shape of the whole tensor.
-          part: which part this is.
+          part: position of this part.
           value: array of the part's shape.
           dtype: as for `add`.
 
         Raises:
-          InvalidArgumentError: the part was added before, is not inside ``shape`` or not of ``value``'s shape, or an
-            earlier part said another shape or element type.
+          InvalidArgumentError: the part was added before, is not inside ``shape`` or has another shape than ``value``,
+            or an earlier part had another shape or element type.
         """
         array = np.asarray(value)
         if part.shape(tuple(shape)) != array.shape:
@@ -136,7 +136,7 @@ class BundleWriter:
         self._offset += len(data)
 
     def finish(self) -> None:
-        """Writes all to the disk and gives the checkpoint its name; the writer cannot be used after."""
+        """Writes everything to the disk and gives the checkpoint its name; the writer cannot be used afterwards."""
         if self._data.closed:
             raise FailedPreconditionError(None, None, f"{self._prefix}: the checkpoint is finished or discarded")
         try:
@@ -145,7 +145,7 @@ class BundleWriter:
             self._data.discard()
 
     def discard(self) -> None:
-        """Leaves nothing of what was written; does nothing after `finish`."""
+        """Deletes everything that was written; does nothing after `finish`."""
         self._data.discard()
 
     def __enter__(self) -> BundleWriter:
@@ -161,16 +161,16 @@ class BundleWriter:
 def merge_bundles(prefixes: Iterable[Path], prefix: Path, delete_old_folders: bool = True) -> None:
     """Makes one checkpoint of several, by renaming their data files and writing one index of all.
 
-    So tasks save their variables side by side (each with a `BundleWriter` of its own, in one folder that all can
-    reach), and the chief makes one checkpoint of that. A partitioned tensor may have slices in several of them.
+    So tasks save their variables concurrently (each with a `BundleWriter` of its own, in one shared folder), and the
+    chief merges these into one checkpoint. A partitioned tensor may have slices in several of them.
 
     Args:
-      prefixes: the checkpoints to merge; they are gone afterwards.
+      prefixes: the checkpoints to merge; they do not exist afterwards.
       prefix: the checkpoint to make.
       delete_old_folders: whether to delete the folders of ``prefixes`` if nothing else is in them.
 
     Raises:
-      InvalidArgumentError: a tensor is in two of the checkpoints, or the slices of one say different shapes or types.
+      InvalidArgumentError: a tensor is in two of the checkpoints, or the slices of one have different shapes or types.
       NotFoundError, DataLossError: one of ``prefixes`` is missing or damaged; nothing has changed.
       ResourceExhaustedError: the disk is full.
     """
@@ -233,7 +233,7 @@ def _check_same_type(entry: Any, dtype: int, shape: Sequence[int], name: str) ->
 
 
 def _encode_strings(array: HostArray) -> tuple[bytes, int]:
-    """The stored form of strings and its CRC-32C."""
+    """Returns the stored form of strings and its CRC-32C."""
     strings: list[bytes] = dtypes.to_string_array(array).ravel().tolist()
     lengths = np.array([len(string) for string in strings], np.uint64)
     crc = checksum_of_lengths(lengths)
@@ -248,7 +248,7 @@ def _data_files(prefix: str, num_shards: str) -> list[str]:
 
 
 def _unused_num_shards(prefix: str, at_least: int) -> int:
-    """The least number of data files of which none is there."""
+    """Returns the smallest number of data files for which no file name is taken."""
     while _data_files(prefix, f"{at_least:05d}"):
         at_least += 1
     return at_least
@@ -257,9 +257,10 @@ def _unused_num_shards(prefix: str, at_least: int) -> int:
 def _publish(
     prefix: str, num_shards: int, entries: Mapping[bytes, BundleEntryProto], place_data: Callable[[], None]
 ) -> None:
-    """Makes a checkpoint of data files that ``place_data`` gives their names; deletes those of the one before.
+    """Makes a checkpoint of data files, which ``place_data`` renames; deletes the data files of the previous
+    checkpoint.
 
-    The index is on the disk before, without its name: what fails for want of space has changed nothing.
+    The index is written before that, unnamed, so that a full disk is noticed before anything has changed.
     """
     header: BundleHeaderProto = BundleHeaderProto(num_shards=num_shards)
     header.version.producer = FORMAT_VERSION

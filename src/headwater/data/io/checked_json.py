@@ -1,4 +1,4 @@
-"""JSON files with a checksum: a line with the checksum of what follows, written at once or not at all."""
+"""JSON files with a checksum: a first line with the checksum of the rest, written atomically."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write(path: files.Path, value: object, *, indent: int | None = None) -> None
 
 
 def read(path: files.Path) -> Any:
-    """What `write` wrote into a file.
+    """Returns the value that `write` has written into a file.
 
     Raises:
       DataLossError: it is damaged.

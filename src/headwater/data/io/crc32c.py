@@ -1,7 +1,7 @@
 """The checksum of records and checkpoints: CRC-32C, masked.
 
 A checksum that is stored beside its data is *masked*: rotated right by 15 bits, plus a constant. So the checksum of
-data that itself holds checksums stays sound. Source: the LevelDB log format,
+data that contain checksums remains effective. Source: the LevelDB log format,
 https://github.com/google/leveldb/blob/main/doc/log_format.md.
 """
 
@@ -17,26 +17,26 @@ MASK_DELTA: Final = 0xA282EAD8
 
 
 def value(data: object) -> int:
-    """CRC-32C of ``data``: `bytes`, or a C-contiguous NumPy array (not copied)."""
+    """Returns the CRC-32C of ``data``: `bytes`, or a C-contiguous NumPy array (not copied)."""
     return _library.value(data)
 
 
 def extend(crc: int, data: object) -> int:
-    """CRC-32C of some bytes whose CRC-32C is ``crc``, followed by ``data``."""
+    """Returns the CRC-32C of bytes with the CRC-32C ``crc``, followed by ``data``."""
     return _library.extend(crc, data)
 
 
 def mask(crc: int) -> int:
-    """The form in which ``crc`` is stored."""
+    """Returns the form in which ``crc`` is stored."""
     return (((crc >> 15) | (crc << 17)) + MASK_DELTA) & 0xFFFFFFFF
 
 
 def unmask(masked: int) -> int:
-    """The inverse of `mask`."""
+    """Inverts `mask`."""
     rotated = (masked - MASK_DELTA) & 0xFFFFFFFF
     return ((rotated >> 17) | (rotated << 15)) & 0xFFFFFFFF
 
 
 def masked(data: object) -> int:
-    """`mask` of the `value` of ``data``."""
+    """Returns `mask` of the `value` of ``data``."""
     return mask(value(data))

@@ -1,14 +1,14 @@
-"""The seam between what Headwater writes and the operating system, where a simulated disk can be put underneath.
+"""The interface between Headwater's writes and the operating system, at which a simulated disk can be inserted.
 
-Everything in `headwater.data.io.files` that changes a file or folder asks the `Disk` of its path first. The real one
-lets all of it happen. A simulated one overrides two methods: `before` to refuse a change or to end the process at it,
-and `stream` to put a file of its own around the one that is written, which takes only a part, or something else than it
-is given. For a full disk, a torn write, a flipped bit and a kill at any moment that is enough::
+All code in `headwater.data.io.files` that changes a file or folder asks the `Disk` of its path first. The real disk
+allows everything. A simulated one overrides two methods: `before`, to refuse a change or to end the process at it, and
+`stream`, to wrap the written file in an object that writes only a part of its data, or other data. That is enough for a
+full disk, a torn write, a flipped bit and a kill at any moment::
 
     with mounted(folder, MyDisk()):
         ...  # what is written below folder goes through it
 
-Files at URLs do not pass here.
+Files at URLs do not use it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from collections.abc import Generator
 from typing import Final, Literal
 
 Change = Literal["create", "sync", "name", "remove"]
-"""A new file or folder; writing to the disk what the operating system still holds; another name; the end of a name."""
+"""Creation of a file or folder; flush of the operating system's buffers to the disk; renaming; deletion."""
 
 
 class Disk:
     """The real disk."""
 
     def before(self, change: Change, path: str) -> None:
-        """Called before ``path`` is changed, with the new name for ``name``.
+        """Called before ``path`` is changed; for ``name`` it is the new name.
 
         Raises:
-          OSError: what is to happen in its place.
+          OSError: to make the change fail with it.
         """
 
     def stream(self, raw: io.FileIO, path: str) -> io.RawIOBase:
-        """What takes the bytes for a file that was opened to be written; it must have ``raw``'s descriptor."""
+        """Returns the stream for the bytes of a file that was opened for writing; it must have ``raw``'s descriptor."""
         del path
         return raw
 
@@ -44,7 +44,7 @@ _mounted: Final[dict[str, Disk]] = {}
 
 
 def disk_of(path: str) -> Disk:
-    """The disk that ``path`` is on."""
+    """Returns the disk of ``path``."""
     if not _mounted:
         return _REAL
     place = os.path.abspath(path)
@@ -54,7 +54,7 @@ def disk_of(path: str) -> Disk:
 
 @contextlib.contextmanager
 def mounted(folder: str | os.PathLike[str], disk: Disk) -> Generator[None]:
-    """``disk`` is what is below ``folder`` meanwhile, in all threads of this process."""
+    """Inserts ``disk`` below ``folder`` for the duration of the context, in all threads of this process."""
     place = os.path.abspath(folder)
     before = _mounted.get(place)
     _mounted[place] = disk

@@ -1,6 +1,6 @@
-"""Event files: what TensorBoard shows, one ``Event`` message to a TFRecord.
+"""Event files of TensorBoard: one ``Event`` message in each TFRecord.
 
-Source: files that TensorFlow 1.15 writes; their names, their first event, their records.
+Source: files that TensorFlow 1.15 writes: their names, their first event, their records.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from headwater.errors import AlreadyExistsError, DataLossError, OpError
 from headwater.tensorboard_protos import event_pb2
 
 FILE_VERSION: Final = "brain.Event:2"
-"""What the first event of a file says its format is."""
+"""Format version in the first event of a file."""
 
 
 class EventFile:
     """A new file of events in a folder, ``events.out.tfevents.SECONDS.HOST``.
 
     Args:
-      logdir: the folder; it is made, with those around it, if it is missing.
-      suffix: what the name ends in. A file of the same second is not replaced: the new one gets a number before it.
+      logdir: the folder; it is created, with its parents, if it is missing.
+      suffix: end of the name. A file of the same second is not replaced: the new one gets a number before the suffix.
 
     Attributes:
       path: the file.
 
     Raises:
-      PermissionDeniedError, ResourceExhaustedError ...: as the file system says, from all methods.
+      PermissionDeniedError, ResourceExhaustedError ...: errors of the file system, from all methods.
     """
 
     def __init__(self, logdir: Path, suffix: str = "") -> None:
@@ -56,12 +56,13 @@ class EventFile:
         self._writer.write(event)
 
     def flush(self) -> None:
-        """Hands all events to the operating system, so that a reader finds them."""
+        """Passes all events to the operating system, so that readers see them."""
         self._writer.flush()
         self._flushed_bytes = stat(self.path).length
 
     def abandon(self) -> None:
-        """Ends the file after an error, with the events of the last `flush` that succeeded; without any, it is gone."""
+        """Closes the file after an error, with the events up to the last successful `flush`; without any, deletes
+        it."""
         with contextlib.suppress(OpError):
             self._writer.close()
         with contextlib.suppress(OpError):
@@ -71,7 +72,7 @@ class EventFile:
                 remove(self.path)
 
     def close(self) -> None:
-        """Ends the file."""
+        """Closes the file."""
         self._writer.close()
 
 
@@ -88,11 +89,11 @@ def _create(stem: str, suffix: str) -> str:
 
 
 def summary_iterator(path: Path) -> Iterator[Any]:
-    """The ``Event`` messages of a file.
+    """Yields the ``Event`` messages of a file.
 
     Raises:
       NotFoundError: there is no such file.
-      DataLossError: an event is damaged or cut off; those before it are given first.
+      DataLossError: an event is damaged or cut off; events before it are yielded first.
     """
     for record in tf_record_iterator(path):
         try:

@@ -1,8 +1,8 @@
 """``Example`` messages: making them, and reading batches of them into arrays.
 
-An `Example` is a map from feature names to lists of numbers or byte strings; the records of TFRecord files mostly are.
-`ExampleBatch` reads a feature of many examples at once: the lists of numbers stay encoded until those of the whole
-batch lie side by side in one buffer, which NumPy decodes.
+An `Example` is a map from feature names to lists of numbers or byte strings; most TFRecord files contain them.
+`ExampleBatch` reads a feature of many examples at once: the lists of numbers stay encoded until the lists of the whole
+batch are concatenated in one buffer, which NumPy decodes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 _PACKED: Final = 0x0A
-"""First byte of a list of numbers in the form that is written today: its field's number, and that a length follows."""
+"""First byte of a list of numbers in the present encoding: the number of its field, and that a length follows."""
 
 _KINDS: Final = {dtypes.float32: "float_list", dtypes.int64: "int64_list", dtypes.string: "bytes_list"}
 _TYPE_NAMES: Final = {"float_list": "float", "int64_list": "int64", "bytes_list": "string"}
@@ -61,8 +61,8 @@ class SparseValues:
     """Lists of different lengths, one for each example.
 
     Attributes:
-      indices: int64 (values, 2): example and place in its list of each value.
-      values: all values, those of the first example first.
+      indices: int64 (values, 2): of each value, its example and its position in that example's list.
+      values: all values, the first example's first.
       dense_shape: int64 (2,): number of examples, length of the longest list.
     """
 
@@ -73,7 +73,7 @@ class SparseValues:
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One feature of a batch: all values, how many each example has, and which examples have the feature."""
+    """One feature of a batch: all values, the number of values of each example, and which examples have the feature."""
 
     values: HostArray
     counts: npt.NDArray[np.int64]
@@ -81,15 +81,15 @@ class Column:
 
 
 class ExampleBatch:
-    """Serialized examples, to be read feature by feature.
+    """Serialized examples, which are read feature by feature.
 
     Args:
       serialized: the ``Example`` messages.
-      names: what to call each in errors.
-      columns: features that have been read from them already; None where none have been.
+      names: name of each message in errors.
+      columns: features that have been read from the messages already; None where none have been.
 
     Raises:
-      InvalidArgumentError: one is no ``Example``, or has a feature of another type than asked for.
+      InvalidArgumentError: a message is not an ``Example``, or has a feature of another type than requested.
     """
 
     def __init__(
@@ -112,19 +112,19 @@ class ExampleBatch:
         return self._count
 
     def fixed(self, name: str, dtype: DType, shape: Sequence[int], default: npt.ArrayLike | None = None) -> HostArray:
-        """A feature that has the same number of values in each example.
+        """Reads a feature that has the same number of values in each example.
 
         Args:
           name: the feature.
           dtype: float32, int64 or string.
           shape: shape of the values of one example.
-          default: values for examples without the feature, of ``shape`` or a scalar; None when it must be there.
+          default: values for examples without the feature, of ``shape`` or a scalar; None if it is required.
 
         Returns:
           Array (examples, \\*shape).
 
         Raises:
-          InvalidArgumentError: an example has another number of values, or none where it must.
+          InvalidArgumentError: an example has another number of values, or lacks a required feature.
         """
         column = self._column(name, dtype)
         each = math.prod(shape)
@@ -149,19 +149,19 @@ class ExampleBatch:
         return result.reshape(len(self), *shape)
 
     def padded(self, name: str, dtype: DType, shape: Sequence[int], padding: object = None) -> HostArray:
-        """A feature that has any number of elements of ``shape`` in each example.
+        """Reads a feature that has any number of elements of ``shape`` in each example.
 
         Args:
           name: the feature.
           dtype: float32, int64 or string.
           shape: shape of one element.
-          padding: what stands behind the elements of an example; by default 0 or an empty string.
+          padding: value after the elements of an example; by default 0 or an empty string.
 
         Returns:
-          Array (examples, most elements of one, \\*shape).
+          Array (examples, largest number of elements, \\*shape).
 
         Raises:
-          InvalidArgumentError: the values of an example are no whole number of elements.
+          InvalidArgumentError: the number of values of an example is not a multiple of an element's size.
         """
         column = self._column(name, dtype)
         each = math.prod(shape)
@@ -184,7 +184,7 @@ class ExampleBatch:
         return result.reshape(len(self), longest // each, *shape)
 
     def sparse(self, name: str, dtype: DType) -> SparseValues:
-        """A feature that has any number of values in each example, also none.
+        """Reads a feature that has any number of values in each example, including none.
 
         Args:
           name: the feature.
@@ -274,9 +274,9 @@ _DECODERS: Final[dict[str, Callable[[list[Any]], tuple[HostArray, npt.NDArray[np
 
 
 def _content(encoded: bytes, repack: Callable[[bytes], bytes]) -> bytes:
-    """The numbers of an encoded list of numbers, without what precedes them.
+    """Returns the numbers of an encoded list of numbers, without its header.
 
-    Any other form than one packed run of numbers is rewritten to that first.
+    Any form other than one packed run of numbers is first rewritten to that form.
     """
     if not encoded:
         return b""

@@ -1,4 +1,4 @@
-"""`GFile`: a file as TensorFlow's ``tf.gfile.GFile`` presents it."""
+"""`GFile`: a file with the interface of TensorFlow's ``tf.gfile.GFile``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MODES: Final = ("r", "w", "a", "r+", "w+", "a+")
 class GFile:
     """A file that is opened at the first read or write, and again after `close`.
 
-    Text goes in and out as UTF-8; with a ``b`` in the mode, reading gives bytes. Writing takes both.
+    Text is encoded as UTF-8; with a ``b`` in the mode, reading returns bytes. Writing accepts both.
 
     Args:
       name: path of the file.
@@ -22,7 +22,8 @@ class GFile:
 
     Raises:
       InvalidArgumentError: another mode.
-      NotFoundError: the file does not exist; from the first read or write on, as all other errors of the file system.
+      NotFoundError: the file does not exist; raised at the first read or write, like all other errors of the file
+        system.
     """
 
     def __init__(self, name: Path, mode: str = "r") -> None:
@@ -64,7 +65,7 @@ class GFile:
         return data if self._binary else data.decode()
 
     def size(self) -> int:
-        """Size in bytes of what is in the file, less what waits to be flushed."""
+        """Returns the size of the file in bytes, without data that are not flushed yet."""
         return stat(self._path).length
 
     def write(self, file_content: str | bytes) -> None:
@@ -79,30 +80,30 @@ class GFile:
             self._open().write(file_content)
 
     def read(self, n: int = -1) -> Any:
-        """The next ``n`` bytes, or all that follows."""
+        """Returns the next ``n`` bytes, or all remaining ones."""
         with translated(self._path):
             return self._as_read(self._open_to_read().read(n))
 
     def readline(self) -> Any:
-        """The next line with its end; empty at the end of the file."""
+        """Returns the next line with its end; empty at the end of the file."""
         with translated(self._path):
             return self._as_read(self._open_to_read().readline())
 
     def readlines(self) -> list[bytes | str]:
-        """All lines that follow."""
+        """Returns all remaining lines."""
         return list(self)
 
     def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
-        """Goes to a place in the file.
+        """Sets the position in the file.
 
         Args:
-          offset: bytes to go.
+          offset: distance in bytes.
           whence: 0 from the start, 1 from here, 2 from the end.
           position: old name of ``offset``.
 
         Raises:
-          InvalidArgumentError: another ``whence``, or a place before the start.
-          OutOfRangeError: a place behind the end.
+          InvalidArgumentError: another ``whence``, or a position before the start.
+          OutOfRangeError: a position behind the end.
         """
         offset = position if offset is None else offset
         if offset is None:
@@ -124,7 +125,7 @@ class GFile:
             stream.seek(target)
 
     def tell(self) -> int:
-        """The place in the file, in bytes from its start."""
+        """Returns the position in the file, in bytes from its start."""
         with translated(self._path):
             return self._open().tell()
 
@@ -132,7 +133,7 @@ class GFile:
         return True
 
     def flush(self) -> None:
-        """Hands what was written to the operating system."""
+        """Passes written data to the operating system."""
         if self._stream is not None and self._writable:
             with translated(self._path):
                 self._stream.flush()

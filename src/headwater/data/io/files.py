@@ -1,7 +1,7 @@
-"""Files and folders, with TensorFlow's errors instead of `OSError`, and files that appear whole or not at all.
+"""Files and folders, with TensorFlow's errors instead of `OSError`, and files that are written atomically.
 
-Paths are ``str``, ``bytes`` or `os.PathLike`; URLs that fsspec knows are paths too (`headwater.data.io.remote`). The
-functions behave as those of TensorFlow 1.15's ``tf.io.gfile``.
+Paths are ``str``, ``bytes`` or `os.PathLike`; URLs that fsspec supports are paths, too (`headwater.data.io.remote`).
+The functions behave like TensorFlow 1.15's ``tf.io.gfile``.
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ _ERROR_OF_ERRNO: Final[dict[int, Callable[[Any, Any, str], OpError]]] = {
 
 
 def as_path(path: Path) -> str:
-    """``path`` as text, without ``file://``; TypeError when it is no path."""
+    """Returns ``path`` as text, without ``file://``; TypeError when it is not a path."""
     return os.fsdecode(path).removeprefix("file://")
 
 
 def as_op_error(error: OSError, path: str) -> OpError:
-    """The error of Headwater's tree that says what ``error`` says, with the file's name."""
+    """Converts ``error`` to the corresponding error of Headwater, with the file's name."""
     make = _ERROR_OF_ERRNO.get(error.errno or 0, UnknownError)
     return make(None, None, f"{path}: {error.strerror or error}")
 
 
 @contextlib.contextmanager
 def translated(path: Path) -> Generator[str]:
-    """Raises the `OpError` for every `OSError` of the block; gives ``path`` as text."""
+    """Converts every `OSError` of the context to an `OpError`; yields ``path`` as text."""
     name = as_path(path)
     try:
         yield name
@@ -85,7 +85,7 @@ def translated(path: Path) -> Generator[str]:
 
 
 class FileStatistics:
-    """What the file system says of a file.
+    """Status of a file.
 
     Attributes:
       length: size in bytes.
@@ -105,19 +105,19 @@ class FileStatistics:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is a file or folder at ``path``."""
+    """Returns whether there is a file or folder at ``path``."""
     name = as_path(path)
     return remote.exists(name) if remote.is_url(name) else os.path.exists(name)
 
 
 def isdir(path: Path) -> bool:
-    """Whether ``path`` is a folder."""
+    """Returns whether ``path`` is a folder."""
     name = as_path(path)
     return remote.isdir(name) if remote.is_url(name) else os.path.isdir(name)
 
 
 def stat(path: Path) -> FileStatistics:
-    """Size, time and kind of a file; NotFoundError when there is none."""
+    """Returns size, time and kind of a file; NotFoundError when there is none."""
     with translated(path) as name:
         if remote.is_url(name):
             return FileStatistics(*remote.info(name))
@@ -126,7 +126,7 @@ def stat(path: Path) -> FileStatistics:
 
 
 def mkdir(path: Path) -> None:
-    """Makes one folder; nothing happens when it exists. NotFoundError when the folder around it does not."""
+    """Makes one folder, unless it exists. NotFoundError when its parent does not exist."""
     with translated(path) as name, contextlib.suppress(FileExistsError):
         if remote.is_url(name):
             remote.makedirs(name)
@@ -136,7 +136,7 @@ def mkdir(path: Path) -> None:
 
 
 def makedirs(path: Path) -> None:
-    """Makes a folder and those around it; nothing happens when it exists.
+    """Makes a folder and its parents, unless they exist.
 
     Raises:
       FailedPreconditionError: a file is in the way.
@@ -164,7 +164,7 @@ def remove(path: Path) -> None:
 
 
 def rmtree(path: Path) -> None:
-    """Deletes a folder and all in it. NotFoundError when there is none, FailedPreconditionError for a file."""
+    """Deletes a folder with its contents. NotFoundError when there is none, FailedPreconditionError for a file."""
     with translated(path) as name:
         if remote.is_url(name):
             remote.rmtree(name)
@@ -174,7 +174,7 @@ def rmtree(path: Path) -> None:
 
 
 def truncate(path: Path, length: int) -> None:
-    """Cuts a file off after ``length`` bytes; does nothing to one at a URL."""
+    """Truncates a file to ``length`` bytes; does nothing to a file at a URL."""
     with translated(path) as name:
         if not remote.is_url(name):
             os.truncate(name, length)
@@ -206,7 +206,7 @@ def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
 
 
 def listdir(path: Path) -> list[str]:
-    """Names in a folder, hidden ones too, in no order; NotFoundError when there is no such folder."""
+    """Returns the names in a folder, also hidden ones, in no order; NotFoundError when there is no such folder."""
     name = as_path(path)
     if not isdir(name):
         raise NotFoundError(None, None, f"{name}: could not find that folder")
@@ -217,12 +217,12 @@ def listdir(path: Path) -> list[str]:
 def walk(
     top: Path, topdown: bool = True, onerror: Callable[[OpError], object] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """All folders below ``top``: (path, names of folders in it, names of files in it); nothing when it is no folder.
+    """Yields all folders below ``top``: (path, names of folders, names of files); nothing when it is not a folder.
 
     Args:
       top: the folder to begin with.
-      topdown: a folder before those in it, or after them.
-      onerror: called with the error of a folder that cannot be listed, which is then left out.
+      topdown: whether a folder is yielded before the folders in it, rather than after them.
+      onerror: called with the error of a folder that cannot be listed, which is then skipped.
     """
     path = as_path(top)
     if not isdir(path):
@@ -251,9 +251,9 @@ def _walk_url(url: str, topdown: bool) -> Iterator[tuple[str, list[str], list[st
 
 
 def glob(pattern: Path | list[Path] | tuple[Path, ...]) -> list[str]:
-    """Paths that match a pattern, or several, each pattern's sorted.
+    """Returns paths that match a pattern, or several patterns; each pattern's are sorted.
 
-    ``*``, ``?`` and ``[...]`` match within one name, names that begin with a dot too; ``**`` means ``*``.
+    ``*``, ``?`` and ``[...]`` match within one name, also names that begin with a dot; ``**`` means ``*``.
     """
     if isinstance(pattern, list | tuple):
         return [path for one in pattern for path in glob(one)]
@@ -276,7 +276,7 @@ def glob(pattern: Path | list[Path] | tuple[Path, ...]) -> list[str]:
 
 
 def open_file(path: Path, mode: str) -> BinaryIO:
-    """A buffered file; NotFoundError when it does not exist, FailedPreconditionError for a folder.
+    """Opens a buffered file; NotFoundError when it does not exist, FailedPreconditionError for a folder.
 
     Args:
       path: the file.
@@ -293,12 +293,13 @@ def open_file(path: Path, mode: str) -> BinaryIO:
 
 
 def _buffered(disk: Disk, raw: io.FileIO, path: str) -> BinaryIO:
-    """A file to write to, with a buffer before what the disk puts around it."""
+    """Returns a file for writing, with a buffer in front of the disk's stream."""
     return cast("BinaryIO", io.BufferedWriter(disk.stream(raw, path), BUFFER_BYTES))
 
 
 def open_descriptor(path: Path) -> int:
-    """The descriptor of a file to read at any place, which the caller closes; that of a copy for one at a URL."""
+    """Returns a descriptor for reading a file at any position, which the caller closes; for a URL, of a downloaded
+    copy."""
     with translated(path) as name:
         if not remote.is_url(name):
             return os.open(name, os.O_RDONLY | os.O_CLOEXEC)
@@ -319,7 +320,7 @@ def create(path: Path) -> None:
 
 
 def remove_empty_folder(path: Path) -> None:
-    """Deletes a folder unless something is in it."""
+    """Deletes a folder if it is empty."""
     name = as_path(path)
     if not remote.is_url(name):
         with contextlib.suppress(OSError):
@@ -331,7 +332,7 @@ def _open_folder(path: str) -> int:
 
 
 def fsync_folder(path: Path) -> None:
-    """Makes new and changed names in a folder outlast a crash of the machine."""
+    """Makes new and changed names in a folder durable, so that they survive a crash of the machine."""
     with translated(path) as name:
         if remote.is_url(name):
             return
@@ -343,20 +344,20 @@ def fsync_folder(path: Path) -> None:
 
 
 class AtomicFile:
-    """A new file that gets its name only once all of it is on the disk.
+    """A new file that gets its name only once all its data are on the disk.
 
-    Until `commit` it has no name at all where the file system can do that, so that a killed process leaves nothing
-    behind; elsewhere a hidden one (``.NAME.RANDOM.tmp``) in the same folder. At a URL it is uploaded then. Use it as a
-    context: leaving the block commits, an exception discards.
+    Until `commit` it has no name where the file system supports that, so that a killed process leaves nothing behind;
+    elsewhere it has a hidden name (``.NAME.RANDOM.tmp``) in the same folder. A file at a URL is uploaded at `commit`.
+    As a context manager, it commits at the end of the block, and discards after an exception.
 
     Attributes:
-      path: the name that it will have.
+      path: its final name.
       stream: the binary file to write to.
       closed: whether it was committed or discarded.
 
     Raises:
       NotFoundError: the folder does not exist.
-      ResourceExhaustedError: the disk is full, from `write` and `commit`; what ``path`` was before is whole.
+      ResourceExhaustedError: the disk is full, from `write` and `commit`; an earlier file at ``path`` is unchanged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -397,11 +398,11 @@ class AtomicFile:
         """Appends ``data``, any C-contiguous buffer of bytes."""
         try:
             self.stream.write(data)
-        except OSError as error:  # `translated` would take longer than a small write
+        except OSError as error:  # the `translated` context would take longer than a small write
             raise as_op_error(error, self.path) from error
 
     def sync(self) -> None:
-        """Writes what there is so far to the disk."""
+        """Writes the data so far to the disk."""
         with translated(self.path):
             self.stream.flush()
             if not self._remote:
@@ -409,7 +410,7 @@ class AtomicFile:
             os.fsync(self.stream.fileno())
 
     def commit(self) -> None:
-        """Writes all to the disk, then gives the file its name, replacing what had it."""
+        """Writes all data to the disk, then gives the file its name, replacing an earlier file."""
         with translated(self.path):
             try:
                 self.stream.flush()
@@ -420,7 +421,7 @@ class AtomicFile:
                 os.fsync(self.stream.fileno())
                 if not self._temporary_exists:
                     self._disk.before("name", self._temporary_path)
-                    # With a folder's descriptor Python follows the link in /proc to the file, without it does not.
+                    # Python follows the link in /proc to the file only if dst_dir_fd or src_dir_fd is given.
                     os.link(f"/proc/self/fd/{self.stream.fileno()}", self._temporary, dst_dir_fd=self._folder)
                     self._temporary_exists = True
                 self._disk.before("name", self.path)
@@ -431,11 +432,11 @@ class AtomicFile:
                 self.discard()
 
     def discard(self) -> None:
-        """Leaves nothing of the file; does nothing after `commit`."""
+        """Deletes the file; does nothing after `commit`."""
         if self.closed:
             return
         self.closed: bool = True
-        with contextlib.suppress(OSError):  # a full disk refuses once more what is still in the buffer
+        with contextlib.suppress(OSError):  # a full disk refuses the rest of the buffer once more
             self.stream.close()
         if self._remote:
             return
@@ -456,5 +457,5 @@ class AtomicFile:
 
 
 def atomic_write(path: Path) -> AtomicFile:
-    """``with atomic_write(path) as file: file.write(data)``: ``path`` gets all of it, or stays what it was."""
+    """``with atomic_write(path) as file: file.write(data)``: ``path`` gets all data, or is unchanged."""
     return AtomicFile(path)

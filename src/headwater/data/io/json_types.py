@@ -1,11 +1,11 @@
-"""The types of what is read from JSON and written as JSON."""
+"""Types of JSON values."""
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
 Json: TypeAlias = Any
-"""A value of JSON. What `json.loads` gives has no closer type: what reads it says what it must hold."""
+"""A value of JSON. The result of `json.loads` has no more precise type: its user checks the contents."""
 
 JsonObject: TypeAlias = dict[str, Any]
 """An object of JSON: values by name."""

@@ -1,4 +1,4 @@
-"""Fields of protocol buffers whose type is known only when a program runs, as arrays and back."""
+"""Fields of protocol buffers whose type is known only at run time, converted to arrays and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headwater.errors import DataLossError, InvalidArgumentError
 _BYTES: Final = "bytes://"
 _LOCAL: Final = "local://"
 
-#: For each kind of field the types that its values may be read as; the first is what they are written from.
+#: For each kind of field the types as which its values may be read; they are written from the first.
 TYPES: Final = {
     FieldDescriptor.TYPE_DOUBLE: ("float64",),
     FieldDescriptor.TYPE_FLOAT: ("float32", "float64"),
@@ -45,14 +45,14 @@ class Fields:
     """Some fields of a message type.
 
     Args:
-      message_type: its full name.
-      names: of the fields.
-      types: of their values, by name, such as ``"int64"``.
-      source: a file with a ``FileDescriptorSet``; or one after ``bytes://``; or ``local://``, for messages that this
-        process knows.
+      message_type: full name of the message type.
+      names: names of the fields.
+      types: types of their values, by name, such as ``"int64"``.
+      source: a file with a ``FileDescriptorSet``; or a serialized one after ``bytes://``; or ``local://``, for message
+        types of this process.
 
     Raises:
-      InvalidArgumentError: no such type or field, or one that has no values of such a type.
+      InvalidArgumentError: there is no such type or field, or its values do not have the requested type.
     """
 
     def __init__(self, message_type: str, names: Sequence[str], types: Sequence[str], source: str | bytes) -> None:
@@ -75,10 +75,10 @@ class Fields:
     def decoded(
         self, messages: np.ndarray[Any, Any], form: Literal["binary", "text"]
     ) -> tuple[np.ndarray[Any, Any], list[np.ndarray[Any, Any]]]:
-        """How many values of each field each message has, and these, filled up with defaults.
+        """Decodes messages: the number of values of each field in each message, and the values, padded with defaults.
 
         Raises:
-          DataLossError: bytes that are no such message.
+          DataLossError: bytes are not such a message.
         """
         found = [self._parsed(each, form) for each in messages.ravel()]
         rows = [[self._values(message, field) for field in self._fields] for message in found]
@@ -95,10 +95,10 @@ class Fields:
         return sizes, columns
 
     def encoded(self, sizes: np.ndarray[Any, Any], values: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-        """Messages that have, of each field, the first values, as many as ``sizes`` says.
+        """Encodes messages from the first values of each field, as many as ``sizes`` gives.
 
         Raises:
-          InvalidArgumentError: more values than there are, or several of a field that is not repeated.
+          InvalidArgumentError: ``sizes`` exceeds the number of values, or a field that is not repeated gets several.
         """
         shape = sizes.shape[:-1]
         counts = sizes.reshape(-1, len(self._fields))
@@ -151,7 +151,7 @@ def _pool(source: str | bytes) -> Any:
 
 @lru_cache(maxsize=16)  # each step asks for the same
 def _pool_of(data: bytes) -> Any:
-    """The types that a ``FileDescriptorSet`` describes."""
+    """Returns the types that a ``FileDescriptorSet`` describes."""
     pool = descriptor_pool.DescriptorPool()
     try:
         files = descriptor_pb2.FileDescriptorSet.FromString(data)

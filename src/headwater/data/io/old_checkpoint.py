@@ -1,6 +1,6 @@
 """Reading checkpoints of TensorFlow's old format, V1: one sorted table for each task that saved.
 
-A table (`headwater.data.io.table`) has under the empty name the names, shapes, types and slices of the tensors in it,
+A table (`headwater.data.io.table`) contains under the empty name the names, shapes, types and slices of its tensors,
 and under a key for each slice (`headwater.data.io.tensor_slice`) its values as the fields of a ``TensorProto``.
 
 Source: the protocol messages of TensorFlow (``saved_tensor_slice.proto``) and files that TensorFlow wrote.
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class OldReader:
-    """Reads the tensors of one checkpoint of format V1, which it holds in memory.
+    """Reads the tensors of one checkpoint of format V1, which is kept in memory.
 
     Args:
-      prefix: the file, or a pattern of the files of several tasks, as ``model-?????-of-00002``.
+      prefix: the file, or a pattern for the files of several tasks, such as ``model-?????-of-00002``.
 
     Raises:
       NotFoundError: there is no such file.
@@ -79,14 +79,14 @@ class OldReader:
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Shape of each tensor; that of the whole for a partitioned one."""
+        """Shape of each tensor; for a partitioned tensor, its whole shape."""
         return MappingProxyType(self._shapes)
 
     def __contains__(self, name: object) -> bool:
         return name in self._shapes
 
     def read(self, name: str) -> HostArray:
-        """One tensor, whole.
+        """Reads one whole tensor.
 
         Raises:
           NotFoundError: the checkpoint has no such tensor.
@@ -95,11 +95,11 @@ class OldReader:
         return self.read_slice(name, TensorSlice.whole(len(self._shapes.get(name, ()))))
 
     def read_slice(self, name: str, part: TensorSlice) -> HostArray:
-        """A part of a tensor, however that was cut when it was saved.
+        """Reads a part of a tensor, independently of the slices in which it was saved.
 
         Raises:
           InvalidArgumentError: ``part`` is not inside the tensor.
-          NotFoundError, DataLossError: as `read` says.
+          NotFoundError, DataLossError: see `read`.
         """
         if name not in self._shapes:
             raise NotFoundError(None, None, f"Key {name} not found in checkpoint {self._prefix}")
@@ -118,7 +118,7 @@ class OldReader:
         shape = part.shape(self._shapes[name])
         try:
             proto.ParseFromString(_parsed(path, packed).data.data)
-            # The file has the values alone.
+            # The file contains only the values.
             proto.dtype = self._dtypes[name].as_datatype_enum
             proto.tensor_shape.CopyFrom(TensorShape(shape).as_proto())
             if math.prod(shape) and not proto.ListFields():
@@ -128,7 +128,7 @@ class OldReader:
             raise DataLossError(None, None, f"{path}: slice {part} of {name!r} is damaged: {error}") from error
 
     def close(self) -> None:
-        """Does nothing: all is in memory."""
+        """Does nothing: everything is in memory."""
 
     def __enter__(self) -> OldReader:
         return self
@@ -145,7 +145,7 @@ def _parsed(path: str, packed: bytes) -> SavedTensorSlices:
 
 
 def open_checkpoint(prefix: Path) -> BundleReader | OldReader:
-    """A reader of a checkpoint of either format.
+    """Opens a checkpoint of either format.
 
     Raises:
       NotFoundError: there is no such checkpoint.

@@ -1,4 +1,4 @@
-"""How a file of records is compressed, as TensorFlow 1.15's ``TFRecordOptions`` say it."""
+"""Compression of record files, with the options of TensorFlow 1.15's ``TFRecordOptions``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from headwater.data.io.files import BUFFER_BYTES
 from headwater.errors import DataLossError
 
 _GZIP_FRAMING: Final = 16
-"""What zlib wants added to the window bits for gzip's framing instead of its own."""
+"""Summand of zlib's window bits that selects gzip's framing instead of zlib's own."""
 
 
 class TFRecordCompressionType:
-    """How a file of records is compressed."""
+    """Compression of a record file."""
 
     NONE = 0
     ZLIB = 1
@@ -21,7 +21,7 @@ class TFRecordCompressionType:
 
 
 class TFRecordOptions:
-    """How to write or read a file of records.
+    """Options for writing or reading a record file.
 
     Args:
       compression_type: ``""``, ``"GZIP"``, ``"ZLIB"``, a number of `TFRecordCompressionType`, or None for none.
@@ -69,7 +69,7 @@ class TFRecordOptions:
 
     @classmethod
     def get_compression_type_string(cls, options: object) -> str:
-        """``""``, ``"GZIP"`` or ``"ZLIB"`` for options, a name, a number or None."""
+        """Returns ``""``, ``"GZIP"`` or ``"ZLIB"`` for options, a name, a number or None."""
         if isinstance(options, TFRecordOptions):
             return cls.get_compression_type_string(options.compression_type)
         if not options:
@@ -81,19 +81,19 @@ class TFRecordOptions:
 
     @classmethod
     def of(cls, options: object) -> TFRecordOptions:
-        """``options``, or new ones of that compression type."""
+        """Returns ``options``, or new ones of that compression type."""
         return options if isinstance(options, TFRecordOptions) else cls(options)
 
     @property
     def zlib_window_bits(self) -> int | None:
-        """What `zlib` calls ``wbits``: window and framing; None without compression."""
+        """Window and framing, the parameter ``wbits`` of `zlib`; None without compression."""
         name = self.get_compression_type_string(self)
         if not name:
             return None
         return (self.window_bits or zlib.MAX_WBITS) + (_GZIP_FRAMING if name == "GZIP" else 0)
 
     def compressor(self) -> Any:
-        """A fresh compression object of `zlib`, or None without compression."""
+        """Returns a new compression object of `zlib`, or None without compression."""
         bits = self.zlib_window_bits
         if bits is None:
             return None
@@ -107,7 +107,7 @@ class TFRecordOptions:
 
 
 class Inflater:
-    """The decompressed bytes of a file, which may be several compressed streams one after the other.
+    """The decompressed bytes of a file, which may contain several compressed streams, one after the other.
 
     Args:
       stream: the file.
@@ -123,7 +123,7 @@ class Inflater:
         self._input = b""
 
     def read(self, count: int) -> bytes:
-        """At most ``count`` bytes; empty only at the end of the file."""
+        """Returns at most ``count`` bytes; empty only at the end of the file."""
         while True:
             if not self._input:
                 self._input = self._stream.read(BUFFER_BYTES)

@@ -1,8 +1,8 @@
-"""Files at URLs (``s3://``, ``gs://``, ``hdfs://`` …), through fsspec and whatever driver of it is installed.
+"""Files at URLs (``s3://``, ``gs://``, ``hdfs://`` …), through fsspec and its installed drivers.
 
-A file is written to a temporary one on this machine and gets to its place in one upload, when it is closed or
-committed: a reader finds all of it, or what was there before. Where a store has no folders, every folder can be
-written to, and one is there as long as something is in it.
+A file is written to a temporary file on this machine and uploaded at once when it is closed or committed: a reader
+finds the complete new file, or the earlier one. Where a store has no folders, every folder can be written to, and it
+exists as long as it is not empty.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _ERRNO_OF_CLASS: Final = (
 
 
 def is_url(path: str) -> bool:
-    """Whether ``path`` names a file elsewhere."""
+    """Returns whether ``path`` is a URL."""
     return _URL.match(path) is not None
 
 
 def _system(url: str) -> object:
-    """The file system of a URL, without what it remembers of folders.
+    """Returns the file system of a URL, with an empty cache of listings.
 
     Raises:
       UnimplementedError: fsspec, or its driver for such URLs, is not installed.
@@ -61,7 +61,7 @@ def _system(url: str) -> object:
 
 @contextlib.contextmanager
 def translated(url: str) -> Generator[Any]:
-    """The file system of a URL; errors of it as `OSError` with a number, others as UnavailableError."""
+    """Yields the file system of a URL; converts its errors to `OSError` with a number, others to UnavailableError."""
     system = _system(url)
     try:
         yield system
@@ -87,7 +87,7 @@ def isdir(url: str) -> bool:
 
 
 def info(url: str) -> tuple[int, int, bool]:
-    """Size in bytes, time of the last change in nanoseconds (0 where it is not known), whether it is a folder."""
+    """Returns size in bytes, time of the last change in nanoseconds (0 if unknown), and whether it is a folder."""
     with translated(url) as system:
         found = system.info(url)
         changed = found.get("LastModified") or found.get("mtime") or found.get("created")
@@ -119,7 +119,8 @@ def rmtree(url: str) -> None:
 
 
 def rename(source: str, target: str) -> None:
-    """Moves a file, or all in a folder, within one file system. A store copies, and deletes once the copy is there."""
+    """Moves a file, or a folder with its contents, within one file system. A store copies, and deletes after the
+    copy."""
     with translated(source) as system:
         system.mv(source, target, recursive=bool(system.isdir(source)))
 
@@ -133,13 +134,13 @@ def listdir(url: str) -> list[str]:
 
 
 def upload(local: str, url: str) -> None:
-    """Puts a file of this machine at a URL, in one go."""
+    """Uploads a file of this machine to a URL at once."""
     with translated(url) as system:
         system.put_file(local, url)
 
 
 def download(url: str) -> BinaryIO:
-    """An unnamed file on this machine with what is at a URL, at its begin."""
+    """Returns an unnamed local file with the contents of a URL, positioned at its start."""
     held = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - the caller closes it
     try:
         with translated(url) as system, system.open(url, "rb") as source:
@@ -152,11 +153,11 @@ def download(url: str) -> BinaryIO:
 
 
 class RemoteFile(io.RawIOBase):
-    """A file at a URL that is written, or read and written: a temporary file here, uploaded when flushed or closed.
+    """A file at a URL for writing, or reading and writing: a temporary local file, uploaded when flushed or closed.
 
     Args:
-      url: where it goes.
-      mode: a binary mode of `open` that writes.
+      url: the target of the upload.
+      mode: a binary mode of `open` for writing.
     """
 
     def __init__(self, url: str, mode: str) -> None:
@@ -195,7 +196,7 @@ class RemoteFile(io.RawIOBase):
         return self._local.tell()
 
     def flush(self) -> None:
-        """Uploads what there is, so that readers find it."""
+        """Uploads the data so far, so that readers find them."""
         if self.closed or not self._changed:
             return
         self._local.flush()
@@ -212,7 +213,7 @@ class RemoteFile(io.RawIOBase):
 
 
 def open_file(url: str, mode: str, buffer_bytes: int) -> BinaryIO:
-    """A buffered file at a URL."""
+    """Opens a buffered file at a URL."""
     if mode.replace("b", "") == "r":
         with translated(url) as system:
             if system.isdir(url):

@@ -1,4 +1,4 @@
-"""Where sample data sets are found: in a folder that is given, in local caches, on the network; and IDX files.
+"""Search for sample data sets: in a given folder, in local caches, on the network; and reading of IDX files.
 
 IDX: ``uint8 0, uint8 0, uint8 element type, uint8 dimensions``, the sizes as big-endian uint32, then the elements.
 Source: http://yann.lecun.com/exdb/mnist/.
@@ -30,19 +30,19 @@ _UINT8: Final = 8
 
 
 def find_file(data_set: str, name: str, folder: str | None = None, source_url: str | None = None) -> Path:
-    """The file ``name`` of a data set.
+    """Finds the file ``name`` of a data set.
 
-    Looked for in ``$HEADWATER_DATA_DIR/<data set>``, in ``folder``, and in Keras's cache; then taken from the network
-    into ``folder``.
+    Searches ``$HEADWATER_DATA_DIR/<data set>``, ``folder``, and Keras's cache; otherwise downloads the file into
+    ``folder``.
 
     Args:
       data_set: e.g. ``mnist``.
-      name: of the file.
-      folder: to look in and to save in.
-      source_url: address of the folder with the file; no network when None.
+      name: name of the file.
+      folder: to search, and to save in.
+      source_url: address of the folder with the file; nothing is downloaded when None.
 
     Raises:
-      NotFoundError: none of these has it; the message names them all.
+      NotFoundError: the file is in none of these places; the message names them all.
     """
     places = _folders(data_set, folder)
     for place in places:
@@ -83,14 +83,14 @@ def _fetched(url: str, folder: Path, name: str) -> Path:
 
 
 def read_idx(path: str | Path, dims: int) -> npt.NDArray[np.uint8]:
-    """The array in an IDX file of bytes, which may be compressed with gzip.
+    """Reads the array in an IDX file of bytes, which may be compressed with gzip.
 
     Args:
       path: the file.
-      dims: how many dimensions it must have.
+      dims: required number of dimensions.
 
     Raises:
-      DataLossError: no such file format, or the file is cut off.
+      DataLossError: the file has another format, or is cut off.
     """
     with translated(path) as name, open(name, "rb") as file:
         data = file.read()

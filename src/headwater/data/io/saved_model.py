@@ -28,7 +28,7 @@ _VERSION, _VERSION_KEY, _GRAPH_KEY = 1, 0x08, 0x12
 
 
 def encode(meta_graphs: Sequence[Any]) -> bytes:
-    """The file's bytes."""
+    """Returns the file's bytes."""
     parts = [bytes([_VERSION_KEY, _VERSION])]
     for graph in meta_graphs:
         data = graph.SerializeToString(deterministic=True)
@@ -37,11 +37,11 @@ def encode(meta_graphs: Sequence[Any]) -> bytes:
 
 
 def read(export_dir: str) -> list[Any]:
-    """The meta graphs in a folder, from the binary file, else from the one in protobuf's text form.
+    """Reads the meta graphs in a folder, from the binary file, or else from the file in protobuf's text form.
 
     Raises:
       OSError: there is no such file.
-      DataLossError: it holds something else.
+      DataLossError: it is not a saved model.
     """
     path = f"{export_dir}/{FILE_NAME}"
     if not files.exists(path):
@@ -80,7 +80,7 @@ def _read_text(path: str) -> list[Any]:
 
 @cache
 def _message_class() -> type[Message]:
-    """The class of TensorFlow's ``SavedModel`` messages, which tensorboard does not have."""
+    """Returns the class of TensorFlow's ``SavedModel`` messages, which tensorboard does not have."""
     described = descriptor_pb2.FileDescriptorProto(
         name="headwater/data/io/saved_model.proto",
         package="headwater.io",

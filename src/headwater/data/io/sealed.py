@@ -1,8 +1,8 @@
-"""Small text files that steer a program, with a checksum in a comment line, so that damage is noticed.
+"""Small text files that control a program, with a checksum in a comment line that reveals damage.
 
-The line ``# crc32c: 0123abcd`` is the last one. It is the CRC-32C of all that stands before it. Readers of protocol
-messages in text form, TensorFlow's too, skip it as a comment. A file without the line was written by another program,
-or a user deleted the line to change the file by hand.
+The last line is ``# crc32c: 0123abcd``, the CRC-32C of everything before it. Readers of protocol messages in text form,
+including TensorFlow's, skip it as a comment. A file without the line was written by another program, or a user deleted
+the line after a change by hand.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from headwater.data.io.files import Path, as_path, open_file
 from headwater.errors import DataLossError
 
 Seal = Literal["whole", "broken", "none"]
-"""What the checksum of a text says: that it is as it was written, that it is not, or there is no checksum."""
+"""Result of the check of a text: unchanged, changed, or without a checksum."""
 
 _LINE: Final = re.compile(rb"^# crc32c: ([0-9a-f]{8})\n?", re.MULTILINE)
 
 
 def seal(text: bytes) -> bytes:
-    """``text``, which ends with a newline unless it is empty, with its checksum."""
+    """Appends its checksum to ``text``, which ends with a newline unless it is empty."""
     return text + b"# crc32c: %08x\n" % crc32c.value(text)
 
 
 def unseal(content: bytes) -> tuple[bytes, Seal]:
-    """The text of a sealed file, and what its checksum says."""
+    """Returns the text of a sealed file, and the result of its check."""
     found = _LINE.search(content)
     if found is None:
         return content, "none"
@@ -37,35 +37,36 @@ def unseal(content: bytes) -> tuple[bytes, Seal]:
 
 
 def pack_json(values: object) -> bytes:
-    """``values`` as a sealed line of JSON."""
+    """Returns ``values`` as a sealed line of JSON."""
     return seal(json.dumps(values).encode() + b"\n")
 
 
 def read_json(path: Path) -> Any:
-    """What `pack_json` made, from a file. One without a checksum, of an earlier version, is read, too.
+    """Reads values that `pack_json` has packed, from a file. A file of an earlier version, without a checksum, is
+    accepted.
 
     Raises:
       NotFoundError: there is no such file.
-      DataLossError: it is damaged; the message names it.
+      DataLossError: the file is damaged; the message names it.
     """
     return json.loads(read_text(path, json.loads))
 
 
 def read_text(path: Path, check: Callable[[str], object] = str) -> str:
-    """The text of a sealed file, or the one line of a file that an earlier version wrote without a checksum.
+    """Returns the text of a sealed file, or the single line of an earlier version's file without a checksum.
 
     Args:
       path: the file.
-      check: raises ValueError for a text that cannot be right.
+      check: raises ValueError for an invalid text.
 
     Raises:
       NotFoundError: there is no such file.
-      DataLossError: it is damaged; the message names it.
+      DataLossError: the file is damaged; the message names it.
     """
     with open_file(path, "rb") as file:
         text, sealed = unseal(file.read())
     problem = "its checksum is wrong" if sealed == "broken" else ""
-    # Earlier versions wrote one line that did not end: what has an end has lost its checksum.
+    # Earlier versions wrote one line without a newline: a text with a newline has lost its checksum.
     if sealed == "none" and b"\n" in text:
         problem = "its checksum is missing"
     if not problem:

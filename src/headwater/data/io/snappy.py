@@ -1,4 +1,4 @@
-"""Reading data that Snappy has compressed.
+"""Decompression of Snappy data.
 
 ::
 
@@ -6,7 +6,7 @@
     element = literal: tag, further bytes of the length, the bytes themselves
             | copy: tag, bytes of the offset; repeats what lies that far before the end of the result
 
-The two lowest bits of a tag say which: 0 literal, 1 to 3 copies with offsets of 1, 2 and 4 bytes. Source:
+The two lowest bits of a tag are its kind: 0 literal, 1 to 3 copies with offsets of 1, 2 and 4 bytes. Source:
 https://github.com/google/snappy/blob/main/format_description.txt.
 """
 
@@ -21,14 +21,15 @@ _NEAR: Final = 1
 _OFFSET_BYTES: Final = {2: 2, 3: 4}
 _LONG_LITERAL: Final = 60
 _MAX_RATIO: Final = 64
-"""A copy of three bytes gives at most 64: nothing is compressed further than that, so no size asks for more memory."""
+"""A copy of three bytes yields at most 64. No compression is stronger, so this limits the memory that a size may
+claim."""
 
 
 def decompress(data: bytes) -> bytes:
-    """What ``data`` was made of.
+    """Decompresses ``data``.
 
     Raises:
-      ValueError: it is damaged.
+      ValueError: the data are damaged.
     """
     size, position = varint.decode(data, 0, len(data))
     if size > _MAX_RATIO * len(data):
@@ -54,7 +55,7 @@ def decompress(data: bytes) -> bytes:
             if not 0 < offset <= len(result):
                 raise ValueError(f"a copy from {offset} bytes before the first")
             part = result[len(result) - offset :][:length]
-            # A copy may reach into what it gives: a pattern that repeats.
+            # A copy may overlap its own result: a repeating pattern.
             result += (part * -(-length // len(part)))[:length]
         if position > len(data) or len(result) > size:
             raise ValueError("an element reaches past the end")

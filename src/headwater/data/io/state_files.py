@@ -1,15 +1,15 @@
-"""Files that hold the state of a ``ps``: whole ones, and *deltas* with what changed since the file before.
+"""Files with the state of a ``ps``: *full* ones, and *deltas* with the changes since the previous file.
 
 A file is::
 
     magic | length, header (JSON), checksum | pieces | end piece
 
-A piece is its head (what it is, of which array or table, where it begins or how many rows it has, how many bytes), the
-bytes, and a checksum of both. The end piece says how many there were, so that a file that was cut off is noticed.
-Checksums are masked CRC-32C. A file appears whole or not at all, and its name is on the disk when it does.
+A piece consists of its head (kind, array or table, offset or number of rows, number of bytes), the bytes, and a
+checksum of both. The end piece contains the number of pieces, so that a truncated file is noticed. Checksums are masked
+CRC-32C. A file is written atomically, and its name is durable when it appears.
 
-Files are numbered from 1 on. What a delta changes is the file with the number before, whose random id it names; a whole
-file with the deltas that follow is a *chain*.
+Files are numbered from 1. A delta changes the file with the previous number, whose random id it contains; a full file
+with the deltas that follow is a *chain*.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spec:
-    """An array of a state.
+    """Description of an array of a state.
 
     Attributes:
-      name: for people.
-      dtype: NumPy's name of its type.
-      shape: of it.
+      name: for errors.
+      dtype: NumPy's name of its element type.
+      shape: the array's shape.
     """
 
     name: str
@@ -66,16 +66,16 @@ class Spec:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Header:
-    """What a file says of itself.
+    """Header of a file.
 
     Attributes:
-      number: later files have higher ones.
+      number: later files have higher numbers.
       id: random.
-      base: the id of the file that it changes; 0 for a whole one.
-      at: when the state was this, in seconds since 1970.
-      signature: of the layout of the parameters.
+      base: id of the previous file, which it changes; 0 for a full file.
+      at: time of the state, in seconds since 1970.
+      signature: digest of the layout of the parameters.
       facts: numbers and texts of the state.
-      arrays: all of the state's.
+      arrays: descriptions of all arrays of the state.
     """
 
     number: int
@@ -93,7 +93,7 @@ class Header:
 
     @staticmethod
     def of(data: bytes) -> Header:
-        """What `to_bytes` gave; ValueError, TypeError or KeyError where it is something else."""
+        """Parses the result of `to_bytes`; ValueError, TypeError or KeyError where it is malformed."""
         told: dict[str, Any] = json.loads(data)
         arrays = [
             Spec(name=str(name), dtype=str(dtype), shape=tuple(map(int, shape)))
@@ -112,7 +112,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Bytes of array number ``array``, from byte ``at`` on."""
+    """Bytes of array number ``array``, beginning at byte ``at``."""
 
     array: int
     at: int
@@ -128,7 +128,7 @@ class Rows:
     data: Bytes
 
     def split(self, parts: Sequence[tuple[str, tuple[int, ...]]]) -> list[Array]:
-        """The rows of each part, whose dtypes and shapes of one row are given."""
+        """Splits the bytes into the rows of each part, given the dtype and the shape of a row of each."""
         found: list[Array] = []
         at = 0
         for dtype, shape in parts:
@@ -141,17 +141,17 @@ class Rows:
 
 
 class StateWriter:
-    """Writes a file; a context, at whose end it appears.
+    """Writes a file, as a context manager; the file appears at the end of the context.
 
     Args:
-      folder: gets the file.
-      header: of it.
+      folder: folder of the file.
+      header: the file's header.
 
     Attributes:
-      nbytes: written so far.
+      nbytes: number of bytes written so far.
 
     Raises:
-      OpError: it cannot be written, also from all methods and from the end of the context.
+      OpError: the file cannot be written; also from all methods and from the end of the context.
     """
 
     def __init__(self, folder: str, header: Header) -> None:
@@ -200,21 +200,21 @@ class StateWriter:
 
 
 def bytes_of(array: Array) -> Bytes:
-    """The bytes of an array; a view, unless it is not contiguous."""
+    """Returns the bytes of an array; a view, unless it is not contiguous."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 class StateReader:
-    """Reads a file; a context. Every checksum is checked.
+    """Reads a file, as a context manager, and checks every checksum.
 
     Args:
-      path: of the file.
+      path: path of the file.
 
     Attributes:
-      header: what it says of itself.
+      header: the file's header.
 
     Raises:
-      OpError: it cannot be read; DataLossError: it is damaged.
+      OpError: the file cannot be read; DataLossError: it is damaged.
     """
 
     def __init__(self, path: str) -> None:
@@ -248,7 +248,7 @@ class StateReader:
             raise self._damaged(f"its header is none: {error}") from error
 
     def pieces(self) -> Iterator[Chunk | Rows]:
-        """All pieces, in order."""
+        """Yields all pieces, in order."""
         count = 0
         while True:
             head = self._read(_HEAD.size)
@@ -268,7 +268,7 @@ class StateReader:
             count += 1
 
     def _read(self, count: int) -> bytes:
-        if count > self._size - self._at:  # perhaps by a damaged length, for which no memory is asked
+        if count > self._size - self._at:  # a damaged length must not make us allocate memory
             raise self._damaged("it was cut off")
         with files.translated(self.path):
             data = self._file.read(count)
@@ -285,7 +285,7 @@ class StateReader:
 
 
 def numbered(folder: str) -> list[tuple[int, str]]:
-    """The files of a folder with their numbers, ascending."""
+    """Returns the files of a folder with their numbers, ascending."""
     if not files.isdir(folder):
         return []
     found = [(int(match[1]), name) for name in files.listdir(folder) if (match := _NAME.fullmatch(name))]
@@ -293,15 +293,17 @@ def numbered(folder: str) -> list[tuple[int, str]]:
 
 
 def remove(folder: str, *, before: int | None = None) -> None:
-    """Removes the files with smaller numbers than ``before``, or all, the whole ones first: the others then count for
-    nothing."""
+    """Removes files with smaller numbers than ``before``, or all.
+
+    Full files are removed first: the deltas are unusable without them, so that an interruption leaves no wrong state.
+    """
     for number, name in numbered(folder):
         if before is None or number < before:
             files.remove(os.path.join(folder, name))
 
 
 def remove_unfinished(folder: str) -> None:
-    """Removes what a life that was killed left behind where a file system has no files without a name."""
+    """Removes temporary files of a killed process, which remain where a file system has no unnamed files."""
     for name in files.listdir(folder) if files.isdir(folder) else ():
         if _UNFINISHED.fullmatch(name):
             files.remove(os.path.join(folder, name))
@@ -309,12 +311,12 @@ def remove_unfinished(folder: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chain:
-    """A whole file with the deltas that follow it, as far as they are sound.
+    """A full file with the valid deltas that follow it.
 
     Attributes:
-      paths: of the files.
-      headers: theirs.
-      problems: why newer files do not count, in words.
+      paths: paths of the files.
+      headers: headers of the files.
+      problems: descriptions of newer files that cannot be used.
     """
 
     paths: tuple[str, ...]
@@ -326,12 +328,12 @@ class Chain:
         return self.headers[-1]
 
     def arrays(self) -> list[Array]:
-        """The arrays of the state."""
+        """Reads the arrays of the state."""
         held: dict[Spec, Bytes] = {}
         found: list[Bytes] = []
         for path in self.paths:
             with StateReader(path) as reader:
-                # An array of another shape is in this file as a whole.
+                # An array with another shape than before is stored completely in this file.
                 specs = reader.header.arrays
                 found = [held[spec] if spec in held else np.zeros(spec.nbytes, np.uint8) for spec in specs]
                 held = dict(zip(specs, found, strict=True))
@@ -341,7 +343,7 @@ class Chain:
         return [data.view(spec.dtype).reshape(spec.shape) for data, spec in zip(found, self.last.arrays, strict=True)]
 
     def rows(self) -> Iterator[Rows]:
-        """The rows of tables, in order."""
+        """Yields the rows of tables, in order."""
         for path in self.paths:
             with StateReader(path) as reader:
                 for piece in reader.pieces():
@@ -350,7 +352,7 @@ class Chain:
 
 
 def find_chain(folder: str) -> Chain | None:
-    """The newest state that can be read whole; None where there is none."""
+    """Returns the newest state that can be read completely; None where there is none."""
     problems: list[str] = []
     known = numbered(folder)
     fulls = [at for at, (_, name) in enumerate(known) if name.endswith(".full")]
@@ -377,7 +379,7 @@ def find_chain(folder: str) -> Chain | None:
 
 
 def _verified(path: str) -> Header:
-    """The header of a file of which every byte was looked at."""
+    """Returns the header of a file after checking the whole file."""
     with StateReader(path) as reader:
         for _ in reader.pieces():
             pass
@@ -385,5 +387,5 @@ def _verified(path: str) -> Header:
 
 
 def new_id() -> int:
-    """A random number for a file: not 0, below 2 to the power of 63."""
+    """Returns a random id for a file: from 1 to below 2 to the power of 63."""
     return secrets.randbelow((1 << 63) - 1) + 1

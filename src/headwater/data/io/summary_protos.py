@@ -1,6 +1,6 @@
-"""Summaries as messages: what the summary operations compute, from NumPy arrays.
+"""Summaries as messages, computed from NumPy arrays like TensorFlow's summary operations.
 
-Each function returns a ``Summary``. Values, names and encodings are those of TensorFlow 1.15, found by asking it.
+Each function returns a ``Summary``. Values, names and encodings were determined from TensorFlow 1.15's output.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FLOAT_MAX: Final = float(np.finfo(np.float64).max)
 _COLOURS: Final = (1, 3, 4)
 _ZERO_IMAGE: Final = 1e-6
-"""An image whose values are all smaller is shown as zeros."""
+"""An image with only smaller values is shown as zeros."""
 
 RED: Final = (255, 0, 0, 255)
 """Colour of pixels that are not finite."""
@@ -69,13 +69,13 @@ def scalar(tags: npt.ArrayLike, values: npt.ArrayLike) -> Any:
 
 
 def histogram(tag: str | bytes, values: npt.ArrayLike) -> Any:
-    """How often which values occur.
+    """Counts the values in buckets.
 
-    A value is counted in the first bucket whose limit is greater. Of empty buckets side by side only the last is kept.
+    A value is counted in the first bucket with a greater limit. Of adjacent empty buckets only the last is kept.
 
     Args:
       tag: the name.
-      values: numbers of any shape, also none.
+      values: numbers of any shape; may be empty.
 
     Raises:
       InvalidArgumentError: a value is not finite.
@@ -104,15 +104,15 @@ def histogram(tag: str | bytes, values: npt.ArrayLike) -> Any:
 
 
 def image(tag: str | bytes, tensor: HostArray, max_images: int = 3, bad_color: npt.ArrayLike = RED) -> Any:
-    """Pictures, as PNG, named ``tag/image/0`` and so on; ``tag/image`` when ``max_images`` is 1.
+    """Encodes pictures as PNG, named ``tag/image/0`` and so on; ``tag/image`` when ``max_images`` is 1.
 
-    Bytes are taken as they are. Other numbers are scaled, each picture by itself: so that its greatest value becomes
-    255; when it has negative ones, 0 becomes 128 and the greatest magnitude 127 from there.
+    Bytes are used unchanged. Other numbers are scaled for each picture: its greatest value becomes 255; if it has
+    negative ones, 0 becomes 128 and the greatest magnitude is mapped to a distance of 127 from there.
 
     Args:
       tag: the name.
       tensor: (pictures, height, width, channels), with 1 (grey), 3 (RGB) or 4 (RGBA) channels.
-      max_images: how many pictures are taken, at least 1.
+      max_images: maximum number of pictures, at least 1.
       bad_color: the colour of pixels that are not finite, one number from 0 to 255 for each channel.
 
     Raises:
@@ -160,13 +160,13 @@ def _encode_png(picture: npt.NDArray[np.uint8]) -> bytes:
 
 
 def audio(tag: str | bytes, tensor: HostArray, sample_rate: float, max_outputs: int = 3) -> Any:
-    """Sounds, as WAV of 16 bits, named ``tag/audio/0`` and so on; ``tag/audio`` when ``max_outputs`` is 1.
+    """Encodes sounds as WAV of 16 bits, named ``tag/audio/0`` and so on; ``tag/audio`` when ``max_outputs`` is 1.
 
     Args:
       tag: the name.
       tensor: (sounds, frames, channels), or (sounds, frames) for one channel; from -1 to 1.
-      sample_rate: frames a second.
-      max_outputs: how many sounds are taken, at least 1.
+      sample_rate: frames per second.
+      max_outputs: maximum number of sounds, at least 1.
 
     Raises:
       InvalidArgumentError: another shape, or a rate that is not positive.
@@ -202,12 +202,12 @@ def _encode_wav(sound: HostArray, rate: int) -> bytes:
 
 
 def tensor(tag: str | bytes, value: npt.ArrayLike, summary_metadata: Any = None) -> Any:
-    """A whole tensor.
+    """Stores a whole tensor.
 
     Args:
       tag: the name.
       value: any array, also of strings.
-      summary_metadata: a ``SummaryMetadata`` message or its bytes: which plugin of TensorBoard shows it.
+      summary_metadata: a ``SummaryMetadata`` message or its bytes: selects the plugin of TensorBoard that shows it.
     """
     if not isinstance(summary_metadata, bytes | None):
         summary_metadata = summary_metadata.SerializeToString()
@@ -218,7 +218,7 @@ def tensor(tag: str | bytes, value: npt.ArrayLike, summary_metadata: Any = None)
 
 
 def metadata(summary_metadata: object = None, display_name: str | None = None, description: str | None = None) -> bytes:
-    """A serialized ``SummaryMetadata``: a given one, with a name and a description for TensorBoard put in."""
+    """Returns a serialized ``SummaryMetadata``: a given one, completed by a name and a description for TensorBoard."""
     message = summary_pb2.SummaryMetadata()
     if summary_metadata is not None:
         message.CopyFrom(summary_metadata)
@@ -230,20 +230,20 @@ def metadata(summary_metadata: object = None, display_name: str | None = None, d
 
 
 def text_metadata() -> Any:
-    """The ``SummaryMetadata`` that makes TensorBoard show a tensor of strings as text."""
+    """Returns the ``SummaryMetadata`` with which TensorBoard shows a tensor of strings as text."""
     return summary_pb2.SummaryMetadata(plugin_data=summary_pb2.SummaryMetadata.PluginData(plugin_name="text"))
 
 
 def text(tag: str | bytes, value: npt.ArrayLike) -> Any:
-    """Text, or a table of texts."""
+    """Stores a text, or a table of texts."""
     return tensor(tag, np.asarray(value, object), text_metadata())
 
 
 def merge(summaries: Iterable[bytes]) -> Any:
-    """One summary of several serialized ones.
+    """Merges several serialized summaries.
 
     Raises:
-      InvalidArgumentError: a tag is in two of them, or one is no summary.
+      InvalidArgumentError: a tag occurs in two of them, or one is not a summary.
     """
     merged = summary_pb2.Summary()
     for packed in summaries:
@@ -260,7 +260,7 @@ def merge(summaries: Iterable[bytes]) -> Any:
 
 
 def _numbered(name: str, batch: HostArray, at_most: int) -> Iterable[tuple[str, HostArray]]:
-    """The first elements of a batch with their tags."""
+    """Yields the first elements of a batch with their tags."""
     for index, element in enumerate(batch[:at_most]):
         yield (f"{name}/{index}" if at_most > 1 else name), element
 

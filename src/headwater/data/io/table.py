@@ -30,18 +30,18 @@ _TRAILER: Final = struct.Struct("<BI")
 _UNCOMPRESSED: Final = 0
 _SNAPPY: Final = 1
 _BLOCK_BYTES: Final = 256 << 10
-"""A block is ended once it is this large."""
+"""Size in bytes at which a block is ended."""
 _RESTART_INTERVAL: Final = 16
-"""Interval, in entries, at which a key is written in full."""
+"""Number of entries after which a key is written in full again."""
 
 
 def read_table(path: Path) -> list[tuple[bytes, bytes]]:
-    """All entries of a table file, in the order of their keys.
+    """Reads all entries of a table file, in the order of their keys.
 
     Raises:
       NotFoundError: there is no such file.
       DataLossError: the file is damaged.
-      UnimplementedError: its blocks are compressed in another way than Snappy's.
+      UnimplementedError: its blocks have a compression other than Snappy.
     """
     with translated(path) as name, open_file(path, "rb") as stream:
         data = stream.read()
@@ -78,7 +78,7 @@ class _Table:
                 last = key
 
     def _handle(self, data: bytes, position: int, end: int, offset: int) -> tuple[tuple[int, int], int]:
-        """The (offset, size) of a block that is written at ``position``, and the position after it."""
+        """Returns the (offset, size) of the block in the handle at ``position``, and the position after it."""
         try:
             start, position = varint.decode(data, position, end)
             size, position = varint.decode(data, position, end)
@@ -130,7 +130,7 @@ class _Table:
 
 
 def build_table(entries: Mapping[bytes, bytes]) -> bytes:
-    """The bytes of a table file that holds ``entries``."""
+    """Returns the bytes of a table file with ``entries``."""
     keys = sorted(entries)
     table = bytearray()
     index = _BlockBuilder(restart_interval=1)
@@ -159,7 +159,7 @@ class _BlockBuilder:
 
     @property
     def size(self) -> int:
-        """Bytes of the block as it is now."""
+        """Present size of the block in bytes."""
         return len(self._entries) + 4 * len(self._restarts) + 4
 
     def add(self, key: bytes, value: bytes) -> None:
@@ -179,7 +179,7 @@ class _BlockBuilder:
 
 
 def _append_block(table: bytearray, block: _BlockBuilder) -> bytes:
-    """Appends a block with its trailer to ``table``; its handle."""
+    """Appends a block with its trailer to ``table``; returns its handle."""
     content = block.finish()
     handle = varint.encode(len(table)) + varint.encode(len(content))
     table += content + _TRAILER.pack(_UNCOMPRESSED, crc32c.masked(content + bytes([_UNCOMPRESSED])))
@@ -187,7 +187,7 @@ def _append_block(table: bytearray, block: _BlockBuilder) -> bytes:
 
 
 def _shared(a: bytes, b: bytes) -> int:
-    """How many bytes ``a`` and ``b`` begin with in common."""
+    """Returns the length of the common prefix of ``a`` and ``b``."""
     count = 0
     for left, right in zip(a, b, strict=False):
         if left != right:
@@ -197,7 +197,7 @@ def _shared(a: bytes, b: bytes) -> int:
 
 
 def _separator(key: bytes, following: bytes) -> bytes:
-    """A short key that is not before ``key`` and before ``following``."""
+    """Returns a short key that sorts not before ``key``, and before ``following``."""
     shared = _shared(key, following)
     if shared < min(len(key), len(following)) and key[shared] + 1 < following[shared]:
         return key[:shared] + bytes([key[shared] + 1])
@@ -205,7 +205,7 @@ def _separator(key: bytes, following: bytes) -> bytes:
 
 
 def _successor(key: bytes) -> bytes:
-    """A short key that is not before ``key``."""
+    """Returns a short key that sorts not before ``key``."""
     for position, byte in enumerate(key):
         if byte != 0xFF:
             return key[:position] + bytes([byte + 1])

@@ -1,10 +1,10 @@
 """Reading checkpoints: TensorFlow's tensor bundle, also known as checkpoint format V2.
 
 A checkpoint ``PREFIX`` is a file ``PREFIX.index`` and one or more files ``PREFIX.data-SSSSS-of-NNNNN``. The index is a
-sorted table (`headwater.data.io.table`) from names to ``BundleEntryProto`` messages: element type, shape, and where in
-which data file the bytes lie. Its first entry, under the empty name, is a ``BundleHeaderProto``. Data are the
-little-endian elements of a tensor one after the other; strings are their lengths as varints, a checksum of the lengths,
-then their bytes. A partitioned tensor's entry lists its slices, and each slice has an entry under a key of its own
+sorted table (`headwater.data.io.table`) from names to ``BundleEntryProto`` messages: element type, shape, and the data
+file and offset of the bytes. Its first entry, under the empty name, is a ``BundleHeaderProto``. Data are the
+concatenated little-endian elements of a tensor; strings are their lengths as varints, a checksum of the lengths, then
+their bytes. A partitioned tensor's entry lists its slices, and each slice has an entry under a key of its own
 (`headwater.data.io.tensor_slice`).
 
 Source: the protocol messages of TensorFlow (``tensor_bundle.proto``) and files that TensorFlow wrote.
@@ -46,7 +46,7 @@ FORMAT_VERSION: Final = 1
 """Version of the format that is read and written."""
 
 CHUNK_BYTES: Final = 4 << 20
-"""Tensors are checked and moved in pieces of this size, which stay in the processor's cache between the two."""
+"""Tensors are checked and copied in pieces of this size, which stay in the processor's cache between both steps."""
 
 _MAX_RANK: Final = 254
 _HEADER_KEY: Final = b""
@@ -54,32 +54,32 @@ _SLICE_KEY_START: Final = 0
 
 
 def index_path(prefix: str) -> str:
-    """The index of a checkpoint."""
+    """Returns the path of a checkpoint's index."""
     return f"{prefix}.index"
 
 
 def data_path(prefix: str, shard: int, num_shards: int) -> str:
-    """One of the data files of a checkpoint."""
+    """Returns the path of one of a checkpoint's data files."""
     return f"{prefix}.data-{shard:05d}-of-{num_shards:05d}"
 
 
 class Index:
-    """What the ``.index`` file of a checkpoint says.
+    """Contents of the ``.index`` file of a checkpoint.
 
     Args:
       prefix: the checkpoint.
 
     Attributes:
-      path: the file.
-      num_shards: how many data files the checkpoint has.
-      entries: the entry of each tensor, without those of slices, sorted by name.
-      slices: the entry of each slice by its key.
+      path: path of the file.
+      num_shards: number of data files of the checkpoint.
+      entries: the entry of each tensor, sorted by name; without entries of slices.
+      slices: the entry of each slice, by its key.
 
     Raises:
       NotFoundError: there is no such checkpoint.
       DataLossError: the file is damaged.
-      InvalidArgumentError: a newer version of the format.
-      UnimplementedError: it was written on a machine of another byte order.
+      InvalidArgumentError: the format is a newer version.
+      UnimplementedError: it was written on a machine with another byte order.
     """
 
     def __init__(self, prefix: Path) -> None:
@@ -124,7 +124,7 @@ class Index:
             )
 
     def dtype(self, entry: Any, name: str) -> DType:
-        """Element type of an entry; UnimplementedError for one that cannot be in a checkpoint."""
+        """Returns the element type of an entry; UnimplementedError for a type that checkpoints cannot contain."""
         try:
             dtype = dtypes.as_dtype(entry.dtype)
         except TypeError:
@@ -134,17 +134,17 @@ class Index:
         return dtype
 
     def shape(self, entry: Any, name: str) -> tuple[int, ...]:
-        """Shape of an entry; DataLossError for one that no tensor has."""
+        """Returns the shape of an entry; DataLossError for an impossible shape."""
         shape = tuple(int(dim.size) for dim in entry.shape.dim)
         if entry.shape.unknown_rank or len(shape) > _MAX_RANK or any(size < 0 for size in shape):
             raise DataLossError(None, None, f"{self.path}: {name!r} has the impossible shape {shape}")
         return shape
 
     def parts(self, entry: Any, name: str) -> list[tuple[TensorSlice, Any]]:
-        """The slices of a partitioned tensor with their entries.
+        """Returns the slices of a partitioned tensor with their entries.
 
         Raises:
-          DataLossError: they do not cover the tensor, each element once.
+          DataLossError: they do not cover each element of the tensor once.
         """
         shape = self.shape(entry, name)
         parts: list[tuple[TensorSlice, Any]] = []
@@ -168,7 +168,7 @@ class Index:
 
 
 def _overlap(boxes: list[tuple[slice, ...]]) -> bool:
-    """Whether two boxes share an element."""
+    """Returns whether two boxes share an element."""
     return any(
         all(x.start < y.stop and y.start < x.stop for x, y in zip(a, b, strict=True))
         for index, a in enumerate(boxes)
@@ -179,13 +179,13 @@ def _overlap(boxes: list[tuple[slice, ...]]) -> bool:
 class BundleReader:
     """Reads the tensors of one checkpoint. Safe to use from several threads.
 
-    Every checksum is checked, always.
+    All checksums are checked.
 
     Args:
       prefix: the checkpoint.
 
     Raises:
-      NotFoundError, DataLossError, InvalidArgumentError, UnimplementedError: as `Index` says.
+      NotFoundError, DataLossError, InvalidArgumentError, UnimplementedError: see `Index`.
     """
 
     def __init__(self, prefix: Path) -> None:
@@ -205,7 +205,7 @@ class BundleReader:
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Shape of each tensor, sorted by name; that of the whole for a partitioned one."""
+        """Shape of each tensor, sorted by name; for a partitioned tensor, its whole shape."""
         return MappingProxyType({n: self._index.shape(entry, n) for n, entry in self._index.entries.items()})
 
     def keys(self) -> list[str]:
@@ -222,15 +222,15 @@ class BundleReader:
         return entry
 
     def slices(self, name: str) -> list[TensorSlice]:
-        """The slices in which a tensor is stored; none when it is stored whole."""
+        """Returns the slices in which a tensor is stored; empty when it is stored whole."""
         return [TensorSlice.from_proto(proto) for proto in self._entry(name).slices]
 
     def check_sizes(self) -> None:
-        """Checks that the data files are there and as long as the index says, without reading them.
+        """Checks that the data files exist with the sizes in the index, without reading them.
 
         Raises:
           NotFoundError: a data file is missing.
-          DataLossError: one is cut off, or the index is damaged.
+          DataLossError: a data file is cut off, or the index is damaged.
         """
         for name, entry in self._index.entries.items():
             parts = self._index.parts(entry, name) if entry.slices else [(None, entry)]
@@ -238,7 +238,7 @@ class BundleReader:
                 self._check_size(found, name)
 
     def read(self, name: str) -> HostArray:
-        """One tensor, whole.
+        """Reads one whole tensor.
 
         Returns:
           A new array; an object array of `bytes` for strings.
@@ -253,11 +253,11 @@ class BundleReader:
         return self._read_parts(entry, name, (slice(0, size) for size in self._index.shape(entry, name)))
 
     def read_slice(self, name: str, part: TensorSlice) -> HostArray:
-        """A part of a tensor, however that was cut when it was saved.
+        """Reads a part of a tensor, independently of the slices in which it was saved.
 
         Raises:
           InvalidArgumentError: ``part`` is not inside the tensor.
-          NotFoundError, DataLossError: as `read` says.
+          NotFoundError, DataLossError: see `read`.
         """
         entry = self._entry(name)
         box = part.resolve(self._index.shape(entry, name))
@@ -277,7 +277,7 @@ class BundleReader:
         )
 
     def _file(self, entry: Any, name: str) -> tuple[int, str]:
-        """Descriptor and path of the data file of an entry."""
+        """Returns descriptor and path of the data file of an entry."""
         shard = entry.shard_id
         if not 0 <= shard < self._index.num_shards:
             raise DataLossError(None, None, f"{self._index.path}: {name!r} is said to be in data file {shard}")
@@ -288,7 +288,7 @@ class BundleReader:
             return self._descriptors[shard], path
 
     def _check_size(self, entry: Any, name: str) -> None:
-        """Checks an entry against its shape and file, before anything is allocated; DataLossError."""
+        """Checks an entry against its shape and file before memory is allocated; DataLossError."""
         descriptor, path = self._file(entry, name)
         dtype = self._index.dtype(entry, name)
         count = math.prod(self._index.shape(entry, name))
@@ -296,7 +296,7 @@ class BundleReader:
             raise DataLossError(
                 None, None, f"{path}: {name!r} is cut off, its {entry.size} bytes begin at offset {entry.offset}"
             )
-        # Each string has a length of one byte at least, and all lengths a checksum of four.
+        # Each string has a length of at least one byte, and all lengths have a checksum of four bytes.
         if (entry.size < count + 4) if dtype == dtypes.string else (entry.size != count * dtype.size):
             raise DataLossError(
                 None, None, f"{self._index.path}: {name!r} has {count} elements of {dtype.name} in {entry.size} bytes"
@@ -359,14 +359,14 @@ class BundleReader:
 
 
 def checksum_of_lengths(lengths: npt.NDArray[np.uint64]) -> int:
-    """CRC-32C of the lengths of strings: each as four bytes, or as eight where four are too few."""
+    """Returns the CRC-32C of the lengths of strings: each as four bytes, or as eight where four are too few."""
     if not lengths.size or lengths.max() <= 0xFFFFFFFF:
         return crc32c.value(lengths.astype("<u4"))
     return crc32c.value(b"".join(struct.pack("<I" if n <= 0xFFFFFFFF else "<Q", n) for n in lengths.tolist()))
 
 
 def _decode_strings(data: npt.NDArray[np.uint8], count: int) -> tuple[npt.NDArray[np.object_], int]:
-    """The strings of a tensor and the CRC-32C that its entry must have; ValueError when they are damaged."""
+    """Returns the strings of a tensor and the expected CRC-32C of its entry; ValueError when they are damaged."""
     strings = np.empty(count, object)
     last_bytes = np.flatnonzero(data[: 10 * count] < 0x80)
     if last_bytes.size < count:

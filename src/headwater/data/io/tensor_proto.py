@@ -1,4 +1,4 @@
-"""Arrays as ``TensorProto`` and back (https://github.com/tensorflow/tensorflow, ``tensor.proto``)."""
+"""Conversion of arrays to ``TensorProto`` and back (https://github.com/tensorflow/tensorflow, ``tensor.proto``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headwater.dtypes import DType, as_dtype, from_numpy, to_string_array
 from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import tensor_pb2
 
-# Which field of the proto holds elements of a type when they are not in tensor_content.
+# The field of the proto for elements of each type, where they are not in tensor_content.
 _FIELDS: Final[dict[DType, str]] = {
     dtypes.float32: "float_val",
     dtypes.float64: "double_val",
@@ -31,16 +31,16 @@ _FIELDS: Final[dict[DType, str]] = {
 def make_tensor_proto(
     values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False, allow_broadcast: bool = False
 ) -> Any:
-    """``values`` as a ``TensorProto``; element type and shape are the array's own when not given.
+    """Converts ``values`` to a ``TensorProto``; element type and shape are by default the array's own.
 
     Args:
-      shape: the proto's shape; where it has more elements than ``values``, the last of these fills up the rest.
-      verify_shape: refuse values of another shape.
-      allow_broadcast: fill up the rest only where there is one value.
+      shape: the proto's shape; if it has more elements than ``values``, the last value is repeated.
+      verify_shape: whether to refuse values of another shape.
+      allow_broadcast: whether to repeat a value only if there is a single one.
 
     Raises:
-      ValueError: more values than the shape has elements, or both of ``verify_shape`` and ``allow_broadcast``.
-      TypeError: ``verify_shape`` or ``allow_broadcast`` refuse the values' shape.
+      ValueError: there are more values than elements in the shape, or both ``verify_shape`` and ``allow_broadcast``.
+      TypeError: the values' shape is refused because of ``verify_shape`` or ``allow_broadcast``.
     """
     if allow_broadcast and verify_shape:
         raise ValueError("allow_broadcast and verify_shape are not both allowed.")
@@ -65,11 +65,11 @@ def make_tensor_proto(
 
 
 def make_ndarray(tensor: Any) -> np.ndarray[Any, Any]:
-    """The array that the ``TensorProto`` holds; strings come as objects of type ``bytes``.
+    """Converts a ``TensorProto`` to an array; strings become objects of type ``bytes``.
 
     Raises:
-      ValueError: content and shape do not agree.
-      TypeError: an element type that arrays do not have.
+      ValueError: content and shape do not fit.
+      TypeError: arrays cannot have the element type.
     """
     proto = tensor
     dtype = as_dtype(int(proto.dtype))
@@ -94,7 +94,7 @@ def make_ndarray(tensor: Any) -> np.ndarray[Any, Any]:
         flat = np.array(stored).astype(dtype.numpy_dtype)
     if flat.size > count or (count and not flat.size and dtype == dtypes.string):
         raise ValueError(f"{flat.size} elements for shape {dims}")
-    if flat.size < count:  # the last one stands for all that follow; nothing at all stands for zeros
+    if flat.size < count:  # the last element is repeated; without any, all are zero
         if dtype.numpy_dtype.itemsize * count > 1 << 31:
             raise ValueError(f"A repeated element would fill {count} elements")
         last = flat[-1:] if flat.size else np.zeros(1, dtype.numpy_dtype)

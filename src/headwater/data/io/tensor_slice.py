@@ -1,7 +1,7 @@
 """Parts of a tensor in a checkpoint, and the keys under which they are stored.
 
 A variable that is partitioned over several ``ps`` tasks is saved part by part, each under a key of its own; the entry
-of its name holds the whole shape and the list of parts.
+under its name has the whole shape and the list of parts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEADER_OF_LENGTH: Final = (
     0xFF80,
     0xFFC0,
 )
-"""What is written over the first two bytes of an ordered signed number, by its length in bytes."""
+"""Bits that mark the length of an ordered signed number in its first two bytes, by its length in bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class TensorSlice:
 
     Attributes:
       starts: first index of the box in each dimension.
-      lengths: how many indices in each dimension; -1 for the whole dimension (its start is 0).
+      lengths: number of indices in each dimension; -1 for the whole dimension (its start is 0).
     """
 
     starts: tuple[int, ...]
@@ -49,15 +49,15 @@ class TensorSlice:
 
     @classmethod
     def whole(cls, rank: int) -> TensorSlice:
-        """All of a tensor."""
+        """Returns the box of a whole tensor."""
         return cls(starts=(0,) * rank, lengths=(_FULL,) * rank)
 
     @classmethod
     def parse(cls, text: str) -> TensorSlice:
-        """Reads ``start,length`` or ``-`` for each dimension, with colons between, e.g. ``0,10:-``.
+        """Parses ``start,length`` or ``-`` for each dimension, with colons between, e.g. ``0,10:-``.
 
         Raises:
-          InvalidArgumentError: ``text`` is not of that form.
+          InvalidArgumentError: ``text`` does not have that form.
         """
         starts: list[int] = []
         lengths: list[int] = []
@@ -77,7 +77,7 @@ class TensorSlice:
 
     @classmethod
     def from_proto(cls, proto: Any) -> TensorSlice:
-        """The slice of a ``TensorSliceProto`` message.
+        """Returns the slice of a ``TensorSliceProto`` message.
 
         Raises:
           InvalidArgumentError: a number is negative, or a whole dimension does not start at 0.
@@ -101,7 +101,7 @@ class TensorSlice:
         return len(self.starts)
 
     def resolve(self, shape: tuple[int, ...]) -> tuple[slice, ...]:
-        """Index of this box in an array of ``shape``.
+        """Returns the index of this box in an array of ``shape``.
 
         Raises:
           InvalidArgumentError: the box is not inside ``shape``.
@@ -119,11 +119,11 @@ class TensorSlice:
         )
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Shape of this box of an array of ``shape``; InvalidArgumentError when it is not inside."""
+        """Returns the shape of this box in an array of ``shape``; InvalidArgumentError when it is not inside."""
         return tuple(index.stop - index.start for index in self.resolve(shape))
 
     def key(self, name: str) -> bytes:
-        """The key in a checkpoint's index of this part of the tensor ``name``."""
+        """Returns the key of this part of the tensor ``name`` in a checkpoint's index."""
         numbers = (n for pair in zip(self.starts, self.lengths, strict=True) for n in pair)
         return b"".join(
             (_ordered_unsigned(0), _ordered_text(name.encode()), _ordered_unsigned(self.rank), *map(_ordered, numbers))
@@ -139,11 +139,11 @@ class TensorSlice:
 def joined(
     box: tuple[slice, ...], dtype: DType, parts: Iterable[tuple[tuple[slice, ...], Callable[[], HostArray]]]
 ) -> HostArray:
-    """A box of a tensor that is stored in parts.
+    """Assembles a box of a tensor that is stored in parts.
 
     Args:
       box: index of the box in the tensor.
-      parts: index of each part, and what reads it, which is called for those that share an element with the box.
+      parts: index of each part, and a function that reads it; called only for parts that overlap the box.
     """
     result = np.empty([b.stop - b.start for b in box], dtype.numpy_dtype)
     for where, read in parts:
@@ -158,13 +158,13 @@ def joined(
 
 
 def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], TensorSlice]:
-    """The whole shape and the part that a ``shape_and_slice`` of a save or restore operation names.
+    """Parses the whole shape and the part in a ``shape_and_slice`` of a save or restore operation.
 
     Args:
-      text: sizes of all dimensions and then the slice, with blanks between, e.g. ``10 4 0,5:-``.
+      text: sizes of all dimensions and then the slice, separated by blanks, e.g. ``10 4 0,5:-``.
 
     Raises:
-      InvalidArgumentError: ``text`` is not of that form, or the slice is not inside the shape.
+      InvalidArgumentError: ``text`` does not have that form, or the slice is not inside the shape.
     """
     *sizes, last = text.split(" ")
     if not sizes or not all(size.isdecimal() for size in sizes):
@@ -177,22 +177,22 @@ def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], TensorSlice]:
     return shape, part
 
 
-# Numbers and text encoded so that the bytes sort as they do.
+# Encodings of numbers and text whose bytes sort in the order of the values.
 
 
 def _ordered_unsigned(value: int) -> bytes:
-    """Number of bytes, then the bytes, the highest first."""
+    """Encodes the number of bytes, then the bytes, the highest first."""
     size = (value.bit_length() + 7) // 8
     return bytes([size]) + value.to_bytes(size, "big")
 
 
 def _ordered_text(text: bytes) -> bytes:
-    """The bytes with 00 escaped (FF, which would be too, is not in UTF-8), then an end mark."""
+    """Encodes the bytes with 00 escaped (FF would be, too, but does not occur in UTF-8), then an end mark."""
     return text.replace(b"\x00", b"\x00\xff") + b"\x00\x01"
 
 
 def _ordered(value: int) -> bytes:
-    """A signed number: as many leading 1 bits as it has bytes, all inverted when negative."""
+    """Encodes a signed number: as many leading 1 bits as it has bytes, all inverted when negative."""
     magnitude = ~value if value < 0 else value
     size = magnitude.bit_length() // 7 + 1
     encoded = bytearray(value.to_bytes(max(size, 2), "big", signed=True))

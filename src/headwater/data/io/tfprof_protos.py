@@ -1,8 +1,8 @@
-"""Messages of TensorFlow's profiler: what it found of operations, its advice, and logs of operations.
+"""Messages of TensorFlow's profiler: its results for operations, its advice, and logs of operations.
 
-Names and numbers of fields are those of ``tensorflow/core/profiler/tfprof_output.proto`` and ``tfprof_log.proto`` of
-TensorFlow 1.15, so that either reads what the other wrote. Shapes and types of elements are the messages that
-TensorBoard carries. The package name is our own, so that TensorFlow in the same process does not clash with it.
+Names and numbers of fields are the same as in ``tensorflow/core/profiler/tfprof_output.proto`` and ``tfprof_log.proto``
+of TensorFlow 1.15, so that either can read the other's files. Shapes and types of elements are messages of TensorBoard.
+The package name differs, so that TensorFlow in the same process does not clash with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KINDS: Final[Mapping[str, int]] = {
     "enum": _FIELD.TYPE_ENUM,
 }
 
-#: For each message its fields, as ``kind name=number``: a scalar, a message of this file, or ``enum``, repeated after
+#: The fields of each message, as ``kind name=number``: a scalar, a message of this file, or ``enum``, repeated after
 #: ``*``, with ``key>value`` for a map.
 _MESSAGES: Final[Mapping[str, str]] = {
     "TFProfTensorProto": "enum dtype=1, *double value_double=2, *int64 value_int64=3, *string value_str=4",

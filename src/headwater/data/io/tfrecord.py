@@ -31,18 +31,18 @@ _HEADER: Final = struct.Struct("<QI")
 _CRC: Final = struct.Struct("<I")
 _ITERATED_BLOCK: Final = 256
 _PIECE_BYTES: Final = 16 << 20
-"""Maximum number of bytes that are asked of the file at once."""
+"""Maximum number of bytes that are requested from the file at once."""
 _LARGE_BYTES: Final = 64 << 10
 """Records from this size on are written without a copy."""
 _KNOWN_LENGTHS: Final = 4096
-"""How many headers are remembered, so that a length that comes again is not checked or computed again."""
+"""Number of headers in the cache: a length that occurs again is not checked or computed again."""
 
 
 class TFRecordWriter:
     """Writes records to a new file.
 
     Args:
-      path: the file; what is there is replaced.
+      path: the file; an existing one is replaced.
       options: `TFRecordOptions`, or a compression type.
 
     Raises:
@@ -90,11 +90,11 @@ class TFRecordWriter:
         stream = self._open_stream()
         try:
             stream.write(data if self._compressor is None else self._compressor.compress(data))
-        except OSError as error:  # `translated` would take as long as the rest
+        except OSError as error:  # the `translated` context would take as long as the rest
             raise as_op_error(error, self._path) from error
 
     def flush(self) -> None:
-        """Hands all records to the operating system, so that a reader finds them."""
+        """Passes all records to the operating system, so that readers see them."""
         stream = self._open_stream()
         with translated(self._path):
             if self._compressor is not None:
@@ -102,7 +102,7 @@ class TFRecordWriter:
             stream.flush()
 
     def close(self) -> None:
-        """Ends the file. Closing again does nothing."""
+        """Closes the file. Closing again does nothing."""
         stream, self._stream = self._stream, None
         if stream is None:
             return
@@ -129,12 +129,12 @@ class TFRecordReader:
       options: `TFRecordOptions`, or a compression type.
 
     Attributes:
-      offset: where the next record begins, in bytes from the start of the decompressed file.
+      offset: position of the next record, in bytes from the start of the decompressed file.
 
     Raises:
       NotFoundError: there is no such file.
-      DataLossError: a record is damaged or cut off; the records before it are given first. When more has been
-        appended to a file that was cut off, reading again goes on with it.
+      DataLossError: a record is damaged or cut off; records before it are returned first. When a truncated file has
+        grown, reading can continue.
     """
 
     def __init__(self, path: Path, options: object = None) -> None:
@@ -154,7 +154,7 @@ class TFRecordReader:
         return self._buffer_offset + self._position
 
     def read_block(self, count: int) -> list[bytes]:
-        """The next ``count`` records; fewer where the file ends or is damaged, none at its end."""
+        """Returns the next ``count`` records; fewer where the file ends or is damaged, none at its end."""
         records: list[bytes] = []
         try:
             while len(records) < count and self._advance(records, count):
@@ -182,9 +182,9 @@ class TFRecordReader:
         return self._fill(needed)
 
     def _take(self, records: list[bytes], count: int) -> int:
-        """Adds records that lie whole in the buffer, up to ``count``.
+        """Adds records that are complete in the buffer, up to ``count``.
 
-        Returns how many bytes the next record needs in the buffer; 0 when there are ``count`` records.
+        Returns the number of bytes of the next record, for the buffer; 0 when there are ``count`` records.
         """
         buffer, position, end = self._buffer, self._position, len(self._buffer)
         lengths, checksum, unpack, mask_delta = self._lengths, crc32c.value, _CRC.unpack_from, crc32c.MASK_DELTA
@@ -202,7 +202,7 @@ class TFRecordReader:
                     return _HEADER_BYTES + length + _FOOTER_BYTES
                 record = buffer[start:stop]
                 crc = checksum(record)
-                # `crc32c.mask` without the call: this loop is what small records cost.
+                # Inlined `crc32c.mask`: the time for small records is spent in this loop.
                 if (((crc >> 15) | (crc << 17)) + mask_delta) & 0xFFFFFFFF != unpack(buffer, stop)[0]:
                     raise self._damage("the record is damaged", position)
                 records.append(record)
@@ -220,7 +220,7 @@ class TFRecordReader:
         return length
 
     def _fill(self, needed: int) -> bool:
-        """Reads until ``needed`` bytes lie in the buffer; False when the file ends here."""
+        """Reads until ``needed`` bytes are in the buffer; False when the file ends here."""
         parts = [self._buffer[self._position :]]
         have = self._read(parts, len(parts[0]), needed, at_least=self._chunk)
         self._buffer_offset += self._position
@@ -255,10 +255,10 @@ class TFRecordReader:
         )
 
     def _read(self, parts: list[bytes], have: int, needed: int, at_least: int) -> int:
-        """Appends the next bytes of the file to ``parts``, until they are ``needed`` bytes; how many they are."""
+        """Appends the next bytes of the file to ``parts``, up to ``needed`` bytes; returns their number."""
         with translated(self._path):
             while have < needed:
-                # Piece by piece: what a file says about its lengths allocates nothing before the bytes are there.
+                # Read piece by piece: a (perhaps damaged) length must not allocate memory before the bytes are there.
                 part = self._stream.read(max(at_least, min(needed - have, _PIECE_BYTES)))
                 if not part:
                     break
@@ -287,6 +287,6 @@ class TFRecordReader:
 
 
 def tf_record_iterator(path: Path, options: object = None) -> Iterator[bytes]:
-    """The records of a file; `TFRecordReader` says what it raises."""
+    """Yields the records of a file; errors as for `TFRecordReader`."""
     with TFRecordReader(path, options) as reader:
         yield from reader

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 
 def encode(value: int) -> bytes:
-    """``value``, which is at least 0, as a varint."""
+    """Encodes ``value``, which is at least 0, as a varint."""
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
@@ -20,7 +20,7 @@ def encode(value: int) -> bytes:
 
 
 def decode(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """The 64-bit varint at ``position`` of ``data``, and the position after it.
+    """Decodes the 64-bit varint at ``position`` of ``data``; returns it with the position after it.
 
     Raises:
       ValueError: it does not end before ``end``, or is longer than ten bytes.
@@ -37,7 +37,7 @@ def decode(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def decode_all(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    """The varints that ``data`` consists of, many at once.
+    """Decodes all varints in ``data`` at once.
 
     Raises:
       ValueError: the last one does not end, or one is longer than ten bytes.
