@@ -1,7 +1,7 @@
 """Embedding tables: the engine for rows by key, their optimizer's state, snapshots, routing, compiled kernels.
 
-JAX and the network do not belong here: the engine works on arrays with functions that numba compiles, and also serves
-rows of fixed tables and serialized examples. Start with `table.Table` and its `description`.
+This package uses neither JAX nor the network: the engine works on arrays with functions that numba compiles, and also
+serves rows of fixed tables and serialized examples. Start with `table.Table` and its `description`.
 """
 
 from headwater.tables.description import TableConfig, TableStatistics

@@ -1,11 +1,11 @@
-"""Functions that numba compiles: how they are compiled, and the few things that Python cannot say.
+"""Compilation with numba, and operations that Python cannot express, such as locks and vector instructions.
 
-Everything here releases the interpreter's lock, and is kept on disk after the first compilation where a folder for it
-can be written (beside the module, or else in the user's cache folder; ``NUMBA_CACHE_DIR`` names another).
+Compiled functions release the GIL, and are cached on disk after the first compilation where a folder for it is writable
+(beside the module, or else in the user's cache folder; ``NUMBA_CACHE_DIR`` names another).
 
-A table's memory is addressed by numbers, so that one call reaches any number of arrays that grow by themselves. The
-functions of this module turn an address into an array, and take and give back locks that are words in memory. All of it
-is bounds-free: only this package calls it, with addresses of mappings that it holds.
+A table's memory is addressed by numbers, so that one call can use any number of arrays that grow independently. The
+functions of this module turn an address into an array, and acquire and release locks that are words in memory. Nothing
+checks bounds: only this package calls them, with addresses of mappings that it holds.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _intrinsic: Any = _extending.intrinsic
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """``function``, compiled at its first call with arguments of new types."""
+    """Returns ``function`` with compilation at its first call with arguments of new types."""
     try:
         return _numba.njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # numba finds no folder that it can write
+    except RuntimeError:  # numba finds no writable folder
         return _numba.njit(nogil=True)(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """``function``, for use in compiled functions."""
+    """Returns ``function`` for use in compiled functions, inlined."""
     return _numba.njit(nogil=True)(function)
 
 
@@ -59,37 +59,37 @@ _to_doubles = _pointer_to(_types.float64)
 
 @inlined
 def words_at(address: int, count: int) -> Any:
-    """``count`` int64 at an address."""
+    """Returns ``count`` int64 at an address as an array."""
     return _numba.carray(_to_words(address), count)
 
 
 @inlined
 def numbers_at(address: int, count: int) -> Any:
-    """``count`` uint32 at an address."""
+    """Returns ``count`` uint32 at an address as an array."""
     return _numba.carray(_to_numbers(address), count)
 
 
 @inlined
 def reals_at(address: int, count: int) -> Any:
-    """``count`` float32 at an address."""
+    """Returns ``count`` float32 at an address as an array."""
     return _numba.carray(_to_reals(address), count)
 
 
 @inlined
 def doubles_at(address: int, count: int) -> Any:
-    """``count`` float64 at an address."""
+    """Returns ``count`` float64 at an address as an array."""
     return _numba.carray(_to_doubles(address), count)
 
 
 @inlined
 def grid_at(address: int, rows: int, columns: int) -> Any:
-    """``rows`` by ``columns`` float32 at an address."""
+    """Returns ``rows`` by ``columns`` float32 at an address as an array."""
     return _numba.carray(_to_reals(address), (rows, columns))
 
 
 @_intrinsic
 def _exchange(typing: Any, pointer: Any, old: Any, new: Any) -> Any:
-    """Stores ``new`` where ``old`` is; whether ``old`` was there."""
+    """Replaces ``old`` by ``new`` atomically; returns whether ``old`` was there (compare and exchange)."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         found = builder.cmpxchg(*arguments, ordering="acq_rel", failordering="acquire")
@@ -109,13 +109,13 @@ def _store(typing: Any, pointer: Any, value: Any) -> Any:
 
 @inlined
 def try_lock(address: int) -> bool:
-    """Takes the lock that is the word at ``address``; whether it was free."""
+    """Acquires the lock that is the word at ``address``; returns False where it is held."""
     return _exchange(_to_words(address), 0, 1)
 
 
 @inlined
 def unlock(address: int) -> None:
-    """Gives back the lock that is the word at ``address``."""
+    """Releases the lock that is the word at ``address``."""
     _store(_to_words(address), 0)
 
 
@@ -129,7 +129,7 @@ def _add(typing: Any, pointer: Any, value: Any) -> Any:
 
 @inlined
 def add(address: int, value: int) -> int:
-    """Adds to the word at ``address`` in one go; what it was before."""
+    """Adds to the word at ``address`` atomically; returns the value before."""
     return _add(_to_words(address), value)
 
 
@@ -139,7 +139,7 @@ def _prefetch(typing: Any, pointer: Any) -> Any:
         number, address = _ir.IntType(32), _ir.IntType(8).as_pointer()
         form = _ir.FunctionType(_ir.VoidType(), [address, number, number, number])
         fetch = builder.module.declare_intrinsic("llvm.prefetch", (address,), form)
-        # To be read, kept in all caches, as data.
+        # For reading, into all levels of cache, as data.
         builder.call(fetch, [builder.bitcast(arguments[0], address), number(0), number(3), number(1)])
         return context.get_dummy_value()
 
@@ -148,12 +148,12 @@ def _prefetch(typing: Any, pointer: Any) -> Any:
 
 @inlined
 def prefetch(address: int) -> None:
-    """Has the memory at an address brought near, which is not waited for."""
+    """Prefetches the memory at an address into the cache, without waiting."""
     _prefetch(_to_words(address))
 
 
-# Eight real numbers at a time. Of a loop over arrays that may overlap LLVM makes one over single numbers where rows are
-# as short as those of tables.
+# Eight real numbers at a time. LLVM does not vectorize loops over arrays that may overlap where rows are as short as in
+# tables.
 
 _eight: Any = _ir.VectorType(_ir.FloatType(), 8)
 _REAL_BYTES = 4
@@ -200,7 +200,7 @@ def _roots(builder: Any, numbers: Any) -> Any:
 
 
 def _add_squares(builder: Any, squares: Any, gradient: Any) -> Any:
-    """Adds the gradient's squares to those at an address; the sums."""
+    """Adds the gradient's squares to the numbers at an address; returns the sums."""
     sums = builder.fadd(_load_eight(builder, squares), builder.fmul(gradient, gradient))
     _store_eight(builder, sums, squares)
     return sums
@@ -259,7 +259,7 @@ def add_reals(to: int, source: int, count: int) -> None:
 
 @inlined
 def adagrad_reals(row: int, squares: int, gradients: int, rate: Any, count: int) -> None:
-    """a ← a + g², θ ← θ − g·η / √a for ``count`` float32 at each of three addresses: of θ, a and g."""
+    """a ← a + g², θ ← θ − g·η / √a for ``count`` float32 at each of three addresses, of θ, a and g."""
     whole = count - count % 8
     for j in range(0, whole, 8):
         at = _REAL_BYTES * j

@@ -1,4 +1,4 @@
-"""What a table is, and what it tells of itself."""
+"""Configuration and statistics of tables."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from headwater.tables.policies import Admission, Eviction
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableConfig:
-    """What a table is.
+    """Configuration of a table.
 
     Attributes:
       dim: numbers in a row.
-      optimizer: changes rows, from gradients.
-      initializer: makes rows.
-      seed: of the initializer, and of admission by chance.
-      strings: whether keys are strings; else they are integers of 64 bits.
-      admission: which keys get a row.
-      eviction: which rows go when there are too many; None: none, a table that is full is an error.
-      max_rows: how many rows there are at most, or None.
-      max_bytes: how many bytes rows, state and index take at most, or None.
-      memory_rows: maximum number of rows in memory, further ones go to a file; None: all stay in memory.
-      folder: where that file is. It has no name, and is gone with the process.
-      shards: how many parts have a lock of their own.
+      optimizer: the optimizer, which updates rows from gradients.
+      initializer: the initializer of new rows.
+      seed: the seed of the initializer, and of admission by chance.
+      strings: whether keys are strings; otherwise they are 64-bit integers.
+      admission: selects the keys that get a row.
+      eviction: selects the rows to remove when there are too many; None removes none, and a full table is an error.
+      max_rows: maximum number of rows, or None.
+      max_bytes: maximum size of rows, state and index, in bytes, or None.
+      memory_rows: maximum number of rows in memory, further ones are in a file; None keeps all in memory.
+      folder: the folder of that file. It has no name, and is freed with the process.
+      shards: the number of shards, each with its own lock.
     """
 
     dim: int
@@ -65,12 +65,12 @@ class TableConfig:
 
     @property
     def row_bytes(self) -> int:
-        """The most bytes that a row takes in a large table, with key, counters and index."""
+        """Maximum size of a row in a large table, with key, counters and index, in bytes."""
         return 4 * self.width + 8 * self.words + 8
 
     @property
     def row_limit(self) -> int | None:
-        """How many rows there are at most."""
+        """Maximum number of rows, or None."""
         by_bytes = None if self.max_bytes is None else self.max_bytes // self.row_bytes
         limits = [limit for limit in (self.max_rows, by_bytes) if limit is not None]
         return min(limits) if limits else None
@@ -78,19 +78,19 @@ class TableConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableStatistics:
-    """What a table says of itself.
+    """Statistics of a table.
 
     Attributes:
-      rows: how many there are.
+      rows: the number of rows.
       nbytes: bytes in memory for rows, state, keys and index, as far as they are in use.
-      file_bytes: bytes of the file.
+      file_bytes: size of the file, in bytes.
       hits: lookups of rows that were in memory.
       misses: lookups of rows that were in the file.
-      made: rows that were ever made.
-      evicted: rows that went.
+      made: the number of rows ever made.
+      evicted: the number of evicted rows.
       refused: lookups of keys that had not been admitted.
       dropped: gradients of keys that had not been admitted.
-      step: how many updates there were.
+      step: the number of updates.
     """
 
     rows: int

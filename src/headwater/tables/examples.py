@@ -1,7 +1,7 @@
-"""Serialized ``Example`` messages, many at once, compiled: where each feature lies, and what is there.
+"""Compiled parser of many serialized ``Example`` messages at once.
 
-A message is read as writers make it today: features in one piece, each with one list, numbers packed. Anything else,
-and anything that is damaged, is left to the protobuf library, which also says what is wrong with it.
+It reads messages in the usual encoding: features in one piece, each with one list, numbers packed. Other encodings, and
+damaged messages, are left to the protobuf library, which also reports errors.
 
 Source: https://protobuf.dev/programming-guides/encoding/.
 """
@@ -33,15 +33,15 @@ _KINDS: Final = {dtypes.string: _FIRST, dtypes.float32: _SECOND, dtypes.int64: _
 _LONGEST: Final = 10
 _WORD: Final = 8
 _PADDING: Final = bytes(_WORD)
-"""Behind messages and names, which are read by words."""
+"""Padding after messages and names, which are read by words."""
 
 
 def columns_of(serialized: Sequence[bytes], wanted: Mapping[str, DType]) -> dict[str, Column] | None:
-    """Features of serialized examples; None where the protobuf library has to read them.
+    """Parses features of serialized examples; returns None where the protobuf library has to parse them.
 
     Args:
       serialized: the ``Example`` messages.
-      wanted: for each feature its type: float32, int64 or string.
+      wanted: the type of each feature: float32, int64 or string.
     """
     if any(dtype not in _KINDS for dtype in wanted.values()):
         return None
@@ -80,7 +80,7 @@ def columns_of(serialized: Sequence[bytes], wanted: Mapping[str, DType]) -> dict
 
 
 def _of_kind(chosen: NDArray[np.bool_], totals: Words, dtype: Any) -> tuple[Words, Words, NDArray[Any]]:
-    """The numbers of the features of one kind, where the values of each begin and end, and room for all of them."""
+    """Returns the indices of the features of one kind, the bounds of each one's values, and an array for all values."""
     which = np.flatnonzero(chosen)
     offsets = np.concatenate([[0], np.cumsum(totals[which])]).astype(np.int64)
     return which, offsets, np.empty(int(offsets[-1]), dtype)
@@ -88,8 +88,8 @@ def _of_kind(chosen: NDArray[np.bool_], totals: Words, dtype: Any) -> tuple[Word
 
 @inlined
 def _length(data: Bytes, at: int, end: int) -> tuple[Any, int]:
-    """The length that is written at a place, and the place behind it; -1 for one that goes beyond ``end``."""
-    if at < end and data[at] < 0x80:  # as nearly all are
+    """Returns the length encoded at a position, and the position after it; -1 for a length beyond ``end``."""
+    if at < end and data[at] < 0x80:  # the common case: one byte
         value = np.int64(data[at])
         return (value, at + 1) if value < end - at else (-1, at)
     value = 0
@@ -116,8 +116,8 @@ def _same(data: Bytes, at: int, size: int, keys: Bytes, first: int, last: int) -
 
 @inlined
 def _word(data: Bytes, at: int, size: int) -> Any:
-    """The first bytes of a name, at most eight, as one number. Eight bytes must be there, whatever they are."""
-    first = U64(at)  # without a sign, for which numba would look at each index
+    """Returns the first eight bytes of a name, or fewer, as one number. Eight bytes must be readable."""
+    first = U64(at)  # unsigned, as numba would check each signed index
     found = (
         U64(data[first])
         | U64(data[first + U64(1)]) << U64(8)
@@ -133,16 +133,16 @@ def _word(data: Bytes, at: int, size: int) -> Any:
 
 @inlined
 def _place(word: Any, size: int, last: int) -> Any:
-    """Where in a hash table, whose last place this is, a name is looked for first."""
+    """Returns the first slot of a name in a hash table with the last slot ``last``."""
     mixed = (word + U64(size)) * U64(0x9E3779B97F4A7C15)
     return np.int64(mixed >> U64(40)) & last
 
 
 @inlined
 def _table(keys: Bytes, key_ends: Words) -> tuple[Words, Any]:
-    """A hash table of the keys with linear probing: the number of a key in each place, -1 without one; and their words.
+    """Returns a hash table of the keys with linear probing: the number of the key in each slot, or -1; and their words.
 
-    Keys that begin alike beyond a word are found by linear probing, too.
+    Keys with equal first words are told apart by linear probing, too.
     """
     count = 4
     while count < 4 * len(key_ends):
@@ -169,7 +169,7 @@ def _is_ascii(data: Bytes, at: int, size: int) -> bool:
 
 @inlined
 def _texts_in(data: Bytes, at: int, end: int) -> int:
-    """How many texts a list of bytes has; -1 where it is something else."""
+    """Returns the number of strings in a list of bytes; -1 where it is malformed."""
     count = 0
     while at < end:
         if data[at] != _FIRST:
@@ -184,7 +184,7 @@ def _texts_in(data: Bytes, at: int, end: int) -> int:
 
 @inlined
 def _integers_in(data: Bytes, at: int, end: int) -> int:
-    """How many integers stand in these bytes; -1 where one does not end, or is too long."""
+    """Returns the number of integers in these bytes; -1 where one is truncated or too long."""
     count, length = 0, 0
     for index in range(at, end):
         length += 1
@@ -203,19 +203,19 @@ def find(
     """Finds features in messages.
 
     Args:
-      data: the messages, one after the other, and eight bytes.
-      ends: where each one ends, ``[n]``.
-      keys: the features' names, one after the other, and eight bytes.
-      key_ends: where each name ends, ``[k]``.
+      data: the concatenated messages, and eight bytes of padding.
+      ends: the end of each message, ``[n]``.
+      keys: the concatenated names of the features, and eight bytes of padding.
+      key_ends: the end of each name, ``[k]``.
       kinds: the tag of each feature's list, ``[k]``.
 
     Returns:
-      Whether all is as expected, otherwise the rest is worth nothing; which message has which feature, where its
-      values begin, how many bytes they are, and how many values, each ``[n, k]``. Of numbers, these bytes are nothing
-      but the numbers; of texts there is a length before each.
+      Whether all messages could be parsed (otherwise the other results are meaningless); whether each message has each
+      feature, the start of its values, their size in bytes, and their number, each ``[n, k]``. Bytes of numbers hold
+      only the numbers; each string has its length before it.
     """
     n, k = len(ends), len(key_ends)
-    # A row for each message: the rows of features would all lie in the same lines of the cache.
+    # A row for each message: rows of features would share the same lines of the cache.
     found = np.zeros((n, k), np.bool_)
     starts, sizes, counts = np.zeros((n, k), np.int64), np.zeros((n, k), np.int64), np.zeros((n, k), np.int64)
     seen = np.full(k, -1, np.int64)
@@ -246,7 +246,7 @@ def find(
             size, at = _length(data, at + 1, stop)
             if size < 0:
                 return bad
-            # Here, not in a function: numba counts references to each array that it gives to one.
+            # Inline, not in a function: numba counts references to each array argument.
             word, key = _word(data, at, size), -1
             place = _place(word, size, last)
             while places[place] >= 0:
@@ -259,7 +259,7 @@ def find(
                     key = tried
                     break
                 place = (place + 1) & last
-            # A name that is none of them may be no text at all, which only the protobuf library can tell.
+            # Another name may be invalid UTF-8, which only the protobuf library checks.
             if seen[key] == row if key >= 0 else not _is_ascii(data, at, size):
                 return bad
             at += size
@@ -301,7 +301,7 @@ def find(
 
 @compiled
 def texts(data: Bytes, starts: Words, sizes: Words, total: int) -> tuple[Words, Words]:
-    """Where the texts of lists that `find` has found begin and end."""
+    """Returns the starts and ends of the strings in lists that `find` has found."""
     begins, stops = np.empty(total, np.int64), np.empty(total, np.int64)
     count = 0
     for row in range(len(starts)):
@@ -317,7 +317,7 @@ def texts(data: Bytes, starts: Words, sizes: Words, total: int) -> tuple[Words, 
 
 @compiled
 def integers(data: Bytes, starts: Words, sizes: Words, chosen: Words, offsets: Words, values: Words) -> None:
-    """Writes the integers of lists that `find` has found: those of each chosen feature from its offset on."""
+    """Writes the integers of lists that `find` has found, for each chosen feature at its offset."""
     for index in range(len(chosen)):
         key, count = chosen[index], offsets[index]
         for row in range(starts.shape[1]):
@@ -338,7 +338,7 @@ def integers(data: Bytes, starts: Words, sizes: Words, chosen: Words, offsets: W
 
 @compiled
 def gathered(data: Bytes, starts: Words, sizes: Words, chosen: Words, offsets: Words, values: Bytes) -> None:
-    """Writes the bytes of lists of floats that `find` has found, as `integers` does."""
+    """Copies the bytes of lists of floats that `find` has found, as `integers` does."""
     for index in range(len(chosen)):
         key, count = chosen[index], offsets[index]
         for row in range(starts.shape[1]):

@@ -1,7 +1,7 @@
-"""What a shard's entry in a table's directory says: a row of words, one for each name here.
+"""Fields of a shard's entry in a table's directory, which is a row of words.
 
-The directory is all that compiled functions get of a table's memory. An entry is a whole number of a cache's lines, so
-that shards do not disturb each other.
+Compiled functions access a table's memory through the directory only. An entry is a multiple of a cache line, to avoid
+false sharing between shards.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 #: 1 while a thread uses the shard.
 LOCK: Final = 0
 
-#: Address, number of slots, and how far left of a slot's row its tag is. A slot is 0, or 1 + its row with the tag.
+#: The index: address, number of slots, and the shift of the tag in a slot. A slot is 0, or 1 + its row with the tag.
 INDEX: Final = 8
 SLOTS: Final = 9
 SHIFT: Final = 10
@@ -21,30 +21,30 @@ VALUES: Final = 12
 COLD: Final = 13
 #: Rows below this one are in memory, the others in a file.
 HOT: Final = 14
-#: Rows that were ever in use; rows for which there is memory; first free row below ROWS, or -1; rows in use.
+#: Number of rows ever used; rows with memory; first free row below ROWS, or -1; rows in use.
 ROWS: Final = 15
 CAPACITY: Final = 16
 FREE: Final = 17
 LIVE: Final = 18
-#: Where the next search for a row to leave memory begins.
+#: The row at which the next search for a row to move to the file begins.
 HAND: Final = 19
-#: 0, or what is being saved: `ALL` or `CHANGED` rows; what the "saved" bit of rows is that need not be saved any more.
+#: The rows being saved: 0, `ALL` or `CHANGED`; and the value of the "saved" bit of rows that are already saved.
 SAVING: Final = 20
 PARITY: Final = 21
-#: Rows as they were when saving began, which have changed or gone since: address, records, how many fit.
+#: The log of rows as they were when saving began, and were changed or removed since: address, records, capacity.
 LOG: Final = 22
 LOG_USED: Final = 23
 LOG_ROOM: Final = 24
-#: Keys that went since the last save: address, how many, how many fit.
+#: Keys removed since the last save: address, number, capacity.
 GONE: Final = 25
 GONE_USED: Final = 26
 GONE_ROOM: Final = 27
-#: Keys without a row that are counted: address, slots, how many.
+#: Counted keys without a row: address, slots, number.
 CANDIDATES: Final = 28
 CANDIDATE_SLOTS: Final = 29
 CANDIDATES_USED: Final = 30
-#: Counters: rows found in memory, rows found in the file, rows made, rows that went, lookups of keys not admitted,
-#: gradients dropped since their key has no row.
+#: Counters: rows found in memory, rows found in the file, rows made, rows evicted, lookups of keys not admitted,
+#: gradients dropped because their key has no row.
 HITS: Final = 32
 MISSES: Final = 33
 MADE: Final = 34
@@ -57,16 +57,16 @@ FIELDS: Final = 40
 ALL: Final = 1
 CHANGED: Final = 2
 
-#: Bits of a row's use: whether it was saved, whether it has changed; then how often it was used (30 bits, 0: the row is
-#: free), and at which step last (32 bits).
+#: Bits of a row's use: whether it was saved, whether it has changed; then the number of uses (30 bits, 0: the row is
+#: free), and the step of the last one (32 bits).
 SAVED_BIT: Final = 1
 CHANGED_BIT: Final = 2
 COUNT_SHIFT: Final = 2
 COUNT_MASK: Final = (1 << 30) - 1
 STEP_SHIFT: Final = 32
 
-#: What a compiled function returns that could not finish: a lock was taken, a shard needs room, its log needs room, or
-#: the table has as many rows as it may have.
+#: Results of compiled functions: done, or the reason why they could not finish: a lock is held, a shard needs room, its
+#: log needs room, or the table has its maximum number of rows.
 DONE: Final = 0
 BUSY: Final = 1
 GROW: Final = 2

@@ -1,6 +1,6 @@
-"""Ids, keys and rows of several tables in flat arrays, those of one table after those of the other, compiled.
+"""Compiled operations of workers on ids, keys and rows of several tables, concatenated in flat arrays.
 
-One call does for all tables what a worker does between its program and the frames that it sends and gets.
+One call converts between a worker's program and its frames, for all tables.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ _WORD_BYTES = 8
 
 @compiled
 def divide(ids: Words, checks: Words, ends: Words, tasks: int) -> tuple[Words, Words, Words, Words]:
-    """Which keys there are, and which task has each.
+    """Finds the distinct keys of ids, and sorts them by task.
 
     Args:
-      ids: of all tables, [n].
+      ids: the ids of all tables, [n].
       checks: second words, [n], or [0] where keys have one word.
-      ends: where the ids of each table end, [tables].
-      tasks: how many there are.
+      ends: the end of each table's ids, [tables].
+      tasks: the number of tasks.
 
     Returns:
-      The distinct keys of each table, those of one task after those of the other, and of a task in the order in which
-      each comes first; their second words; for every id the number of its key among those of its table; and where the
-      keys of each task begin, and those of the last one end, [tables, tasks + 1].
+      The distinct keys of each table, sorted by task and then by first occurrence; their second words; for every id the
+      number of its key among its table's keys; and the bounds of each task's keys, [tables, tasks + 1].
     """
     n, two = len(ids), len(checks) > 0
     largest, first = 0, 0
@@ -67,7 +66,7 @@ def divide(ids: Words, checks: Words, ends: Words, tasks: int) -> tuple[Words, W
 
 @inlined
 def _by_task(words: Words, seconds: Words, inverse: Words, bounds: Words) -> None:
-    """Puts the keys of one table in the order of their tasks."""
+    """Sorts the keys of one table by task."""
     tasks = len(bounds) - 1
     owner, place = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
     bounds[:] = 0
@@ -101,16 +100,16 @@ def _size_of(least: int, most: int) -> int:
 
 @compiled
 def pack_keys(words: Words, bounds: Words, task: int) -> tuple[Words, Words]:
-    """A task's keys, of as few bytes as those of each table fit into.
+    """Packs a task's keys with as few bytes per key as each table's keys allow.
 
     Args:
-      words: of all tables; see `divide`.
-      bounds: see there.
-      task: which.
+      words: the keys of all tables; see `divide`.
+      bounds: see `divide`.
+      task: the task.
 
     Returns:
-      All bytes, as words: the keys of each table begin with a word of their own. And how many bytes a key of each
-      table takes: 1 and 2 (not negative), 4 or 8.
+      The bytes, as words: each table's keys begin at a new word. And the bytes per key of each table: 1 and 2
+      (unsigned), 4 or 8.
     """
     tables = len(bounds)
     sizes = np.empty(tables, np.int64)
@@ -146,14 +145,13 @@ def pack_keys(words: Words, bounds: Words, task: int) -> tuple[Words, Words]:
 
 @inlined
 def _room(count: int, size: int) -> int:
-    """How many words ``count`` keys of ``size`` bytes take."""
+    """Returns the number of words for ``count`` keys of ``size`` bytes."""
     return (count * size + _WORD_BYTES - 1) // _WORD_BYTES
 
 
 @compiled
 def unpack_keys(packed: Words, counts: Words, sizes: Words) -> Words:
-    """What `pack_keys` packed, [n]. The sizes are such as it gives; where the words are too few or too many, so are the
-    keys: none come."""
+    """Unpacks the output of `pack_keys`, [n]. Returns no keys where the number of words does not fit the counts."""
     room, total = 0, 0
     for t in range(len(counts)):
         room += _room(counts[t], sizes[t])
@@ -185,7 +183,7 @@ def unpack_keys(packed: Words, counts: Words, sizes: Words) -> Words:
 
 @inlined
 def _places(bounds: Words, dims: Words) -> Words:
-    """Where the numbers of each table's rows begin among those of a task, [tables, tasks]."""
+    """Returns the start of each table's rows among each task's numbers, [tables, tasks]."""
     places = np.empty((len(bounds), bounds.shape[1] - 1), np.int64)
     for task in range(bounds.shape[1] - 1):
         total = 0
@@ -205,13 +203,13 @@ def _task_of(bounds: Words, t: int, key: int) -> int:
 
 @compiled
 def gather(arrived: Words, bounds: Words, dims: Words, inverse: Words, ends: Words, out: Reals) -> None:
-    """The rows of ids, from those of distinct keys, as the tasks have sent them.
+    """Expands the rows of distinct keys, as received from the tasks, to the rows of all ids.
 
     Args:
-      arrived: by task the address of its rows' numbers, one table after the other.
+      arrived: for each task the address of its rows' numbers, table by table.
       bounds, inverse, ends: see `divide`.
-      dims: how many numbers a row of each table has, [tables].
-      out: gets the numbers of all ids' rows, one table after the other.
+      dims: the length of a row of each table, [tables].
+      out: filled with the numbers of all ids' rows, table by table.
     """
     places = _places(bounds, dims)
     to, first = np.int64(out.ctypes.data), 0
@@ -228,16 +226,15 @@ def gather(arrived: Words, bounds: Words, dims: Words, inverse: Words, ends: Wor
 
 @compiled
 def add_up(gradients: Words, bounds: Words, dims: Words, inverse: Words, ends: Words) -> tuple[Reals, int]:
-    """Sums of the gradients of equal keys, added in their order.
+    """Sums the gradients of equal keys, in the order of the ids.
 
     Args:
-      gradients: by table the address of the numbers of its ids' gradients.
+      gradients: for each table the address of its ids' gradients.
       bounds, inverse, ends: see `divide`.
       dims: see `gather`.
 
     Returns:
-      The numbers of all keys' sums, those of one task after those of the other, of a task one table after the other;
-      and the first key with a sum that is not finite, or -1.
+      The numbers of all keys' sums, by task and then by table; and the first key with a sum that is not finite, or -1.
     """
     tasks = bounds.shape[1] - 1
     places, total = _places(bounds, dims), 0

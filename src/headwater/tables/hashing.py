@@ -1,8 +1,8 @@
-"""Keys: how 64-bit integers are spread, how strings become numbers, and which of many ids are distinct.
+"""Keys: hashing of 64-bit integers and of strings, and the distinct keys of many ids.
 
-An integer is its own key. A string's key is two words, 128 bits of SipHash-2-4 (Aumasson and Bernstein, 2012): by the
-first it is looked for, the second is compared as well, so that two strings with the same first word are two keys. The
-chance that any two of a billion strings agree in both is 1.5e-21.
+An integer is its own key. A string's key is two words, 128 bits of SipHash-2-4 (Aumasson and Bernstein, 2012): the
+first one is hashed, and the second one is compared as well, so that two strings with the same first word are two keys.
+The probability that any two of a billion strings agree in both is 1.5e-21.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headwater.tables.compiled import compiled, inlined
 
 Words = NDArray[np.int64]
 Reals = NDArray[np.float32]
-#: A number of 64 bits, inside compiled functions.
+#: The type of 64-bit numbers in compiled functions.
 U64: Any = np.uint64
 
 _GOLDEN: Final[Any] = np.uint64(0x9E3779B97F4A7C15)
@@ -29,7 +29,7 @@ _OWNER: Final[Any] = np.uint64(0xD6E8FEB86659FD93)
 
 @inlined
 def mix(word: int) -> int:
-    """A word of which every bit depends on every bit of ``word``, one to one (SplitMix64, Steele and others, 2014)."""
+    """Mixes a word, one to one: each bit depends on every bit of ``word`` (SplitMix64, Steele and others, 2014)."""
     x = U64(word) + _GOLDEN
     x = (x ^ (x >> U64(30))) * _FIRST
     x = (x ^ (x >> U64(27))) * _SECOND
@@ -38,13 +38,13 @@ def mix(word: int) -> int:
 
 @inlined
 def share(word: Any, parts: int) -> Any:
-    """Which of ``parts`` equal parts of the numbers below 2**32 the low half of ``word`` is in."""
+    """Maps the low half of ``word`` to one of ``parts`` equal parts of the numbers below 2**32."""
     return np.int64(((U64(word) & _LOW) * U64(parts)) >> U64(32))
 
 
 @inlined
 def slots_for(count: int) -> int:
-    """The size of an open-addressing index that ``count`` keys fill to half at most: a power of two."""
+    """Returns the size of an open-addressing index that ``count`` keys fill at most to half: a power of two."""
     size = 4
     while size < 2 * count:
         size *= 2
@@ -53,13 +53,13 @@ def slots_for(count: int) -> int:
 
 @inlined
 def owner_of(key: int, tasks: int) -> Any:
-    """Which of ``tasks`` tasks a key belongs to."""
+    """Returns the task, of ``tasks``, that owns a key."""
     return share(mix(np.int64(U64(key) ^ _OWNER)), tasks)
 
 
 @compiled
 def owners(keys: Words, tasks: int) -> Words:
-    """By key, which of ``tasks`` tasks it belongs to."""
+    """Returns the task, of ``tasks``, that owns each key."""
     found = np.empty(len(keys), np.int64)
     for i in range(len(keys)):
         found[i] = owner_of(keys[i], tasks)
@@ -68,14 +68,14 @@ def owners(keys: Words, tasks: int) -> Words:
 
 @compiled
 def distinct(keys: Words, checks: Words) -> tuple[Words, Words]:
-    """Which keys there are, in the order in which each comes first.
+    """Finds the distinct keys, in the order of their first occurrences.
 
     Args:
       keys: shape [n].
       checks: second words, shape [n], or [0] where keys have one word.
 
     Returns:
-      The place of the first of each distinct key, [m]; for every key its number among these, [n].
+      The index of the first occurrence of each distinct key, [m]; for every key its number among these, [n].
     """
     n = len(keys)
     two = len(checks) > 0
@@ -104,7 +104,7 @@ def distinct(keys: Words, checks: Words) -> tuple[Words, Words]:
 
 @compiled
 def extent(numbers: Words) -> tuple[int, int]:
-    """The least and the greatest of some numbers; 0 and 0 where there are none."""
+    """Returns the minimum and maximum of some numbers; 0 and 0 where there are none."""
     if len(numbers) == 0:
         return 0, 0
     least = most = numbers[0]
@@ -116,7 +116,7 @@ def extent(numbers: Words) -> tuple[int, int]:
 
 @compiled
 def add_up(rows: Reals, inverse: Words, count: int) -> Reals:
-    """Sums of the rows [n, dim] that have one number in ``inverse``, [count, dim], added in their order."""
+    """Sums the rows [n, dim] with equal numbers in ``inverse``, in order; returns [count, dim]."""
     total = np.zeros((count, rows.shape[1]), np.float32)
     for i in range(len(inverse)):
         into = inverse[i]
@@ -146,13 +146,13 @@ def _round(a: Any, b: object, c: Any, d: Any) -> object:
 
 @compiled
 def siphash(data: NDArray[np.uint8], ends: Words, low: int, high: int, words: Words) -> None:
-    """SipHash-2-4 with 128 bits of pieces of ``data`` that lie one after the other.
+    """Hashes consecutive pieces of ``data`` with 128-bit SipHash-2-4.
 
     Args:
       data: all bytes.
-      ends: where each piece ends, [n].
+      ends: the end of each piece, [n].
       low, high: the two halves of the hash's key.
-      words: [n, 2], gets the result.
+      words: filled with the result, [n, 2].
     """
     start = 0
     for i in range(len(ends)):
@@ -188,7 +188,7 @@ def siphash(data: NDArray[np.uint8], ends: Words, low: int, high: int, words: Wo
 
 
 def string_keys(strings: Sequence[str | bytes] | NDArray[Any]) -> Words:
-    """The keys of strings (text as UTF-8), shape [n, 2]. The same in every process."""
+    """Returns the keys of strings (text as UTF-8), shape [n, 2]. They are the same in every process."""
     pieces: list[bytes] = []
     for piece in cast(Sequence[object], np.asarray(strings, object).reshape(-1).tolist()):
         if not isinstance(piece, str | bytes):

@@ -1,7 +1,7 @@
-"""A new row's values, which depend on the table's seed and the row's key only.
+"""Initial values of rows, which depend only on the table's seed and the row's key.
 
-Element ``j`` of the row of ``key`` comes from a counter-based generator: no state, so the same row on any task, in any
-order, at any time.
+A counter-based generator without state makes element ``j`` of the row of ``key``, so that the row is the same on any
+task, in any order and at any time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRUNCATED: Final = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Initializer:
-    """How rows begin.
+    """The distribution of initial values.
 
     Attributes:
       kind: ``"constant"`` (``a``), ``"uniform"`` (between ``a`` and ``b``), ``"normal"`` (mean ``a``, standard
@@ -54,20 +54,20 @@ KINDS: Final = {"constant": CONSTANT, "uniform": UNIFORM, "normal": NORMAL, "tru
 
 @inlined
 def _uniform(word: int) -> float:
-    """A real number in (0, 1) of a word's high 53 bits."""
+    """Returns a real number in (0, 1) from a word's high 53 bits."""
     return (np.float64(word >> U64(11)) + 0.5) * (1.0 / 9007199254740992.0)
 
 
 @inlined
 def _normal(state: Reals, at: int) -> float:
-    """A standard normal number (Box and Muller, 1958)."""
+    """Returns a standard normal number (Box and Muller, 1958)."""
     radius = math.sqrt(-2.0 * math.log(_uniform(mix(np.int64(state + U64(2 * at))))))
     return radius * math.cos(2.0 * math.pi * _uniform(mix(np.int64(state + U64(2 * at + 1)))))
 
 
 @inlined
 def fill_row(values: Any, start: int, dim: int, kind: int, a: float, b: float, seed: int, key: int, check: int) -> None:
-    """Puts a new row at ``values[start : start + dim]``."""
+    """Writes a new row to ``values[start : start + dim]``."""
     state = mix(np.int64(mix(np.int64(mix(key) ^ U64(seed))) ^ U64(check)))
     for j in range(dim):
         if kind == 0:

@@ -1,12 +1,12 @@
-"""What calls with many keys do, compiled: they read, make and update rows.
+"""Compiled kernels that read, make and update the rows of many keys.
 
-A call gets keys that are sorted by shard (`by_shard`). It takes the shards' locks one at a time, and passes over a
-shard that another thread uses; each shard's ``cursor`` says how far it came, so that the same call can be made again.
-It never waits, and never asks for memory: it says what it needs instead.
+A call gets keys sorted by shard (`by_shard`). It acquires the shards' locks one at a time, and skips a shard that
+another thread uses; each shard's ``cursor`` records its progress, so that the same call can be repeated. It neither
+waits nor allocates memory: it returns what it needs instead.
 
-Rows are read and updated for several tables in one call: a call's own price is that of the rows of a small batch.
-Such a call gets addresses, ``[tables, HANDLE_SIZE]`` (see `headwater.tables.row_access`), and answers what one of the
-tables needs, see `needed`.
+One call reads or updates rows of several tables, as the overhead of a call is as large as the work for a small batch.
+Such a call gets addresses, ``[tables, HANDLE_SIZE]`` (see `headwater.tables.row_access`), and returns the need of one
+of the tables, see `needed`.
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ from headwater.tables.row_access import (
 
 @compiled
 def by_shard(keys: Words, ends: Words, shards: Words) -> tuple[Words, Words, Words]:
-    """The places of several tables' keys, those of each table sorted by shard.
+    """Sorts the keys of several tables by table and shard.
 
     Args:
-      keys: of all tables, those of one table after those of the one before, [n].
-      ends: where the keys of each table end, [tables].
-      shards: how many shards each table has, [tables].
+      keys: the keys of all tables, table by table, [n].
+      ends: the end of each table's keys, [tables].
+      shards: the number of shards of each table, [tables].
 
     Returns:
-      The places, [n], and where those of each shard begin and end, all shards of one table after those of the other.
+      The sorted indices of the keys, [n], and the start and end of each shard in them, table by table.
     """
     n = len(keys)
     of = np.empty(n, np.int16)
@@ -148,7 +148,7 @@ def _look_up_in(
                 row = row_in(d, at)
                 if training:
                     meta = words_at(d[f.META], d[f.CAPACITY] * words)
-                    keep_old(d, row, words, width)  # with the use that it had
+                    keep_old(d, row, words, width)  # with its use before this call
                     use = meta[row * words + 1]
                     if exact and step_in(use) < step:
                         use |= f.CHANGED_BIT
@@ -262,7 +262,7 @@ def _update_in(
 
 
 def needed(result: int) -> tuple[int, int]:
-    """What a call that could not finish needs, `f.BUSY` and so on, and which table does."""
+    """Returns the need of a call that could not finish, such as `f.BUSY`, and the index of the table."""
     return result & 255, result >> 8
 
 
@@ -278,8 +278,11 @@ def look_up(
     training: bool,
     out: Reals,
 ) -> int:
-    """Reads rows of several tables into ``out``, one after the other; when ``training``, makes those of keys that have
-    none and are admitted. ``ends`` says where the keys of each table end; see `by_shard`."""
+    """Reads rows of several tables into ``out``, one after the other.
+
+    When ``training``, makes rows of admitted keys without one. See `by_shard` for ``ends``, ``order``, ``cursor`` and
+    ``stop``.
+    """
     result, first, slot, at = 0, 0, 0, np.int64(out.ctypes.data)
     for t in range(len(ends)):
         handle = handles[t]
@@ -304,8 +307,11 @@ def update(
     stop: Words,
     gradients: Reals,
 ) -> int:
-    """Makes one update of several tables, of rows of distinct keys: the handles say the number of each table's update,
-    from 1. ``gradients`` are those of all keys, one after the other. A key that was never admitted is passed over."""
+    """Updates rows of distinct keys of several tables once.
+
+    The handles have the number of each table's update, from 1. ``gradients`` holds the gradients of all keys, one after
+    the other. Keys that were never admitted are skipped.
+    """
     result, first, slot, at = 0, 0, 0, np.int64(gradients.ctypes.data)
     for t in range(len(ends)):
         handle = handles[t]
@@ -331,7 +337,7 @@ def read_records(
     out: Reals,
     known: Words,
 ) -> int:
-    """Copies whole records (values and state) of keys into ``out`` [n, width]; ``known`` [n] says which exist."""
+    """Copies records (values and state) of keys to ``out`` [n, width]; sets ``known`` [n] to 1 where a row exists."""
     words, width = shape[WORDS], shape[WIDTH]
     base = directory.ctypes.data
     result = f.DONE
@@ -370,7 +376,7 @@ def write_records(
     uses: Words,
     step: int,
 ) -> int:
-    """Stores records [n, width]; makes rows that do not exist. ``uses`` [n] are the rows' uses, or [0]: as before."""
+    """Stores records [n, width]; makes missing rows. ``uses`` [n] are the rows' new uses, or [0] to keep them."""
     words, width = shape[WORDS], shape[WIDTH]
     base = directory.ctypes.data
     total = base + shape[SHARDS] * f.FIELDS * WORD
@@ -423,7 +429,7 @@ def write_records(
 
 @compiled
 def all_finite(gradients: Reals) -> int:
-    """The first row with a number that is not finite, or -1."""
+    """Returns the first row with a number that is not finite, or -1."""
     for i in range(gradients.shape[0]):
         total = np.float32(0.0)
         for j in range(gradients.shape[1]):

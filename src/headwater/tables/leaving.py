@@ -1,7 +1,7 @@
-"""Which rows leave a full table: each shard's least used, ranked once for many of them, taken a few at a time.
+"""Eviction from a full table: each shard's least used rows, ranked once for many of them and removed a few at a time.
 
-Few at a time, and from the shards that have most rows, so that hardly any row's memory is ever free: shards that gave
-away rows by chance, in turn, would differ in size, and each keeps the memory of its largest size.
+A few at a time, and from the shards with most rows, so that little memory of rows is ever unused: if shards lost rows
+in turn they would differ in size, and each keeps the memory of its largest size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from headwater.tables.hashing import Words
 from headwater.tables.policies import Eviction
 from headwater.tables.shards import Shards
 
-#: The part of a shard's rows that is ranked at once, the part that leaves at once, and the least number of rows in it.
+#: Fraction of a shard's rows that is ranked at once, fraction that is removed at once, and the minimum of the latter.
 _RANKED_PART: Final = 16
 _LEAVING_PART: Final = 256
 _LEAVING: Final = 64
@@ -26,33 +26,33 @@ class Leaving:
     """Makes room in a table. A shard's ranking is used by the thread that has locked the shard.
 
     Args:
-      shards: of the table.
-      eviction: ranks rows.
+      shards: the shards of the table.
+      eviction: the policy that ranks rows.
     """
 
     def __init__(self, shards: Shards, eviction: Eviction) -> None:
         self._shards = shards
         self._eviction = eviction
-        #: By shard rows that are to leave, last to leave first, and what the use of each was when they were ranked.
+        #: For each shard the ranked rows, first to be removed last, and the use of each at the time of the ranking.
         self._ranked: list[tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], Words]] = []
         self.clear()
 
     def clear(self) -> None:
-        """Forgets all rankings."""
+        """Discards all rankings."""
         nothing = np.empty(0, np.uint32), np.empty(0, np.int64)
         self._ranked = [nothing for _ in range(len(self._shards))]
 
     @property
     def nbytes(self) -> int:
-        """Bytes that rankings take."""
+        """Size of the rankings, in bytes."""
         return _BYTES * sum(len(rows) for rows, _ in self._ranked)
 
     def make_space(self, wanted: int, now: int) -> None:
         """Removes at least one row, if there are any, and no more than a small part of them.
 
         Args:
-          wanted: how many rows are to be made.
-          now: the present step.
+          wanted: the number of rows to be made.
+          now: the current step.
         """
         live = self._shards.directory[:-1, f.LIVE]
         total = int(live.sum())
@@ -64,7 +64,7 @@ class Leaving:
                 return
 
     def _remove_some(self, s: int, wanted: int, now: int) -> int:
-        """Removes at most ``wanted`` rows of a locked shard, more where they are expired; how many."""
+        """Removes at most ``wanted`` rows of a locked shard, or all expired ones; returns the number."""
         live = int(self._shards.directory[s, f.LIVE])
         count = max(1, min(wanted, live // _RANKED_PART, max(live // _LEAVING_PART, _LEAVING)))
         gone = self._least_used(s, count)
@@ -79,7 +79,7 @@ class Leaving:
         return len(gone)
 
     def _least_used(self, s: int, count: int) -> Words:
-        """The first rows of a shard's ranking that were not used since."""
+        """Returns the first rows of a shard's ranking that were not used since."""
         rows, uses = self._ranked[s]
         found: list[Words] = []
         while count and len(rows):
@@ -93,5 +93,5 @@ class Leaving:
 
 
 def _use(counts: Words, steps: Words) -> Words:
-    """How often and when a row was used, in one word."""
+    """Packs the numbers of uses and the steps of the last ones in words."""
     return (steps << f.STEP_SHIFT) | counts

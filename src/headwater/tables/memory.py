@@ -1,6 +1,6 @@
-"""Memory that grows where it is: mappings that the kernel moves without copying.
+"""Growing memory: mappings that the kernel can enlarge and move without copying.
 
-Pages that were never written take no memory, so a mapping may be larger than what is in it.
+Pages that were never written take no memory, so a mapping may be larger than its content.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _HUGE: Final = 8 << 20
 
 
 class Block:
-    """Bytes at one address, zero at first. Not safe for use by several threads: a shard's lock guards it.
+    """A block of bytes, initially zero. Not thread-safe: a shard's lock guards it.
 
     Args:
-      nbytes: how many.
-      folder: where a file holds them, which has no name and is gone with the process; None for memory.
+      nbytes: the size, in bytes.
+      folder: the folder of an unnamed file for the bytes, which is freed with the process; None for memory.
 
     Attributes:
-      address: of the first byte; another one after `grow`.
-      nbytes: size of the mapping, a multiple of the page.
+      address: the address of the first byte; `grow` may change it.
+      nbytes: size of the mapping, a multiple of the page size.
 
     Raises:
       ResourceExhaustedError: no memory, or no space on the disk.
@@ -51,13 +51,13 @@ class Block:
         self.address: int = self._address()
 
     def grow(self, nbytes: int) -> None:
-        """Makes it at least ``nbytes``; what is in it stays, the address may change."""
+        """Grows the block to at least ``nbytes``; keeps its content, but the address may change."""
         nbytes = _pages(nbytes)
         if nbytes <= self.nbytes:
             return
         try:
             if self._file is not None:
-                # A page of a file for which the disk has no space would end the process when it is written.
+                # Reserve the space: writing to a page for which the disk has none would kill the process (SIGBUS).
                 os.posix_fallocate(self._file.fileno(), self.nbytes, nbytes - self.nbytes)
             self._map.resize(nbytes)
         except OSError as error:
@@ -67,7 +67,7 @@ class Block:
 
     @property
     def words(self) -> NDArray[np.int64]:
-        """A copy of what is in it."""
+        """A copy of the content."""
         return np.frombuffer(self._map, np.int64).copy()
 
     @words.setter
@@ -75,7 +75,7 @@ class Block:
         np.frombuffer(self._map, np.int64)[:] = words
 
     def close(self) -> None:
-        """Gives the bytes back."""
+        """Frees the bytes."""
         self._map.close()
         if self._file is not None:
             self._file.close()

@@ -1,4 +1,4 @@
-r"""Optimizers that change rows where they lie, their state beside each row.
+r"""Optimizers that update rows in place, with their state beside each row.
 
 :math:`w` is a row, :math:`g` its gradient, :math:`\eta` the learning rate, :math:`t` the number of the update (from 1):
 
@@ -13,12 +13,12 @@ r"""Optimizers that change rows where they lie, their state beside each row.
 
 These are Keras 3's equations; those of TensorFlow 1.x are the same (Adagrad with ``epsilon=0``).
 
-A step gives gradients for a few rows. For `SGD`, `Adagrad` and `FTRL` a row without a gradient stays as it is, so the
-result is that of a dense table (FTRL: once a row had a gradient; a dense one sets all rows to zero at its first step).
-The others would go on moving such a row. *Lazily* (the default) it waits until it has a gradient again. With
-``exact=True`` it is brought up to date before it is read or updated, by the steps that it missed: the result is that
-of a dense table within rounding, at a cost that grows with what was missed, up to some 200 steps of Adam's at
-``beta_1=0.9``; beyond these, what is left of the momentum no longer changes a number of 32 bits.
+A step has gradients for a few rows. `SGD`, `Adagrad` and `FTRL` do not change a row without a gradient, so the result
+equals a dense table's (FTRL: once a row had a gradient; a dense table sets all rows to zero at its first step).
+The others would keep moving such a row. *Lazily* (the default) it stays unchanged until its next gradient. With
+``exact=True`` the missed steps are applied before it is read or updated: the result equals a dense table's up to
+rounding, at a cost that grows with the number of missed steps, up to some 200 steps of Adam at ``beta_1=0.9``; beyond
+these, the remaining momentum does not change a 32-bit number any more.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from headwater.tables.compiled import damped_adagrad_reals, inlined
 from headwater.tables.hashing import Reals
 
 _REAL_BYTES: Final = 4
-#: How many steps back Adam's rates are known.
+#: The number of past steps for which Adam's rates are kept.
 HISTORY: Final = 4096
 
 
@@ -46,14 +46,14 @@ def _check(owner: str, low: float, high: float, **values: float) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowOptimizer:
-    """What the compiled update of a row needs to know.
+    """Parameters of the compiled update of a row.
 
     Attributes:
-      kind: its number.
-      slots: the first value of each part of its state; every part has a row's size.
+      kind: the number of the optimizer.
+      slots: the initial value of each part of the state; every part has a row's size.
       learning_rate: η.
-      hyper: its other numbers.
-      exact: whether rows without a gradient move too.
+      hyper: the other hyperparameters.
+      exact: whether steps without a gradient are applied to a row, too.
     """
 
     kind: int
@@ -108,7 +108,7 @@ def Adam(
 ) -> RowOptimizer:
     """Adam (Kingma and Ba, 2014); see the module."""
     _check("Adam", 0.0, 1.0, beta_1=beta_1, beta_2=beta_2)
-    # Terms below 1e-9 of the first change no number of 24 significant bits.
+    # Terms below 1e-9 of the first one do not change a number with 24 significant bits.
     reach = 1.0 if beta_1 == 0.0 else min(float(HISTORY - 1), math.ceil(math.log(1e-9) / math.log(beta_1)))
     hyper = (beta_1, beta_2, epsilon, reach)
     return RowOptimizer(kind=4, slots=(0.0, 0.0), learning_rate=learning_rate, hyper=hyper, exact=exact)
@@ -131,14 +131,14 @@ def FTRL(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GeneralOptimizer:
-    """Any optimizer that works row by row, called with arrays: slower, since rows travel through Python.
+    """Any optimizer that works row by row, as a Python function of arrays; slower than compiled ones.
 
     Attributes:
-      apply: from rows [n, dim], the parts of their state (each [n, dim]), gradients [n, dim], the number of the update
-        (from 1) and the learning rate, gives new rows and new parts.
-      slots: the first value of each part of the state.
-      learning_rate: handed on.
-      name: says what it does, to tasks that each make it by themselves: equal names are equal optimizers.
+      apply: returns new rows and new parts of their state, from rows [n, dim], the parts of their state (each
+        [n, dim]), gradients [n, dim], the number of the update (from 1) and the learning rate.
+      slots: the initial value of each part of the state.
+      learning_rate: passed to ``apply``.
+      name: identifies the optimizer across tasks: equal names mean equal optimizers.
     """
 
     apply: Callable[[Reals, Sequence[Reals], Reals, int, float], tuple[Reals, Sequence[Reals]]]
@@ -154,7 +154,7 @@ AnyOptimizer = RowOptimizer | GeneralOptimizer
 
 
 def step_rate(optimizer: AnyOptimizer, rate: float, step: int) -> float:
-    """The factor of an update: Adam's contains its corrections, all others' is the learning rate."""
+    """Returns the factor of an update: the learning rate, with bias corrections for Adam."""
     if optimizer.kind != 4:
         return rate
     beta_1, beta_2 = optimizer.hyper[:2]
@@ -163,7 +163,7 @@ def step_rate(optimizer: AnyOptimizer, rate: float, step: int) -> float:
 
 @inlined
 def catch_up(values: Any, at: int, dim: int, kind: int, hyper: Reals, rates: Reals, since: int, now: int) -> None:
-    """Brings a row up to date with the steps after ``since`` up to ``now`` in which it had no gradient."""
+    """Applies to a row the steps after ``since`` up to ``now``, in which it had no gradient."""
     missed = now - since
     if missed <= 0:
         return

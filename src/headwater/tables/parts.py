@@ -5,8 +5,8 @@ A part is::
     magic | length, header (JSON), checksum | pieces | end piece
 
 A piece is a count of rows, their words (key, use, and the second word of a string's key), their values with the
-optimizer's state, and a checksum of all of it. A delta begins with a piece of keys that went. The end piece says how
-many rows there were, so that a file that was cut off is noticed.
+optimizer's state, and a checksum of all of it. A delta begins with a piece of removed keys. The end piece has the total
+number of rows, so that a truncated file is detected.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ ROWS, GONE, END = 0, 1, 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """A part, as a save names it.
+    """A part, as listed in a save.
 
     Attributes:
       file: its name within the folder.
-      rows: how many it has.
-      gone: how many keys it says went.
-      nbytes: its size.
+      rows: the number of its rows.
+      gone: the number of its removed keys.
+      nbytes: its size, in bytes.
     """
 
     file: str
@@ -50,14 +50,14 @@ class Part:
 
 
 def write_header(file: files.AtomicFile, header: Mapping[str, object]) -> int:
-    """Writes the beginning of a part; how many bytes that are."""
+    """Writes the header of a part; returns the number of bytes."""
     packed = json.dumps(header).encode()
     file.write(_MAGIC + _LENGTH.pack(len(packed)) + packed + _LENGTH.pack(crc32c.masked(packed)))
     return len(_MAGIC) + 2 * _LENGTH.size + len(packed)
 
 
 def write_piece(file: files.AtomicFile, kind: int, count: int, *arrays: NDArray[Any]) -> int:
-    """Writes a piece of ``count`` rows; how many bytes that are."""
+    """Writes a piece of ``count`` rows; returns the number of bytes."""
     head = _PIECE.pack(kind, count)
     file.write(head)
     crc = crc32c.value(head)
@@ -75,15 +75,15 @@ class PartReader:
     """Reads a part; every checksum is checked.
 
     Args:
-      path: of the file.
+      path: the path of the file.
 
     Attributes:
-      step: how many updates there had been.
+      step: the number of updates before the save.
       rate: the learning rate.
-      rates: factors of the last updates, or none.
+      rates: factors of the last updates; may be empty.
 
     Raises:
-      NotFoundError, DataLossError: there is no such file, or it is damaged.
+      NotFoundError, DataLossError: the file does not exist, or is damaged.
     """
 
     def __init__(self, path: str) -> None:
@@ -119,7 +119,7 @@ class PartReader:
         self.close()
 
     def expect(self, **values: Any) -> None:
-        """Raises DataLossError when the header says something else than the save."""
+        """Raises DataLossError where the header has other values than the save."""
         for name, value in values.items():
             if self.header[name] != value:
                 raise DataLossError(
@@ -133,7 +133,7 @@ class PartReader:
         return data
 
     def pieces(self) -> Generator[tuple[int, Words, Reals]]:
-        """What the file says: the kind of each piece (rows or keys that went), words [n, words], values [n, width]."""
+        """Yields the kind of each piece (rows or removed keys), words [n, words], and values [n, width]."""
         total = 0
         while True:
             head = self._read(_PIECE.size)
@@ -159,7 +159,7 @@ class PartReader:
                 yield kind, words, np.frombuffer(arrays[1], np.float32).reshape(count, self._width)
 
     def _read_large(self, size: int) -> bytes:
-        """Reads in pieces, so that a damaged length asks for no more memory than the file has bytes."""
+        """Reads in pieces, so that a damaged length allocates no more memory than the file has bytes."""
         pieces: list[bytes] = []
         while size:
             pieces.append(self._read(min(size, 16 << 20)))

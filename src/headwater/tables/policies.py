@@ -1,4 +1,4 @@
-"""Which keys get a row, which rows go, and which stay in memory. Functions of their arguments and nothing else."""
+"""Policies for the admission of keys, the eviction of rows, and the rows kept in memory. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CHANCE: Final = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Admission:
-    """Which keys get a row of their own. Until then a key's initial row is read, and its gradients are dropped.
+    """Admission of keys to a table. Before it a key's initial row is read, and its gradients are dropped.
 
     Attributes:
-      sightings: with how many lookups (those that are for training) a key gets its row.
-      probability: the chance of a row at each sighting; it depends on seed, key and step only.
-      candidates: how many keys without a row are counted at most. Beyond it, all counts are halved, and those of one
-        sighting forgotten.
+      sightings: the number of lookups for training after which a key is admitted.
+      probability: the probability of admission at each sighting; it depends on seed, key and step only.
+      candidates: maximum number of counted keys without a row. Beyond it, all counts are halved, and counts of one are
+        dropped.
     """
 
     sightings: int = 1
@@ -45,51 +45,51 @@ class Admission:
 
     @property
     def kind(self) -> int:
-        """The number by which compiled functions know it."""
+        """The number of the policy in compiled functions."""
         return SIGHTINGS if self.sightings > 1 else CHANCE if self.probability < 1.0 else ALWAYS
 
 
 @inlined
 def admitted_by_chance(seed: int, key: int, step: int, probability: float) -> Any:
-    """Whether ``key`` gets a row at this sighting."""
+    """Returns whether ``key`` is admitted at this sighting."""
     word = mix(np.int64(mix(np.int64(mix(key) ^ U64(seed))) ^ U64(step)))
     return np.float64(word >> U64(11)) * (1.0 / 9007199254740992.0) < probability
 
 
 @inlined
 def promoted(used_before: int, least_used: int) -> bool:
-    """Whether a row in a file takes the place of a row in memory, now that it is used once more.
+    """Returns whether a row in the file replaces a row in memory at a use.
 
-    It does if even its use before this one is more recent than the other row's last: a row that is used only once, as
-    in a scan of all rows, drives nothing out.
+    It does if its previous use is more recent than the last use of the other row: so a scan of all rows, which uses
+    each row once, replaces nothing.
 
     Args:
-      used_before: step of its use before this one.
-      least_used: step of the last use of the row in memory.
+      used_before: the step of the previous use of the row in the file.
+      least_used: the step of the last use of the row in memory.
     """
     return used_before > least_used
 
 
 class Eviction(Protocol):
-    """Says which rows go."""
+    """A policy that selects rows to evict."""
 
     def expired(self, counts: Numbers, steps: Numbers, now: int) -> NDArray[np.bool_]:
-        """By row, whether it goes whatever space there is.
+        """Returns for each row whether it is evicted regardless of space.
 
         Args:
-          counts: how often each was looked up.
-          steps: at which step last.
-          now: the present step.
+          counts: the number of lookups of each row.
+          steps: the step of the last lookup of each row.
+          now: the current step.
         """
         ...
 
     def victims(self, counts: Numbers, steps: Numbers, count: int) -> Numbers:
-        """Which ``count`` rows go first, when there is no space, in the order in which they go."""
+        """Returns the first ``count`` rows to evict for lack of space, in order."""
         ...
 
 
 def _least(first: Numbers, second: Numbers, bits: int, count: int) -> Numbers:
-    """Rows with the least of ``first``, of equal ones of ``second`` below ``2**bits``, ascending."""
+    """Returns the ``count`` rows with the least (``first``, ``second``), ascending; ``second`` is below ``2**bits``."""
     keys = (first << bits) | second
     if count < len(keys):
         some = np.sort(np.argpartition(keys, count - 1)[:count])
@@ -99,7 +99,7 @@ def _least(first: Numbers, second: Numbers, bits: int, count: int) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class LeastRecent:
-    """What was not used for longest goes first."""
+    """Evicts the least recently used rows first."""
 
     def expired(self, counts: Numbers, steps: Numbers, now: int) -> NDArray[np.bool_]:
         return np.zeros(len(counts), np.bool_)
@@ -110,7 +110,7 @@ class LeastRecent:
 
 @dataclass(frozen=True, slots=True)
 class LeastFrequent:
-    """What was used least often goes first; of these, what was not used for longest."""
+    """Evicts the least frequently used rows first; of equally used ones the least recently used."""
 
     def expired(self, counts: Numbers, steps: Numbers, now: int) -> NDArray[np.bool_]:
         return np.zeros(len(counts), np.bool_)
@@ -121,7 +121,7 @@ class LeastFrequent:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """What was not used for more than ``steps`` steps goes; without space, what was not used for longest goes first."""
+    """Evicts rows unused for more than ``steps`` steps; for lack of space, the least recently used rows first."""
 
     steps: int
 

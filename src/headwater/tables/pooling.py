@@ -1,4 +1,4 @@
-"""Bags of rows, added up and divided: pooled rows, and the gradients of their rows, compiled."""
+"""Compiled pooling of bags of rows, and its gradients."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from headwater.tables.hashing import Reals, Words
 
 @compiled
 def pool(rows: Reals, inverse: Words, offsets: Words, weights: Reals, kind: int) -> Reals:
-    """Pooled rows of bags.
+    """Pools the rows of bags.
 
     Args:
-      rows: of distinct keys, [m, dim].
-      inverse: by id its row, [n].
-      offsets: where each bag begins, and the end of the last, [bags + 1].
-      weights: of the ids, [n], or [0]: all 1.
-      kind: 0 sum, 1 mean (divided by the weights' sum), 2 sqrtn (by the root of the sum of their squares).
+      rows: the rows of distinct keys, [m, dim].
+      inverse: the index of each id's row, [n].
+      offsets: the start of each bag, and the end of the last one, [bags + 1].
+      weights: the weights of the ids, [n], or [0] for all 1.
+      kind: 0 sum, 1 mean (divided by the sum of the weights), 2 sqrtn (by the root of the sum of their squares).
 
     Returns:
       [bags, dim]; zeros for an empty bag.
@@ -37,7 +37,7 @@ def pool(rows: Reals, inverse: Words, offsets: Words, weights: Reals, kind: int)
 
 @compiled
 def pool_gradients(gradients: Reals, inverse: Words, offsets: Words, weights: Reals, kind: int, count: int) -> Reals:
-    """Gradients of ``count`` distinct rows, [count, dim], from those of their bags, [bags, dim]."""
+    """Returns the gradients of ``count`` distinct rows, [count, dim], from the gradients of their bags, [bags, dim]."""
     total = np.zeros((count, gradients.shape[1]), np.float32)
     for bag in range(len(offsets) - 1):
         divisor = _divisor(offsets[bag], offsets[bag + 1], weights, kind)
@@ -50,7 +50,7 @@ def pool_gradients(gradients: Reals, inverse: Words, offsets: Words, weights: Re
 
 @compiled
 def bag_divisors(offsets: Words, weights: Reals, kind: int) -> Reals:
-    """What each bag's sum is divided by, [bags]; arguments as for `pool`."""
+    """Returns the divisor of each bag's sum, [bags]; arguments as for `pool`."""
     out = np.empty(len(offsets) - 1, np.float32)
     for bag in range(len(out)):
         out[bag] = _divisor(offsets[bag], offsets[bag + 1], weights, kind)
@@ -59,7 +59,7 @@ def bag_divisors(offsets: Words, weights: Reals, kind: int) -> Reals:
 
 @inlined
 def _divisor(start: int, stop: int, weights: Reals, kind: int) -> Any:
-    """What a bag's sum is divided by; 1 where that would be 0."""
+    """Returns the divisor of a bag's sum; 1 where that would be 0."""
     if kind == 0 or start == stop:
         return np.float32(1.0)
     total = np.float32(0.0)

@@ -1,4 +1,4 @@
-"""Which parts of divided tables have the rows of ids, and each row once, compiled."""
+"""Compiled routing of ids to the parts of divided tables, with one request for each distinct row."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ def route(
     """Divides the ids of lookups in several tables among the tables' parts. Equal ids of a lookup are one request.
 
     Args:
-      ids: row numbers of the whole tables, those of each lookup after those of the one before, ``[n]``.
-      ends: where the ids of each lookup end, ``[lookups]``.
-      sizes: how many rows each part of its table has, ``[lookups, parts]``.
-      by_ranges: whether a table's parts follow each other, the first ones one row longer where they are not equal;
+      ids: row numbers in the whole tables, lookup by lookup, ``[n]``.
+      ends: the end of each lookup's ids, ``[lookups]``.
+      sizes: the number of rows of each part of the lookup's table, ``[lookups, parts]``.
+      by_ranges: whether a table's parts are consecutive ranges, the first ones one row longer where they are not equal;
         otherwise row i is in part i mod the number of parts.
-      room: how many places for requests each part has, ``[lookups, parts]``.
-      none: stands in places that are left over.
+      room: the number of slots for requests of each part, ``[lookups, parts]``.
+      none: the value of unused slots.
 
     Returns:
-      The place of the first id that no part has, or -1; how many requests each part has, ``[lookups, parts]``; the rows
-      that are asked for, by part, and for each part by lookup; and for each id its place among those of its lookup,
-      the places of one part after those of the other. The last two are worth nothing where a part has more requests
-      than places.
+      The index of the first id outside all parts, or -1; the number of requests of each part, ``[lookups, parts]``; the
+      requested rows, by part and then by lookup; and for each id its slot among its lookup's slots, which are ordered
+      by part. The last two are meaningless where a part has more requests than slots.
     """
     lookups, parts = sizes.shape
     n = len(ids)

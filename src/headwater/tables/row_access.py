@@ -1,7 +1,6 @@
-"""The rows of one shard: finding, making, moving and describing them.
+"""Access to the rows of one shard: find, make, move and describe them.
 
-Functions that numba compiles call these inlined. They hold the shard's lock, and give its entry of the directory as
-``d``.
+Compiled functions inline these. They hold the shard's lock, and pass its entry of the directory as ``d``.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from headwater.tables.hashing import U64, Reals, Words, mix, share
 from headwater.tables.initializers import fill_row
 from headwater.tables.policies import promoted
 
-#: Positions in ``shape``, whole numbers that describe a table.
+#: Positions in ``shape``, the integer parameters of a table.
 DIM: Final = 0
 WIDTH: Final = 1
 WORDS: Final = 2
@@ -37,13 +36,13 @@ OPTIMIZER: Final = 9
 EXACT: Final = 10
 SHAPE_SIZE: Final = 12
 
-#: Positions in ``reals``, real numbers that describe a table.
+#: Positions in ``reals``, the real parameters of a table.
 INITIAL_A: Final = 0
 INITIAL_B: Final = 1
 CHANCE: Final = 2
 SLOTS: Final = 4
 
-#: Positions in a table's handle: addresses of its directory and of what describes it; rows' step of a call.
+#: Positions in a table's handle: addresses of its directory and of its parameters; the step of a call.
 DIRECTORY: Final = 0
 SHAPE: Final = 1
 REALS: Final = 2
@@ -55,13 +54,13 @@ HANDLE_SIZE: Final = 6
 WORD: Final = 8
 ROW_WORD_BYTES: Final = 4
 _LINE_BYTES: Final = 64
-#: Rows whose memory is brought near at a time: few enough that they stay near.
+#: The number of rows whose memory is prefetched at a time: few enough to stay in the cache.
 NEAR: Final = 32
 
 
 @inlined
 def shard_of(hashed: int, shards: int) -> Any:
-    """Which shard a key is in, by the high bits of its hash; slots within the shard go by the low half."""
+    """Returns the shard of a key, from the high bits of its hash; the low half selects the slot in the shard."""
     return np.int64(((U64(hashed) >> U64(40)) * U64(shards)) >> U64(24))
 
 
@@ -72,7 +71,7 @@ def tag_of(hashed: int, shift: int) -> int:
 
 @inlined
 def find(d: Words, words: int, hashed: int, key: int, check: int) -> int:
-    """The slot of a key in a shard, or -1 - the slot where it would go."""
+    """Returns the slot of a key in a shard, or -1 - the slot for it where it is missing."""
     slots = d[f.SLOTS]
     shift = d[f.SHIFT]
     index = numbers_at(d[f.INDEX], slots)
@@ -95,14 +94,14 @@ def find(d: Words, words: int, hashed: int, key: int, check: int) -> int:
 
 @inlined
 def row_in(d: Any, at: int) -> Any:
-    """The row that a slot names."""
+    """Returns the row in a slot."""
     index = numbers_at(d[f.INDEX], d[f.SLOTS])
     return np.int64(U64(index[at]) & U64((1 << d[f.SHIFT]) - 1)) - 1
 
 
 @inlined
 def record(d: Any, row: int, width: int) -> Any:
-    """A row's record: its values and its optimizer's state."""
+    """Returns a row's record: its values and its optimizer's state."""
     size = width * ROW_WORD_BYTES
     if row < d[f.HOT]:
         return reals_at(d[f.VALUES] + row * size, width)
@@ -111,9 +110,10 @@ def record(d: Any, row: int, width: int) -> Any:
 
 @inlined
 def bring_near(d: Words, words: int, width: int, keys: Words, order: Words, first: int, last: int) -> None:
-    """Has the memory of a shard's keys ``order[first:last]`` brought near, all of it at the same time.
+    """Prefetches the memory of a shard's keys ``order[first:last]``.
 
-    A row is in three places: the index, the words, the record. Without this each is waited for, one after the other.
+    A row's data is in three places: the index, the words, the record. Without this, their cache misses would be waited
+    for one after the other.
     """
     slots, shift, size = d[f.SLOTS], d[f.SHIFT], width * ROW_WORD_BYTES
     for c in range(first, last):
@@ -137,13 +137,13 @@ def bring_near(d: Words, words: int, width: int, keys: Words, order: Words, firs
 
 @inlined
 def record_bytes(words: int, width: int) -> int:
-    """The size of a record in the log: the row's words, then its values, in whole words."""
+    """Returns the size of a record in the log, in bytes: the row's words, then its values, rounded up to words."""
     return words * WORD + (width * ROW_WORD_BYTES + 7) // 8 * 8
 
 
 @inlined
 def keep_old(d: Words, row: int, words: int, width: int) -> None:
-    """Before a row changes or goes: puts it into the log if it is still to be saved. There must be room."""
+    """Copies a row that is still to be saved to the log, before it is changed or removed. There must be room."""
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
     use = meta[row * words + 1]
     if d[f.SAVING] == 0 or (use & f.SAVED_BIT) == d[f.PARITY]:
@@ -164,7 +164,7 @@ def keep_old(d: Words, row: int, words: int, width: int) -> None:
 
 @inlined
 def use_of(count: int, step: int, bits: int) -> int:
-    """The word of a row that was used ``count`` times, last at ``step``."""
+    """Returns the use word of a row that was used ``count`` times, last at ``step``."""
     return (step << f.STEP_SHIFT) | (min(count, f.COUNT_MASK) << f.COUNT_SHIFT) | bits
 
 
@@ -180,7 +180,7 @@ def step_in(use: int) -> int:
 
 @inlined
 def has_room(d: Words) -> bool:
-    """Whether a row may be made: there is memory for it, and the index stays below four fifths."""
+    """Returns whether a row may be made: there is memory for it, and the index stays below four fifths full."""
     return (d[f.FREE] >= 0 or d[f.ROWS] < d[f.CAPACITY]) and 5 * (d[f.LIVE] + 1) <= 4 * d[f.SLOTS]
 
 
@@ -198,7 +198,7 @@ def _take_row(d: Words, words: int) -> int:
 
 @inlined
 def make_row(d: Words, at: int, hashed: int, key: int, check: int, step: int, shape: Any, reals: Reals) -> int:
-    """Makes the row of a key at a free slot; as new, not yet used."""
+    """Makes the row of a key at a free slot, with initial values and no uses; returns the row."""
     words, width, dim = shape[WORDS], shape[WIDTH], shape[DIM]
     row = _take_row(d, words)
     shift = d[f.SHIFT]
@@ -218,7 +218,7 @@ def make_row(d: Words, at: int, hashed: int, key: int, check: int, step: int, sh
 
 @inlined
 def sighted(d: Words, key: int) -> int:
-    """Counts a sighting of a key that has no row; how many there were."""
+    """Counts a sighting of a key without a row; returns the number so far."""
     slots = d[f.CANDIDATE_SLOTS]
     seen = words_at(d[f.CANDIDATES], 2 * slots)
     if 4 * d[f.CANDIDATES_USED] >= 3 * slots:
@@ -235,7 +235,7 @@ def sighted(d: Words, key: int) -> int:
 
 @inlined
 def sightings_of(d: Words, key: int) -> int:
-    """How many sightings of a key that has no row were counted."""
+    """Returns the number of counted sightings of a key without a row."""
     slots = d[f.CANDIDATE_SLOTS]
     seen = words_at(d[f.CANDIDATES], 2 * slots)
     at = share(mix(key), slots)
@@ -264,7 +264,7 @@ def _forget(d: Words, seen: Words, slots: int) -> None:
 
 @inlined
 def _swap(d: Words, row: int, other: int, words: int, width: int) -> None:
-    """Exchanges two rows' places."""
+    """Swaps two rows."""
     keep_old(d, row, words, width)
     keep_old(d, other, words, width)
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
@@ -296,7 +296,7 @@ def slot_of(d: Words, row: int, words: int) -> int:
 
 @inlined
 def promote(d: Words, row: int, used_before: int, words: int, width: int) -> int:
-    """Brings a row from the file into memory if another one there is used less; where the row is then."""
+    """Moves a row from the file to memory if a row there is less recently used; returns its new number."""
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
     hot = min(d[f.HOT], d[f.ROWS])
     chosen = -1
@@ -320,7 +320,7 @@ def log_has_room(d: Words) -> bool:
 
 @inlined
 def described(handle: Words) -> Any:
-    """What describes a handle's table: its shape, its real numbers, its optimizer's, and rates by step."""
+    """Returns the parameters of a handle's table: integers, real numbers, hyperparameters, and rates by step."""
     shape = words_at(handle[SHAPE], SHAPE_SIZE)
     return (
         shape,

@@ -1,4 +1,4 @@
-"""Rows in fewer bytes, for their way between a worker and a ``ps``. What a table holds stays as it is.
+"""Compressed formats of rows between workers and ``ps``. Tables themselves keep full precision.
 
 ``bfloat16``
     The upper half of each number, rounded to nearest, ties to even: a relative error of at most 2^-8.
@@ -24,10 +24,10 @@ _SCALE_BYTES: Final = 4
 
 
 def require_format(name: object, what: str) -> Format:
-    """``name``, if it is a format.
+    """Returns ``name`` if it is a format.
 
     Raises:
-      ValueError: it is none; ``what`` names the argument.
+      ValueError: it is not a format; ``what`` names the argument in the message.
     """
     for known in FORMATS:
         if name == known:
@@ -36,12 +36,12 @@ def require_format(name: object, what: str) -> Format:
 
 
 def row_bytes(dim: int, form: Format) -> int:
-    """How many bytes a row takes on its way."""
+    """Returns the size of an encoded row, in bytes."""
     return {"float32": 4 * dim, "bfloat16": 2 * dim, "int8": dim + _SCALE_BYTES}[form]
 
 
 def encode(rows: Reals, form: Format) -> NDArray[Any]:
-    """Rows [n, dim] as they travel: numbers, halves of numbers [n, dim], or bytes [n, dim + 4]."""
+    """Encodes rows [n, dim]: as numbers, as their upper halves [n, dim], or as bytes [n, dim + 4]."""
     if form == "float32":
         return rows
     rows = np.ascontiguousarray(rows)
@@ -49,10 +49,10 @@ def encode(rows: Reals, form: Format) -> NDArray[Any]:
 
 
 def decode(arrived: NDArray[Any], dim: int, form: Format) -> Reals:
-    """What `encode` made rows of, [n, dim].
+    """Decodes the output of `encode` to rows [n, dim].
 
     Raises:
-      ValueError: that is not what arrived.
+      ValueError: the data are malformed.
     """
     dtype, width = {"float32": (np.float32, dim), "bfloat16": (np.uint16, dim), "int8": (np.int8, dim + _SCALE_BYTES)}[
         form
@@ -73,7 +73,7 @@ def _halves(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
     for i in range(bits.shape[0]):
         for j in range(bits.shape[1]):
             word = np.int64(bits[i, j])
-            if (word & 0x7FFFFFFF) > 0x7F800000:  # rounding could make another number of what is none
+            if (word & 0x7FFFFFFF) > 0x7F800000:  # rounding could turn a NaN into a number
                 out[i, j] = (word >> 16) | 0x40
             else:
                 out[i, j] = (word + 0x7FFF + ((word >> 16) & 1)) >> 16

@@ -1,4 +1,4 @@
-"""What happens to a whole shard, compiled: its lock, its index, rows that go, rows that are saved."""
+"""Compiled operations on a whole shard: its lock, its index, removal of rows, saving of rows."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ from headwater.tables.row_access import (
     tag_of,
 )
 
-#: How many slots after that of a row that goes are likely to be looked at.
+#: The number of slots after a removed row's slot that are usually examined.
 _AFTER: Final = 6
 
 
 @compiled
 def lock_shard(directory: Words, s: int) -> bool:
-    """Takes a shard's lock; whether it was free."""
+    """Acquires a shard's lock; returns False where it is held."""
     return try_lock(directory.ctypes.data + s * f.FIELDS * WORD)
 
 
 @compiled
 def unlock_shard(directory: Words, s: int) -> None:
-    """Gives a shard's lock back."""
+    """Releases a shard's lock."""
     unlock(directory.ctypes.data + s * f.FIELDS * WORD)
 
 
 @compiled
 def reindex(d: Words, words: int, old: int, old_slots: int, old_shift: int) -> None:
-    """Fills a new, empty index from the old one. The shard is locked."""
+    """Fills a new, empty index from the old one. The shard must be locked."""
     before = numbers_at(old, old_slots)
     slots, shift = d[f.SLOTS], d[f.SHIFT]
     index = numbers_at(d[f.INDEX], slots)
@@ -78,7 +78,7 @@ def reindex(d: Words, words: int, old: int, old_slots: int, old_shift: int) -> N
 
 @compiled
 def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
-    """Frees rows of a shard. It is locked, its log and its list of gone keys have room for all of them."""
+    """Frees rows of a shard, which must be locked; its log and its list of removed keys must have room for all."""
     words, width = shape[WORDS], shape[WIDTH]
     d = directory[s]
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
@@ -89,7 +89,7 @@ def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
         prefetch(d[f.META] + row * words * WORD)
     for row in rows:
         prefetch(d[f.INDEX] + share(mix(meta[row * words]), slots) * ROW_WORD_BYTES)
-    for row in rows:  # what stands after a row's slot is looked at, too
+    for row in rows:  # prefetch the rows in the slots after, too, as they are examined
         at = share(mix(meta[row * words]), slots)
         for _ in range(_AFTER):
             if index[at] == 0:
@@ -105,7 +105,7 @@ def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
             d[f.GONE_USED] += 1
         hole = slot_of(d, row, words)
         at = hole
-        while True:  # what stands after the hole moves into it, unless that is before where it is looked for first
+        while True:  # close the hole: move later entries into it, except before their first slot
             at = at + 1 if at + 1 < slots else 0
             if index[at] == 0:
                 break
@@ -124,7 +124,7 @@ def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
 
 @compiled
 def read_keys(d: Words, words: int, rows: Words) -> Words:
-    """The keys of rows of a locked shard, [n, 2]; second words are 0 where keys have one."""
+    """Returns the keys of rows of a locked shard, [n, 2]; second words are 0 where keys have one word."""
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
     out = np.zeros((len(rows), 2), np.int64)
     for i in range(len(rows)):
@@ -138,17 +138,18 @@ def read_keys(d: Words, words: int, rows: Words) -> Words:
 def rows_to_make(
     directory: Words, shape: Words, reals: NDArray[np.float64], keys: Words, checks: Words, step: int, looks_up: bool
 ) -> tuple[int, int]:
-    """How many rows a call at ``step`` makes at most, and for which key the first. No other thread may make or remove
-    rows.
+    """Returns the maximum number of rows that a call makes, and the index of the key of the first one.
+
+    No other thread may make or remove rows.
 
     Args:
-      directory: of the table.
-      shape: of the table.
-      reals: of the table.
-      keys: of the call.
-      checks: of the call.
-      step: of the call.
-      looks_up: whether keys are admitted as in a lookup for training; else all are.
+      directory: the table's directory.
+      shape: the table's integer parameters.
+      reals: the table's real parameters.
+      keys: the keys of the call.
+      checks: the second words of the keys.
+      step: the step of the call.
+      looks_up: whether keys are admitted as in a lookup for training; otherwise all are.
     """
     words, count, first = shape[WORDS], 0, -1
     for i in range(len(keys)):
@@ -171,18 +172,18 @@ def rows_to_make(
 
 @compiled
 def save_rows(d: Words, shape: Words, first: int, last: int, meta_out: Words, values_out: Reals) -> tuple[int, int]:
-    """Copies rows that are still to be saved, from row ``first`` on. The shard is locked.
+    """Copies rows that are still to be saved, from row ``first`` on. The shard must be locked.
 
     Args:
       d: the shard's entry.
-      shape: of the table.
-      first: row to begin with.
-      last: row after the last.
-      meta_out: [n, words].
-      values_out: [n, width].
+      shape: the table's integer parameters.
+      first: the first row.
+      last: the row after the last one.
+      meta_out: filled with the rows' words, [n, words].
+      values_out: filled with the rows' values, [n, width].
 
     Returns:
-      How many were copied, at most n; the row to go on with.
+      The number of copied rows, at most n; and the row at which to continue.
     """
     words, width = shape[WORDS], shape[WIDTH]
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
@@ -205,7 +206,7 @@ def save_rows(d: Words, shape: Words, first: int, last: int, meta_out: Words, va
 
 @compiled
 def read_log(d: Words, shape: Words, first: int, meta_out: Words, values_out: Reals) -> int:
-    """Copies records of the log, from number ``first`` on; how many. The shard is locked."""
+    """Copies records of the log from number ``first`` on; returns how many. The shard must be locked."""
     words, width = shape[WORDS], shape[WIDTH]
     size = record_bytes(words, width)
     count = min(len(meta_out), d[f.LOG_USED] - first)
@@ -222,7 +223,7 @@ def read_log(d: Words, shape: Words, first: int, meta_out: Words, values_out: Re
 
 @compiled
 def read_meta(d: Words, words: int, rows: int) -> Words:
-    """Copies the words of a locked shard's first rows, [rows, words]."""
+    """Returns a copy of the words of a locked shard's first rows, [rows, words]."""
     out = np.empty((rows, words), np.int64)
     meta = words_at(d[f.META], rows * words)
     for i in range(rows):
@@ -233,7 +234,7 @@ def read_meta(d: Words, words: int, rows: int) -> Words:
 
 @compiled
 def read_uses(d: Words, words: int, rows: Words) -> Words:
-    """The uses of rows of a locked shard, [n]."""
+    """Returns the use words of rows of a locked shard, [n]."""
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
     out = np.empty(len(rows), np.int64)
     for i in range(len(rows)):
@@ -243,7 +244,7 @@ def read_uses(d: Words, words: int, rows: Words) -> Words:
 
 @compiled
 def read_gone(d: Words) -> Words:
-    """Copies the keys that went, [n, 2]."""
+    """Returns a copy of the removed keys, [n, 2]."""
     count = d[f.GONE_USED]
     out = np.empty((count, 2), np.int64)
     gone = words_at(d[f.GONE], 2 * count)
@@ -255,7 +256,7 @@ def read_gone(d: Words) -> Words:
 
 @compiled
 def rows_of(directory: Words, s: int, shape: Words, keys: Words, checks: Words) -> Words:
-    """The rows of a locked shard that belong to keys; those that it does not have are left out."""
+    """Returns the rows of keys in a locked shard; missing keys are skipped."""
     found = np.empty(len(keys), np.int64)
     count = 0
     words = shape[WORDS]

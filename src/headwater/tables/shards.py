@@ -1,4 +1,4 @@
-"""A table's memory: shards, each with a lock, an index, and rows; and how they grow, one at a time."""
+"""A table's memory: shards, each with a lock, an index, and rows, which grow independently."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORD: Final = 8
 
 
 class Gate:
-    """Lets any number of calls in at once, or one that must be alone."""
+    """A readers-writer lock: any number of shared calls, or one exclusive call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,14 +30,14 @@ class Gate:
         self._closed = False
 
     def enter(self) -> None:
-        """Waits while a call is alone; then this one is inside, until it calls `leave`."""
+        """Acquires shared access, until `leave`; waits for an exclusive call."""
         with self._lock:
             while self._closed:
                 self._changed.wait()
             self._inside += 1
 
     def leave(self) -> None:
-        """The call is inside no more."""
+        """Releases shared access."""
         with self._lock:
             self._inside -= 1
             if self._inside == 0 and self._closed:
@@ -45,7 +45,7 @@ class Gate:
 
     @contextmanager
     def shared(self) -> Generator[None]:
-        """As `enter`, and `leave` at the end."""
+        """Context manager for shared access: `enter` and `leave`."""
         self.enter()
         try:
             yield
@@ -54,7 +54,7 @@ class Gate:
 
     @contextmanager
     def alone(self) -> Generator[None]:
-        """Waits for the end of all calls that are inside; others wait until this one is over."""
+        """Context manager for exclusive access: waits for shared calls to end, and blocks others."""
         with self._lock:
             while self._closed:
                 self._changed.wait()
@@ -74,13 +74,13 @@ class Shards:
 
     Args:
       shape: see `headwater.tables.row_access`.
-      memory_rows: how many rows stay in memory, in each shard; None: all.
-      folder: where the files of the others are.
-      candidates: how many keys without a row are counted, in each shard; 0: none.
+      memory_rows: maximum number of rows in memory in each shard; None for no limit.
+      folder: the folder of the files with the other rows.
+      candidates: maximum number of counted keys without a row in each shard; 0 for none.
 
     Attributes:
-      directory: what compiled functions get, [shards + 1, fields]. The last row's first word counts the rows of all.
-      on_remove: is told the keys of rows that go, [n, 2], in each call of `remove`; None where none are wanted.
+      directory: the argument of compiled functions, [shards + 1, fields]. The last row's first word counts all rows.
+      on_remove: called with the keys of removed rows, [n, 2], in each call of `remove`; None for no call.
     """
 
     def __init__(self, shape: Words, *, memory_rows: int | None, folder: str | None, candidates: int) -> None:
@@ -91,7 +91,7 @@ class Shards:
         self._memory_rows = memory_rows
         self._folder = folder
         self._candidate_slots = candidates
-        # A line of a cache has 64 bytes; two shards' locks are never in one.
+        # Aligned to cache lines of 64 bytes, so that no two shards' locks share one.
         self._space = np.zeros((self._count + 1) * f.FIELDS + 8, np.int64)
         skip = (-self._space.ctypes.data // _WORD) % 8
         whole = self._space[skip : skip + (self._count + 1) * f.FIELDS]
@@ -128,7 +128,7 @@ class Shards:
         self._fill()
 
     def close(self) -> None:
-        """Gives all memory back. No other thread may use the table, then or later."""
+        """Frees all memory. No other thread may use the table, now or later."""
         self.closed = True
         self._release()
 
@@ -143,7 +143,7 @@ class Shards:
 
     @contextmanager
     def locked(self, s: int) -> Generator[Words]:
-        """A shard's entry, while no other thread uses the shard."""
+        """Context manager that locks a shard and yields its entry."""
         while not shard_kernels.lock_shard(self.directory, s):
             os.sched_yield()
         try:
@@ -154,7 +154,7 @@ class Shards:
     # Room -------------------------------------------------------------------------------------------------------------
 
     def grow(self, s: int) -> None:
-        """Makes room for at least one more row in a shard. Other shards are used meanwhile."""
+        """Makes room for at least one more row in a shard. Other shards stay usable meanwhile."""
         with self.locked(s) as d:
             if int(d[f.FREE]) < 0 and int(d[f.ROWS]) >= int(d[f.CAPACITY]):
                 self._make_room(s, int(d[f.CAPACITY]) * 5 // 4 + 1)
@@ -193,7 +193,7 @@ class Shards:
         d = self.directory[s]
         old, old_slots, old_shift = self._blocks[s][f.INDEX], int(d[f.SLOTS]), int(d[f.SHIFT])
         new = Block(4 * slots)
-        # The tag has eight bits while rows need no more than 24, fewer then.
+        # The tag has eight bits while rows need at most 24 bits, and fewer beyond.
         d[f.SHIFT] = max(24, slots.bit_length())
         d[f.SLOTS] = slots
         d[f.INDEX] = new.address
@@ -221,7 +221,7 @@ class Shards:
 
     @property
     def sightings(self) -> list[Words]:
-        """By shard the keys without a row that are counted; nothing where none are. No other thread may use them."""
+        """Returns each shard's counted keys without a row; empty without counts. No other thread may use the table."""
         if not self._candidate_slots:
             return []
         used = self.directory[:-1, f.CANDIDATES_USED].copy()
@@ -237,14 +237,14 @@ class Shards:
     # Rows that go -----------------------------------------------------------------------------------------------------
 
     def uses(self, d: Words) -> tuple[Words, Words, Words]:
-        """Of a locked shard's rows in use: their numbers, how often each was used, and at which step last."""
+        """Returns the rows in use of a locked shard, their numbers of uses, and the steps of the last ones."""
         meta = shard_kernels.read_meta(d, self._words, int(d[f.ROWS]))
         counts = (meta[:, 1] >> f.COUNT_SHIFT) & f.COUNT_MASK
         rows = np.flatnonzero(counts)
         return rows, counts[rows], (meta[rows, 1] >> f.STEP_SHIFT) & 0xFFFFFFFF
 
     def uses_of(self, s: int, rows: Words) -> tuple[Words, Words]:
-        """How often rows of a locked shard were used, 0 for one that is free, and at which step last."""
+        """Returns the numbers of uses of rows of a locked shard (0 for a free one), and the steps of the last ones."""
         use = shard_kernels.read_uses(self.directory[s], self._words, rows)
         return (use >> f.COUNT_SHIFT) & f.COUNT_MASK, (use >> f.STEP_SHIFT) & 0xFFFFFFFF
 
@@ -262,7 +262,7 @@ class Shards:
         shard_kernels.remove(self.directory, s, self._shape, rows)
 
     def note_gone(self) -> None:
-        """From now on, keeps the keys that go, for the next delta. All shards are locked."""
+        """Records the keys of removed rows from now on, for the next delta. All shards must be locked."""
         for s, blocks in enumerate(self._blocks):
             if f.GONE not in blocks:
                 blocks[f.GONE] = Block(1)
@@ -272,10 +272,10 @@ class Shards:
     # Saving -----------------------------------------------------------------------------------------------------------
 
     def begin_saving(self, what: int) -> tuple[list[int], Words]:
-        """Starts to save the rows as they are now. No other thread may use the table.
+        """Starts a save of the rows as they are now. No other thread may use the table during this call.
 
         Returns:
-          By shard the row after its last; the keys that went since the last save, [n, 2].
+          For each shard the row after its last one; and the keys removed since the last save, [n, 2].
         """
         gone: list[NDArray[np.int64]] = []
         for s in range(self._count):
@@ -289,13 +289,13 @@ class Shards:
         return [int(rows) for rows in self.directory[:-1, f.ROWS]], np.concatenate(gone)
 
     def saved_rows(self, s: int, last: int, chunk: int) -> Generator[tuple[Words, NDArray[np.float32]]]:
-        """Rows of a shard that are to be saved, at most ``chunk`` at once: words [n, words] and values [n, width]."""
+        """Yields the rows of a shard to save, at most ``chunk`` at once: words [n, words] and values [n, width]."""
         first = 0
         while first < last:
             meta = np.empty((chunk, self._words), np.int64)
             values = np.empty((chunk, self._width), np.float32)
             with self.locked(s) as d:
-                # Rows that need not be saved are looked at quickly; still, others wait for the lock.
+                # Rows that need not be saved are skipped quickly, but bound the time for which the lock is held.
                 end = min(last, first + 16 * chunk)
                 count, first = shard_kernels.save_rows(d, self._shape, first, end, meta, values)
             if count:
@@ -321,7 +321,7 @@ class Shards:
             log.close()
 
     def stop_saving(self, chunk: int) -> None:
-        """Gives up saving: rows that were not reached count as saved."""
+        """Abandons a save: remaining rows count as saved."""
         for s in range(self._count):
             with self.locked(s) as d:
                 saving, rows = int(d[f.SAVING]), int(d[f.ROWS])
@@ -332,14 +332,14 @@ class Shards:
     # Telling ----------------------------------------------------------------------------------------------------------
 
     def counter(self, field: int) -> int:
-        """A counter's sum over all shards."""
+        """Returns a counter's sum over all shards."""
         return int(self.directory[:-1, field].sum())
 
     def nbytes(self, fields: Sequence[int]) -> int:
-        """Bytes that are mapped for something, in all shards."""
+        """Returns the size of the mappings of these fields in all shards, in bytes."""
         return sum(block.nbytes for blocks in self._blocks for field, block in blocks.items() if field in fields)
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.directory[self._count, 0])

@@ -1,12 +1,12 @@
-"""Tables on disk: whole ones, and what changed since, while training goes on.
+"""Saves of tables on disk during training: full ones, and deltas with the changes since.
 
 A *part* is a file of one table's rows on one task, see `headwater.tables.parts`.
 
-A *save* is a folder's file ``NAME.NNNNNN.json``, written last and at once: it names the parts, and for a delta the save
-that it changes. What was not finished has no such file, and counts for nothing.
+A *save* is a file ``NAME.NNNNNN.json``, which is written last and atomically: it lists the parts, and for a delta the
+save that it is based on. An unfinished save has no such file, and is ignored.
 
-Rows are saved as they were when saving began. A row that changes before its turn is put aside first, so that training
-waits for no more than a piece of one shard.
+Rows are saved as they were when the save began. A row that changes before it is written is first copied to a log, so
+that training waits at most for a piece of one shard.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Save:
     """A save of one table.
 
     Attributes:
-      table: its name.
-      number: later saves have higher ones.
-      base: the number of the save that this one changes; None for a whole table.
-      dim: numbers in a row.
+      table: the name of the table.
+      number: the number of the save; later saves have higher ones.
+      base: the number of the save that this delta is based on; None for a full save.
+      dim: the length of a row.
       strings: whether keys are strings.
-      slots: parts of the optimizer's state.
-      step: how many updates there had been on each task.
-      parts: one for each task.
+      slots: the number of parts of the optimizer's state.
+      step: the number of updates on each task before the save.
+      parts: one part for each task.
     """
 
     table: str
@@ -58,16 +58,16 @@ class Save:
 
 
 class TableSnapshot:
-    """The rows of a table at one moment, to be written while it is used further.
+    """A snapshot of the rows of a table, which can be written while the table is in use.
 
-    Begin the snapshots of several tables within their gates if they must be of one moment.
+    Begin the snapshots of several tables within their gates if they have to be of the same moment.
 
     Args:
-      table: what is saved.
-      delta: only rows that changed since the last save, and keys that went.
+      table: the table.
+      delta: whether to save only rows changed and keys removed since the last save.
 
     Raises:
-      FailedPreconditionError: a delta was asked for, and no save of this table came before, or the last one failed.
+      FailedPreconditionError: a delta was requested, and this table has no save yet, or the last one failed.
     """
 
     def __init__(self, table: Table, *, delta: bool = False) -> None:
@@ -89,12 +89,12 @@ class TableSnapshot:
         table.delta_may_follow = False  # until all of it is on disk
 
     def pieces(self, piece_rows: int = PIECE_ROWS) -> Generator[tuple[Words, Reals]]:
-        """The rows, as `Table.store_records` takes them, some at a time."""
+        """Yields the rows in pieces, as arguments of `Table.store_records`."""
         for s, rows in enumerate(self._rows):
             yield from self.table.shards.saved_rows(s, rows, piece_rows)
 
     def write(self, path: files.Path, *, piece_rows: int = PIECE_ROWS) -> Part:
-        """Writes the part, whole or not at all.
+        """Writes the part atomically.
 
         Raises:
           OpError: the file cannot be written. The next save of the table cannot be a delta.
@@ -130,7 +130,7 @@ class TableSnapshot:
         return Part(file=name, rows=total, gone=len(self._gone) if self.delta else 0, nbytes=size)
 
     def abandon(self) -> None:
-        """Gives it up, unwritten. The next save of the table cannot be a delta."""
+        """Abandons the snapshot without writing it. The next save of the table cannot be a delta."""
         self.table.shards.stop_saving(PIECE_ROWS)
 
 
@@ -138,7 +138,7 @@ class TableSnapshot:
 
 
 def save(table: Table, folder: files.Path, *, delta: bool = False) -> Save:
-    """Saves a table of one task into a folder, as the next save there.
+    """Saves a table of one task in a folder, as the next save there.
 
     Raises:
       FailedPreconditionError: see `TableSnapshot`.
@@ -152,20 +152,20 @@ def save(table: Table, folder: files.Path, *, delta: bool = False) -> Save:
 
 
 def next_number(folder: files.Path, table: str) -> int:
-    """The number of the next save of a table."""
+    """Returns the number of the next save of a table."""
     numbers = [save.number for save in saves(folder, table)]
     return max(numbers, default=0) + 1
 
 
 def part_path(folder: files.Path, table: str, number: int, task: int, tasks: int) -> str:
-    """Where a task's part of a save goes."""
+    """Returns the path of a task's part of a save."""
     return os.path.join(files.as_path(folder), f"{_file_name(table)}.{number:06d}.{task:05d}-of-{tasks:05d}.rows")
 
 
 def commit(
     folder: files.Path, table: Table, number: int, parts: Sequence[Part], *, steps: Sequence[int], base: int | None
 ) -> Save:
-    """Makes parts of a table that were written a save."""
+    """Completes a save of a table, whose parts were written."""
     return commit_parts(folder, table.name, table.config, number, parts, steps=steps, base=base)
 
 
@@ -179,7 +179,7 @@ def commit_parts(
     steps: Sequence[int],
     base: int | None,
 ) -> Save:
-    """Makes parts that were written a save, of a table of which only name and configuration are here."""
+    """Completes a save of a table on other tasks, given its name and configuration, whose parts were written."""
     made = Save(
         table=table,
         number=number,
@@ -214,10 +214,10 @@ def _save_path(folder: files.Path, table: str, number: int) -> str:
 
 
 def saves(folder: files.Path, table: str | None = None) -> list[Save]:
-    """The saves in a folder, of one table or of all, by table and number.
+    """Returns the saves in a folder, of one table or of all, sorted by table and number.
 
     Raises:
-      DataLossError: one is damaged.
+      DataLossError: a save is damaged.
     """
     if not files.isdir(folder):
         return []
@@ -246,15 +246,15 @@ def _read_save(path: str) -> Save:
 
 
 def chain(folder: files.Path, table: str, number: int | None = None) -> list[Save]:
-    """What must be read for a save: a whole one, then its deltas.
+    """Returns the saves to read for a save: a full one, then its deltas.
 
     Args:
-      folder: where they are.
-      table: its name.
-      number: of the save; None for the last.
+      folder: the folder of the saves.
+      table: the name of the table.
+      number: the number of the save; None for the last one.
 
     Raises:
-      NotFoundError: there is no such save, or one that it builds on is missing.
+      NotFoundError: there is no such save, or a save that it is based on is missing.
     """
     known = {save.number: save for save in saves(folder, table)}
     if not known:
@@ -273,26 +273,26 @@ def chain(folder: files.Path, table: str, number: int | None = None) -> list[Sav
 
 
 def delete_older(folder: files.Path, table: str) -> None:
-    """Deletes the saves of a table that are older than the last whole one but one."""
+    """Deletes the saves of a table that are older than the last but one full save."""
     whole = [one.number for one in saves(folder, table) if one.base is None]
     if len(whole) >= 2:
         remove_saves(folder, table, before=whole[-2])
 
 
 def restore(table: Table, folder: files.Path, *, number: int | None = None, task: int = 0, tasks: int = 1) -> Save:
-    """Gives a table the rows of a save, as far as they belong to a task; whatever it had is gone.
+    """Replaces the rows of a table by the rows of a save that belong to this task.
 
     Args:
-      table: gets the rows.
-      folder: where the save is.
-      number: of the save; None for the last.
-      task: which task this is.
-      tasks: how many tasks the table is on now, which need not be how many it was on.
+      table: the table.
+      folder: the folder of the save.
+      number: the number of the save; None for the last one.
+      task: the number of this task.
+      tasks: the number of tasks that have the table now, which may differ from the number at the save.
 
     Raises:
       NotFoundError: there is no such save.
       DataLossError: a file is damaged. The table is empty then.
-      InvalidArgumentError: the save's rows have another dimension, other keys or other state.
+      InvalidArgumentError: the save's rows have another length, other keys or other state.
     """
     wanted = chain(folder, table.name, number)
     last = wanted[-1]
@@ -354,12 +354,12 @@ def _fill(table: Table, reader: PartReader, task: int, tasks: int) -> None:
 
 
 def last_rows(folder: files.Path, table: str, *, number: int | None = None) -> tuple[Words, Reals]:
-    """The rows of a save, without state, sorted by key.
+    """Reads the rows of a save, without state, sorted by key.
 
     Args:
-      folder: where the save is.
-      table: its name.
-      number: of the save; None for the last.
+      folder: the folder of the save.
+      table: the name of the table.
+      number: the number of the save; None for the last one.
 
     Returns:
       Keys, ``[n, 1]``, or ``[n, 2]`` as `headwater.tables.hashing.string_keys` gives them; rows, ``[n, dim]``.
@@ -382,7 +382,7 @@ def last_rows(folder: files.Path, table: str, *, number: int | None = None) -> t
                     found_rows.append(np.zeros((len(words), dim), np.float32) if gone else values[:, :dim].copy())
                     found_lives.append(np.full(len(words), not gone))
     keys, rows, lives = np.concatenate(found_keys), np.concatenate(found_rows), np.concatenate(found_lives)
-    order: Words = np.lexsort((np.arange(len(keys)), keys[:, 1], keys[:, 0]))  # of one key, what was said last is last
+    order: Words = np.lexsort((np.arange(len(keys)), keys[:, 1], keys[:, 0]))  # of equal keys, the latest is last
     keys = keys[order]
     last = np.ones(len(keys), np.bool_)
     last[:-1] = (keys[1:] != keys[:-1]).any(axis=1)
@@ -394,13 +394,13 @@ def export(folder: files.Path, target: files.Path, table: str, *, number: int | 
     """Writes the rows of a save, as `last_rows` gives them, for serving: ``keys.npy`` and ``rows.npy``.
 
     Args:
-      folder: where the save is.
-      target: a folder, which is made.
-      table: its name.
-      number: of the save; None for the last.
+      folder: the folder of the save.
+      target: the folder to write to, which is created.
+      table: the name of the table.
+      number: the number of the save; None for the last one.
 
     Returns:
-      How many rows there are.
+      The number of rows.
     """
     keys, rows = last_rows(folder, table, number=number)
     files.makedirs(target)
@@ -415,7 +415,7 @@ def _save_array(folder: files.Path, name: str, array: NDArray[Any]) -> None:
 
 
 class FrozenTable:
-    """Rows that were exported, mapped from their files.
+    """Exported rows, mapped from their files.
 
     >>> import tempfile
     >>> from headwater.tables import Table, TableConfig
@@ -430,7 +430,7 @@ class FrozenTable:
     ([True, False], True)
 
     Args:
-      folder: what `export` made.
+      folder: the folder that `export` wrote.
     """
 
     def __init__(self, folder: files.Path) -> None:
@@ -439,9 +439,10 @@ class FrozenTable:
         self.rows: Reals = np.load(os.path.join(path, "rows.npy"), mmap_mode="r", allow_pickle=False)
 
     def look_up(self, keys: Words) -> tuple[Reals, NDArray[np.bool_]]:
-        """The rows of keys ([n], or [n, 2] as `headwater.tables.hashing.string_keys` gives them), and which are known.
+        """Returns the rows of keys, and whether each key is known. Rows of unknown keys are zeros.
 
-        Rows of unknown keys are zeros.
+        Args:
+          keys: [n], or [n, 2] from `headwater.tables.hashing.string_keys`.
         """
         wanted = np.asarray(keys, np.int64).reshape(len(keys), -1)
         if wanted.shape[1] != self.keys.shape[1]:

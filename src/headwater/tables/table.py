@@ -1,10 +1,10 @@
-"""A table of rows that grows by itself: the engine, for use within one process by any number of threads.
+"""A dynamic table of rows: the engine, for use within one process by any number of threads.
 
     table = Table("users", TableConfig(dim=16, optimizer=Adagrad(0.05)))
     rows = table.look_up(ids)  # [n, 16]; a key's row is made at its first use
     table.update(ids, gradients)  # gradients of one key are added first
 
-A call that gets many keys is done when it returns; saving sees all of it or nothing.
+Calls with many keys are synchronous and atomic with respect to saves.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ class Table:
     [[-1.0, -1.0], [0.0, 0.0]]
 
     Args:
-      name: in errors.
-      config: what it is.
-      task: which task it is on, in errors.
+      name: the name of the table, for errors.
+      config: the configuration.
+      task: the name of the task, for errors.
 
     Attributes:
-      name: see above.
-      config: see above.
-      gate: calls that change rows are inside; saving begins alone.
+      name: as given.
+      config: as given.
+      gate: shared by calls that change rows; the start of a save is exclusive.
     """
 
     def __init__(self, name: str, config: TableConfig, *, task: str = "this process") -> None:
@@ -117,27 +117,27 @@ class Table:
         self._leaving = Leaving(self.shards, config.eviction) if config.eviction is not None else None
         self._closed = False
         described = self.shards.directory, shape, self._reals, self._hyper, self._rates
-        #: What compiled functions get, see `headwater.tables.row_access`.
+        #: The argument of compiled functions, see `headwater.tables.row_access`.
         self.handle: Words = np.array([*(array.ctypes.data for array in described), 0], np.int64)
-        #: Whether a delta may follow what was saved last.
+        #: Whether a delta may follow the last save.
         self.delta_may_follow: bool = False
-        #: The folder of what was saved last.
+        #: The folder of the last save.
         self.saved_in: str = ""
 
     def close(self) -> None:
-        """Gives the memory back; no call may follow."""
+        """Frees the memory; no call may follow."""
         with self.gate.alone():
             self._closed = True
             self.shards.close()
 
     @property
     def step(self) -> int:
-        """How many updates there were."""
+        """The number of updates so far."""
         return self._step
 
     @property
     def learning_rate(self) -> float:
-        """That of the next update."""
+        """The learning rate of the next update."""
         return self._rate
 
     @learning_rate.setter
@@ -158,7 +158,7 @@ class Table:
         """Checks ids of rank 1.
 
         Raises:
-          InvalidArgumentError: they are of another rank or type.
+          InvalidArgumentError: the ids are of another rank or type.
         """
         if isinstance(ids, Keys):
             return ids
@@ -187,16 +187,16 @@ class Table:
     # Reading ----------------------------------------------------------------------------------------------------------
 
     def look_up(self, ids: Keys | npt.ArrayLike, *, training: bool = True) -> Reals:
-        """The rows of ids, [n, dim].
+        """Returns the rows of ids, [n, dim].
 
         Args:
-          ids: shape [n]; a key may be there more than once.
-          training: counts the use, and makes rows for keys that have none. Without it the table stays as it is, and a
-            key without a row gets its initial one.
+          ids: the ids, [n]; keys may be repeated.
+          training: whether to count the use, and to make rows for keys without one. Otherwise the table is not changed,
+            and the result has the initial row of such a key.
 
         Raises:
           InvalidArgumentError: ids of another rank or type.
-          ResourceExhaustedError: the table is full and evicts nothing, or there is no memory.
+          ResourceExhaustedError: the table is full and evicts no rows, or there is no memory.
         """
         keys = self.keys(ids)
         rows = together.look_up((self,), keys.words, keys.checks, (len(keys),), training=training)
@@ -211,17 +211,17 @@ class Table:
         weights: Reals | None = None,
         training: bool = True,
     ) -> Reals:
-        """The pooled rows of bags of ids, [bags, dim].
+        """Returns the pooled rows of bags of ids, [bags, dim].
 
         Args:
-          ids: of all bags, one after the other, [n].
-          offsets: where each bag begins, and the end of the last, [bags + 1].
+          ids: the ids of all bags, one after the other, [n].
+          offsets: the start of each bag, and the end of the last one, [bags + 1].
           combiner: ``"sum"``, ``"mean"`` or ``"sqrtn"``.
-          weights: of the ids, [n]; all 1 when None.
-          training: as for `look_up`. A key counts once, however often it is there.
+          weights: the weights of the ids, [n]; all 1 when None.
+          training: as for `look_up`. A repeated key counts as one use.
 
         Raises:
-          InvalidArgumentError: an argument does not fit.
+          InvalidArgumentError: an argument is invalid.
         """
         keys, kind, weights = self._bags(ids, offsets, combiner, weights)
         first, inverse = distinct(keys.words, keys.checks)
@@ -253,14 +253,14 @@ class Table:
     # Changing ---------------------------------------------------------------------------------------------------------
 
     def update(self, ids: Keys | npt.ArrayLike, gradients: npt.ArrayLike) -> None:
-        """One update. Gradients of one key are added up first.
+        """Makes one update. Gradients of equal keys are summed first.
 
         Args:
-          ids: [n].
-          gradients: [n, dim].
+          ids: the ids, [n].
+          gradients: the gradients, [n, dim].
 
         Raises:
-          InvalidArgumentError: an argument does not fit, or a gradient is not finite; nothing was changed.
+          InvalidArgumentError: an argument is invalid, or a gradient is not finite; the table was not changed.
           ResourceExhaustedError: see `look_up`.
         """
         keys = self.keys(ids)
@@ -292,7 +292,7 @@ class Table:
         combiner: str = "sum",
         weights: Reals | None = None,
     ) -> None:
-        """One update, from gradients of what `pool` gave, [bags, dim]."""
+        """Makes one update, from gradients of the result of `pool`, [bags, dim]."""
         keys, kind, weights = self._bags(ids, offsets, combiner, weights)
         values = np.ascontiguousarray(gradients, np.float32)
         if values.shape != (len(offsets) - 1, self.config.dim):
@@ -304,7 +304,7 @@ class Table:
         self.update(keys[first], pooling.pool_gradients(values, inverse, ends, weights, kind, len(first)))
 
     def apply(self, keys: Keys, gradients: Reals) -> None:
-        """One update of distinct keys, with gradients that were checked."""
+        """Makes one update of distinct keys, with gradients that were checked."""
         if self.config.optimizer.kind >= 0:
             together.apply((self,), keys.words, keys.checks, (len(keys),), gradients)
             return
@@ -313,7 +313,7 @@ class Table:
             self._apply_in_python(keys, gradients, self.begin_update())
 
     def begin_update(self) -> int:
-        """Counts an update, from within the gate; its number."""
+        """Counts an update, within the gate; returns its number."""
         with self._counting:
             self._step = step = self._step + 1
             self._rates[step % HISTORY] = step_rate(self.config.optimizer, self._rate, step)
@@ -322,7 +322,7 @@ class Table:
     def _apply_in_python(self, keys: Keys, gradients: Reals, step: int) -> None:
         optimizer, rate = self.config.optimizer, self._rate
         assert isinstance(optimizer, GeneralOptimizer)
-        with self._in_python:  # two updates of one row would otherwise both start from the same values
+        with self._in_python:  # otherwise two updates of one row could both start from the same values
             records, known = self.read_records(keys)
             if not known.all():
                 if self.config.admission.kind == 0:
@@ -347,7 +347,8 @@ class Table:
     # Whole records ----------------------------------------------------------------------------------------------------
 
     def read_records(self, keys: Keys) -> tuple[Reals, NDArray[np.bool_]]:
-        """Rows with their optimizer's state, [n, width], and which of the keys have one. Zeros for the others."""
+        """Returns rows with their optimizer's state, [n, width], zeros for missing ones; and whether each row
+        exists."""
         out = np.zeros((len(keys), self.config.width), np.float32)
         known = np.zeros(len(keys), np.bool_)
         self._run(
@@ -359,7 +360,7 @@ class Table:
         return out, known
 
     def write_records(self, keys: Keys, records: Reals, uses: Words = _NO_WORDS) -> None:
-        """Stores rows with their optimizer's state; makes those that do not exist, whether admitted or not."""
+        """Stores rows with their optimizer's state; makes missing ones, whether admitted or not."""
         self._run(
             keys,
             lambda order, cursor, stop: kernels.write_records(
@@ -378,8 +379,12 @@ class Table:
         )
 
     def shard_records(self, s: int) -> tuple[Words, Reals]:
-        """All rows of one shard: words (key, use and, where keys are strings, second word), [n, words], and values with
-        the optimizer's state, [n, width]."""
+        """Returns all rows of one shard.
+
+        Returns:
+          The words (key, use and, where keys are strings, second word), [n, words]; and the values with the optimizer's
+          state, [n, width].
+        """
         with self.gate.shared():
             self.require_open()
             with self.shards.locked(s) as d:
@@ -389,10 +394,10 @@ class Table:
         return words[known], records[known]
 
     def store_records(self, words: Words, records: Reals) -> None:
-        """Stores rows as `shard_records` gives them.
+        """Stores rows in the form of `shard_records`.
 
         Raises:
-          InvalidArgumentError: they are of another shape.
+          InvalidArgumentError: the arrays are of another shape.
           ResourceExhaustedError: the table is full.
         """
         count, config = len(words), self.config
@@ -409,12 +414,12 @@ class Table:
             self.write_records(self.keys_of(words), np.ascontiguousarray(records, np.float32), uses)
 
     def keys_of(self, words: Words) -> Keys:
-        """The keys among the words that `shard_records` gives."""
+        """Returns the keys in the words from `shard_records`."""
         checks = words[:, 2] if self.config.strings else words[:0, 0]
         return Keys(np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(checks))
 
     def assign(self, ids: Keys | npt.ArrayLike, rows: npt.ArrayLike) -> None:
-        """Sets rows [n, dim] of distinct ids; their optimizer's state begins anew."""
+        """Sets rows [n, dim] of distinct ids, and resets their optimizer's state."""
         keys = self.keys(ids)
         values = np.asarray(rows, np.float32)
         if values.shape != (len(keys), self.config.dim):
@@ -431,20 +436,20 @@ class Table:
             self.write_records(keys, np.ascontiguousarray(records))
 
     def restored(self, step: int, rate: float, rates: NDArray[np.float64]) -> None:
-        """Goes on after update ``step``, with the learning rate and what `rates` gave then."""
+        """Restores the counters after update ``step``, the learning rate, and the factors from `rates`."""
         self._step = step
         self._rate = rate
         self._rates[:] = rates
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """Factors of the last updates, by their number modulo `HISTORY`."""
+        """Returns the factors of the last updates, by their number modulo `HISTORY`."""
         return self._rates
 
-    # Rows that go -----------------------------------------------------------------------------------------------------
+    # Removing ---------------------------------------------------------------------------------------------------------
 
     def sweep(self) -> int:
-        """Removes the rows that the eviction policy calls expired; how many."""
+        """Removes rows that have expired by the eviction policy; returns their number."""
         eviction = self.config.eviction
         if eviction is None:
             return 0
@@ -460,7 +465,7 @@ class Table:
         return removed
 
     def remove(self, ids: Keys | npt.ArrayLike) -> int:
-        """Removes the rows of distinct ids, as far as there are any; how many."""
+        """Removes existing rows of distinct ids; returns their number."""
         keys = self.keys(ids)
         removed = 0
         with self.gate.shared():
@@ -473,7 +478,7 @@ class Table:
         return removed
 
     def clear(self) -> None:
-        """Removes all rows, and counts updates from 0."""
+        """Removes all rows, and resets the number of updates to 0."""
         with self.gate.alone():
             self.require_open()
             self.shards.clear()
@@ -482,7 +487,7 @@ class Table:
             self._step = 0
             self.delta_may_follow = False
 
-    # The shell around compiled functions ------------------------------------------------------------------------------
+    # Calls of compiled functions --------------------------------------------------------------------------------------
 
     def require_open(self) -> None:
         """Raises FailedPreconditionError where the table was closed."""
@@ -493,10 +498,10 @@ class Table:
         together.finish((self,), keys.words, np.array([len(keys)], np.int64), call)
 
     def make_space(self, words: Words, first: int, count: int) -> None:
-        """Makes room in a table that is full: for the key number ``first``, better for ``count`` of them.
+        """Makes room in a full table: for the key number ``first``, and if possible for ``count`` keys.
 
         Raises:
-          ResourceExhaustedError: the table evicts nothing.
+          ResourceExhaustedError: the table evicts no rows.
         """
         limit = self.config.row_limit
         assert limit is not None
@@ -504,16 +509,15 @@ class Table:
             self._evict(words, first, count)
 
     def make_room(self, keys: Keys, gone: list[Words], *, looks_up: bool) -> None:
-        """Makes room for all rows that the next call with these keys may make. No other thread may use the table but to
-        read it.
+        """Makes room for all rows that the next call with these keys may make. Other threads may only read the table.
 
         Args:
-          keys: of the call.
-          gone: gets the keys of the rows that go, [n, 2] each, also of those that go before an error.
-          looks_up: whether that is a lookup for training, see `look_up`; else all keys get rows.
+          keys: the keys of the call.
+          gone: extended by the keys of removed rows, [n, 2] each, also where an error follows.
+          looks_up: whether the call is a lookup for training, see `look_up`; otherwise all keys get rows.
 
         Raises:
-          ResourceExhaustedError: the table evicts nothing, or has fewer rows in all.
+          ResourceExhaustedError: the table evicts no rows, or its maximum is less than the required number.
         """
         limit, shards = self.config.row_limit, self.shards
         if limit is None or shards.rows + len(keys) <= limit:
@@ -549,10 +553,10 @@ class Table:
             )
         self._leaving.make_space(count, self._step)
 
-    # Telling ----------------------------------------------------------------------------------------------------------
+    # Status -----------------------------------------------------------------------------------------------------------
 
     def statistics(self) -> TableStatistics:
-        """What there is now; while other threads use the table, the numbers may be of slightly different moments."""
+        """Returns statistics; while other threads use the table, the numbers may be of slightly different moments."""
         shards = self.shards
         file_bytes = shards.nbytes((f.COLD,))
         cold = np.maximum(shards.directory[:-1, f.ROWS] - shards.directory[:-1, f.HOT], 0)
@@ -573,7 +577,7 @@ class Table:
         )
 
     def hottest(self, count: int) -> list[tuple[int, int]]:
-        """The most used keys, each with how often it was used, most used first."""
+        """Returns the most used keys with their numbers of uses, most used first."""
         found: list[tuple[int, int]] = []
         with self.gate.shared():
             self.require_open()

@@ -1,7 +1,7 @@
-"""Several tables that are read, or updated, in one compiled call.
+"""Lookups and updates of several tables in one compiled call.
 
-A step of many small tables spends more on calls than on rows: on arguments, locks of Python, one table after the other.
-Keys and rows are those of one table after those of the other, in flat arrays.
+For many small tables, the overhead of calls (arguments, Python's locks) exceeds the work on rows. Keys and rows are
+concatenated in flat arrays, table by table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def inside(tables: Sequence[Table]) -> Generator[None]:
-    """Within the gates of tables. All enter them in one order, so that none waits for another in a circle."""
+    """Context manager for shared access to tables. All threads enter the gates in one order, to avoid deadlocks."""
     gates = [table.gate for table in sorted(set(tables), key=id)]
     entered = 0
     try:
@@ -39,17 +39,17 @@ def inside(tables: Sequence[Table]) -> Generator[None]:
 
 
 def look_up(tables: Sequence[Table], words: Words, checks: Words, counts: Sequence[int], *, training: bool) -> Reals:
-    """Rows of several tables, see `headwater.tables.Table.look_up`.
+    """Looks up rows of several tables, see `headwater.tables.Table.look_up`.
 
     Args:
-      tables: which.
-      words: keys, those of one table after those of the other, ``[n]``.
-      checks: second words, ``[n]``, or ``[0]`` where no table has strings for keys.
-      counts: how many keys are of each table.
-      training: see there.
+      tables: the tables.
+      words: the keys, table by table, ``[n]``.
+      checks: second words, ``[n]``, or ``[0]`` where no table has string keys.
+      counts: the number of keys of each table.
+      training: as for `headwater.tables.Table.look_up`.
 
     Returns:
-      All numbers of the rows, one table after the other, flat.
+      The numbers of all rows, table by table, flat.
     """
     with inside(tables):
         return look_up_inside(tables, words, checks, counts, [table.step for table in tables], training)
@@ -58,7 +58,7 @@ def look_up(tables: Sequence[Table], words: Words, checks: Words, counts: Sequen
 def look_up_inside(
     tables: Sequence[Table], words: Words, checks: Words, counts: Sequence[int], steps: Sequence[int], training: bool
 ) -> Reals:
-    """`look_up`, for a caller that is inside the gates; the tables' steps may be earlier ones."""
+    """Looks up rows as `look_up` does, for a caller inside the gates; ``steps`` may be earlier steps."""
     out = np.empty(sum(count * table.config.dim for table, count in zip(tables, counts, strict=True)), np.float32)
     handles, ends = _handles(tables, steps), np.cumsum(counts, dtype=np.int64)
 
@@ -70,10 +70,10 @@ def look_up_inside(
 
 
 def apply(tables: Sequence[Table], words: Words, checks: Words, counts: Sequence[int], gradients: Reals) -> None:
-    """One update of several tables, of distinct keys; arguments as for `look_up`.
+    """Makes one update of several tables, with distinct keys; other arguments as for `look_up`.
 
     Args:
-      gradients: all numbers, one table after the other, flat. They were checked.
+      gradients: the numbers of all gradients, table by table, flat. They must have been checked.
     """
     with inside(tables):
         handles, ends = _handles(tables, [table.begin_update() for table in tables]), np.cumsum(counts, dtype=np.int64)
@@ -91,13 +91,13 @@ def _handles(tables: Sequence[Table], steps: Sequence[int]) -> Words:
 
 
 def finish(tables: Sequence[Table], words: Words, ends: Words, call: Callable[[Words, Words, Words], int]) -> None:
-    """Makes a call until it is done, and what it needs meanwhile.
+    """Repeats a call until it is done, and provides the room that it needs in between.
 
     Args:
-      tables: which it is about.
-      words: keys.
-      ends: where those of each table end.
-      call: gets what `headwater.tables.kernels.by_shard` gives.
+      tables: the tables of the call.
+      words: the keys.
+      ends: the end of each table's keys.
+      call: called with the results of `headwater.tables.kernels.by_shard`.
     """
     shards = np.array([len(table.shards) for table in tables], np.int64)
     order, cursor, stop = kernels.by_shard(words, ends, shards)

@@ -1,13 +1,13 @@
-"""Rows of arrays for XLA: functions that an executable calls with the addresses of its buffers.
+"""XLA custom calls on rows of arrays: functions that an executable calls with the addresses of its buffers.
 
-XLA's own code for CPUs updates rows one element at a time, and sorts by comparisons. What is here copies whole rows,
-and finds equal indices by hashing. It is called in the thread that runs the executable, without the interpreter's
-lock, as handlers of XLA's foreign function interface, version 0.3 (``xla/ffi/api/c_api.h``). A handler gets the address
-of a call frame; the words of a frame and of a buffer that are used here are named below. It takes the sizes from the
-buffers, so that one compiled function serves all shapes.
+XLA's own code for CPUs updates rows one element at a time, and sorts by comparisons. These functions copy whole rows,
+and find equal indices by hashing. They run in the executable's thread without the GIL, as handlers of XLA's foreign
+function interface, version 0.3 (``xla/ffi/api/c_api.h``). A handler gets the address of a call frame; the words of
+frames and buffers that are used here are named below. It reads the sizes from the buffers, so that one compiled
+function serves all shapes.
 
-Indices are int64. Rows that are copied are numbers of 4 bytes; those that are added up are float32. An index
-outside of the array reads what the handler's name says, and updates nothing.
+Indices are int64. Copied rows have elements of 4 bytes; summed rows are float32. An index outside the array reads the
+nearest row or zeros, by the handler's name, and updates nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DATA: Final = 3
 _RANK: Final = 4
 _DIMENSIONS: Final = 5
 _BUFFER_WORDS: Final = 6
-#: A handler that is asked for its version finds an extension of this type in the frame, and writes it there.
+#: Type of the extension in the frame of a call that only queries the version; the handler writes its version there.
 _METADATA: Final = 1
 _VERSION: Final = 3 << 32
 _INT: Final = 0xFFFFFFFF
@@ -49,13 +49,13 @@ _EIGHT_BYTES: Final = (5, 9, 12, 15)
 
 _LARGEST: Final = (1 << 63) - 1
 _NUMBER_BYTES: Final = 4
-#: How many rows ahead memory is fetched: rows of a large table are in no cache, and in no two on one page.
+#: How many rows ahead memory is prefetched: rows of a large table are in no cache, and rarely two on one page.
 _AHEAD: Final = 8
 
 
 @inlined
 def _asks_for_version(frame: int) -> bool:
-    """Whether the call asks for the version of the interface only, which is then given."""
+    """Returns whether the call only queries the version of the interface, after writing it."""
     extension = words_at(frame, _FRAME_WORDS)[_EXTENSION]
     if extension == 0 or (words_at(extension, 4)[1] & _INT) != _METADATA:
         return False
@@ -65,14 +65,14 @@ def _asks_for_version(frame: int) -> bool:
 
 @inlined
 def _argument(frame: int, index: int) -> object:
-    """The words of an argument's buffer."""
+    """Returns the words of an argument's buffer."""
     arguments = words_at(words_at(frame, _FRAME_WORDS)[_ARGUMENTS], index + 1)
     return words_at(arguments[index], _BUFFER_WORDS)
 
 
 @inlined
 def _result(frame: int, index: int) -> object:
-    """The words of a result's buffer."""
+    """Returns the words of a result's buffer."""
     results = words_at(words_at(frame, _FRAME_WORDS)[_RESULTS], index + 1)
     return words_at(results[index], _BUFFER_WORDS)
 
@@ -93,7 +93,7 @@ def _elements_of_row(buffer: Any) -> int:
 
 @inlined
 def _numbers_of_row(buffer: Any) -> int:
-    """How many numbers of 4 bytes a row has."""
+    """Returns the number of 4-byte elements of a row."""
     count = _elements_of_row(buffer)
     return 2 * count if (buffer[_TYPE] & _INT) in _EIGHT_BYTES else count
 
@@ -132,7 +132,7 @@ def _take_or_zeros(frame: int) -> int:
 
 @inlined
 def _change_rows(frame: int, width: int, change: Any) -> None:
-    """Has ``change`` change those rows of the result that the indices name, one after the other, by the rows given."""
+    """Calls ``change`` for each index in order, with that row of the result and the row of values."""
     places, given, target = _argument(frame, 1), _argument(frame, 2), _result(frame, 0)
     length, count = _length(target), _length(places)
     indices, row_bytes = words_at(places[_DATA], count), _NUMBER_BYTES * width
@@ -142,7 +142,7 @@ def _change_rows(frame: int, width: int, change: Any) -> None:
 
 
 def _put_rows(frame: int) -> int:
-    """``rows, indices, values -> rows`` with ``rows[indices] = values``, in place; of equal indices the last counts."""
+    """``rows, indices, values -> rows`` with ``rows[indices] = values``, in place; for equal indices the last wins."""
     if not _asks_for_version(frame):
         _change_rows(frame, _numbers_of_row(_result(frame, 0)), copy_numbers)
     return 0
@@ -156,8 +156,10 @@ def _add_rows(frame: int) -> int:
 
 
 def _sum_rows(frame: int) -> int:
-    """``rows, indices -> sums, indices``: rows with the same index added up, in the order in which each index comes
-    first; in what is left over zeros, and as index the largest number there is."""
+    """``rows, indices -> sums, indices``: sums of rows with equal indices, in the order of first occurrences.
+
+    Unused rows of the result are zeros, with the largest int64 as index.
+    """
     if _asks_for_version(frame):
         return 0
     given, places = _argument(frame, 0), _argument(frame, 1)
@@ -214,12 +216,14 @@ _made: dict[str, Any] = {}
 
 
 def address_of(name: str) -> int:
-    """The address of the handler of this name, which is good for the life of the process. The first call compiles it,
-    or loads it from disk."""
+    """Returns the address of a handler, which stays valid until the process ends.
+
+    The first call compiles the handler, or loads it from disk.
+    """
     if name not in _made:
         signature = numba.types.int64(numba.types.int64)
         try:
             _made[name] = numba.cfunc(signature, cache=True)(_HANDLERS[name])
-        except RuntimeError:  # numba finds no folder that it can write
+        except RuntimeError:  # numba finds no writable folder
             _made[name] = numba.cfunc(signature)(_HANDLERS[name])
     return _made[name].address
