@@ -102,7 +102,7 @@ def by_estimator(given):
     exported = estimator.export_saved_model(str(given.folder / "served"), receiver)
     examples = list(tf.python_io.tf_record_iterator(str(test)))[:5]
     with tf.Graph().as_default(), tf.Session() as session:
-        signature = tf.saved_model.load(session, ["serve"], exported).signature_def["predict"]
+        signature = tf.saved_model.load(session, ["serve"], exported.decode()).signature_def["predict"]
         clicks = session.run(signature.outputs["logistic"].name, {signature.inputs["examples"].name: examples})
     print(f"served from {exported.decode()}: {np.round(clicks.ravel(), 3).tolist()}", flush=True)
     return points

@@ -194,7 +194,7 @@ def main():
     if sys.argv[1:2] == ["run"]:
         run(sys.argv[2])
         return
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--peer", required=True, help="an interpreter that has TensorFlow 1.15")
     parser.add_argument("--count", type=int, default=2000, help="number of programs")
     parser.add_argument("--seed", type=int, default=0, help="number of the first program")

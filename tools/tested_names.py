@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -36,12 +37,16 @@ def untested() -> list[str]:
     said = set(_said())
     said |= {name.rpartition(".")[0] for name in said}
     tested = [value for name in said if (value := _value(name)) is not None]
-    objects = {id(value) for value in tested if callable(value)}
+    objects = {id(inspect.unwrap(value)) for value in tested if callable(value)}
     constants = {(name.rpartition(".")[2], repr(_value(name))) for name in said}
 
     def is_tested(name: str) -> bool:
         value = _value(name)
-        same = id(value) in objects if callable(value) else (name.rpartition(".")[2], repr(value)) in constants
+        same = (
+            id(inspect.unwrap(value)) in objects
+            if callable(value)
+            else (name.rpartition(".")[2], repr(value)) in constants
+        )
         return same or _short(name) in said
 
     return [name for name in there if not is_tested(name)]

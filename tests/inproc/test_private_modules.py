@@ -13,8 +13,8 @@ _SOURCE = Path(__file__).resolve().parents[2] / "src" / "headwater"
 #: By the name of a private module, the files that may say it.
 _PLACES = {
     r"keras\.src": {"keras/internals.py"},
-    # The second one looks whether JAX was imported before, and must not import it.
-    r"jax\._src": {"graph/runtime/jax_internals.py", "jaxlib_faults.py"},
+    # The other two must not import JAX: one looks whether it was imported before, one waits for it.
+    r"jax\._src": {"graph/runtime/jax_internals.py", "jaxlib_faults.py", "compilation_cache.py"},
     r"optax\._src": {"ps/global_norms.py"},
     r"(?:from|import) malt\b": {"tf1/functional/autograph/internals.py"},
     r"ray\._private|_ray\._private": {"platform/backends/ray.py"},
@@ -33,6 +33,7 @@ def test_a_private_module_is_named_in_one_file(name: str) -> None:
         ("jax._src.xla_bridge", "backends_are_initialized"),
         ("jax._src.core", "Literal Trace jaxpr_as_fun jaxprs_in_params set_current_trace trace_ctx"),
         ("jax._src.array", "ArrayImpl"),
+        ("jax._src.compilation_cache", "get_file_cache"),
         ("optax._src.linear_algebra", "global_norm"),
         ("malt.core.converter", "ConversionOptions Feature ProgramContext STANDARD_OPTIONS"),
         ("malt.impl.api", "PyToPy autograph_artifact is_autograph_artifact"),

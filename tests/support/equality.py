@@ -226,7 +226,7 @@ class Batches(keras.utils.PyDataset):
         self._endless = endless
 
     @property
-    def num_batches(self) -> int | None:
+    def num_batches(self) -> int | None:  # type: ignore[bad-override]  # Keras documents None
         return None if self._endless else -(-ROWS // 8)
 
     def __getitem__(self, index: int) -> Any:

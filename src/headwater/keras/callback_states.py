@@ -17,7 +17,7 @@ import jax
 import keras
 import numpy as np
 
-from headwater.keras.internals import Callback
+from headwater.keras.internals import OWN_MODULES, Callback
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -85,7 +85,7 @@ class CallbackStates:
 
 def _keeps_state(callback: Any) -> bool:
     kinds = [kind for kind in type(callback).__mro__ if kind not in (Callback, keras.callbacks.LambdaCallback)]
-    keras_own = any(kind.__module__.startswith("keras.src.callbacks") for kind in kinds)
+    keras_own = any(kind.__module__.startswith(f"{OWN_MODULES}.callbacks") for kind in kinds)
     return keras_own or bool(getattr(callback, "saves_state", False))
 
 

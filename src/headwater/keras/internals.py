@@ -40,6 +40,9 @@ from keras.src.trainers.trainer import Trainer as Trainer
 from keras.src.utils import module_utils as module_utils
 from keras.src.utils.python_utils import pythonify_logs as pythonify_logs
 
+#: The package of Keras's own modules.
+OWN_MODULES = "keras.src"
+
 # Of these Keras says too little for a type checker.
 Function: Any = _Function
 global_state: Any = _global_state

@@ -129,4 +129,5 @@ def test_a_long_chain_needs_no_deep_stack() -> None:
     for _ in range(2000):
         y = tf.identity(y)
     (gradient,) = tf.gradients(y, x)
+    assert isinstance(gradient, tf.Tensor)
     assert (gradient.dtype, gradient.shape.as_list()) == (tf.float32, [])

@@ -416,19 +416,23 @@ def _norm_gradients(
     is_training: bool = True,
 ) -> tuple[HostArray, HostArray, HostArray]:
     """Those of x, scale and offset."""
-    wide = _channels_last(x, data_format).astype(scale.dtype, copy=False)
-    g = _channels_last(g, data_format).astype(scale.dtype, copy=False)
+    # NumPy adds along outer axes one by one: the differences below need more digits than float32 has.
+    wide = _channels_last(x, data_format).astype(np.float64)
+    g = _channels_last(g, data_format).astype(np.float64)
     mean, variance = _moments(wide, mean, variance, is_training)
-    inverse = 1 / np.sqrt(variance + scale.dtype.type(epsilon))
+    inverse = 1 / np.sqrt(variance + epsilon)
     normal = (wide - mean) * inverse
     axes = tuple(range(wide.ndim - 1))
-    for_offset = np.add.reduce(g, axis=axes, dtype=g.dtype)
-    for_scale = np.add.reduce(g * normal, axis=axes, dtype=g.dtype)
+    for_offset = np.add.reduce(g, axis=axes)
+    for_scale = np.add.reduce(g * normal, axis=axes)
     if is_training:
-        count = scale.dtype.type(max(wide.size // max(wide.shape[-1], 1), 1))
-        g = g - (for_offset + normal * for_scale) / count
+        g = g - (for_offset + normal * for_scale) / max(wide.size // max(wide.shape[-1], 1), 1)
     for_x = g * (scale * inverse)
-    return _channels_back(for_x, data_format).astype(x.dtype, copy=False), for_scale, for_offset
+    return (
+        _channels_back(for_x, data_format).astype(x.dtype),
+        for_scale.astype(scale.dtype),
+        for_offset.astype(scale.dtype),
+    )
 
 
 _SETTINGS = ("epsilon", "data_format", "is_training")
@@ -468,5 +472,5 @@ def fused_batch_norm_grad(
         data_format=data_format,
         is_training=is_training,
     )
-    nothing = np.zeros((0,), scale.dtype)
+    nothing = np.zeros((0,) if is_training else scale.shape, scale.dtype)
     return *found, nothing, nothing

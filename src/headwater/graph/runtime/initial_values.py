@@ -199,7 +199,7 @@ class InitialValues:
                 # graph.
                 kept = value.copy() if value.base is not None or id(value) in foreign else value
                 kept.flags.writeable = False
-                state[node.refs[0]] = kept
+                state[node.refs[0]] = values[f"{node.name}:0"] = kept
         return state, [values[name] for name in self._compute.outputs]
 
     def _value(self, node: Node, values: Mapping[str, Any], counter: int) -> Any:

@@ -107,6 +107,8 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...]) -> Gradient:
 
 def _forward(code: Code, body: Body, outputs: Sequence[str]) -> list[Node]:
     """Adds the operations that ``outputs`` need, and returns them."""
+    if "" in outputs:  # a branch of an imported condition, in which this output has no value
+        raise WithoutKernel("a branch without one of the outputs")
     arguments = [code.local() for _ in body.inputs]
     if arguments:
         code.add(f"{listed(arguments)} = inputs", defines=arguments)

@@ -17,7 +17,7 @@ import numpy as np
 
 from headwater.keras.combining.loss_terms import Divisor, recorded_losses
 from headwater.keras.combining.merges import ADDED, Merge, Rule, combined, declared_merge
-from headwater.keras.internals import Trainer
+from headwater.keras.internals import OWN_MODULES, Trainer
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
@@ -98,7 +98,7 @@ def _is_known(part: Any, function: str) -> bool:
     update = getattr(kind, "update_state", kind)
     called: Any = getattr(part, function, None)
     module = getattr(called, "__module__", None) or type(called).__module__
-    return update.__module__.startswith("keras.src") and (called is None or module.startswith("keras.src"))
+    return update.__module__.startswith(OWN_MODULES) and (called is None or module.startswith(OWN_MODULES))
 
 
 def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any]) -> Found:

@@ -24,7 +24,7 @@ from headwater.tf1.functional.sparse_changes import sparse_reorder
 from headwater.tf1.functional.sparse_parts import sparse_slice
 
 if TYPE_CHECKING:
-    from headwater.shapes import TensorShape
+    pass
 
 
 def _parts(value: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -133,7 +133,7 @@ def sparse_split(
         return parts
 
 
-def sparse_reset_shape(sp_input: SparseTensor, new_shape: TensorShape | None = None) -> SparseTensor:
+def sparse_reset_shape(sp_input: SparseTensor, new_shape: TensorLike | None = None) -> SparseTensor:
     """Changes the dense shape to ``new_shape``; to the smallest possible shape when None.
 
     Raises:

@@ -46,8 +46,7 @@ def _confusion(
     ]
     with control_dependencies(in_range):
         labels, predictions, weights = same_shape(math.cast(labels, dtypes.bool_), predictions, weights)
-        predictions = arrays.identity(predictions)
-    flat = arrays.reshape(predictions, [1, -1])
+        flat = arrays.reshape(predictions, [1, -1])
     truth = arrays.reshape(labels, [1, -1])
     above = math.greater(flat, constant(list(thresholds), dtypes.float32, [len(thresholds), 1]))
     of = {

@@ -411,6 +411,8 @@ def sparse() -> Iterator[Case]:
 
 
 def special() -> Iterator[Case]:
+    for turns in (0, 1, 5, 8):
+        yield Case("RoundedTrips", (array(turns),))
     for op in ("Erf", "Erfc", "LogNdtr", "BesselI0e", "BesselI1e"):
         yield Case(op, (reals(3, 4),))
         yield Case(op, (reals(dtype=F64),))

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+import headwater.graph.runtime.kernel_loops  # noqa: F401  registers kernels of loops
 from headwater.errors import InvalidArgumentError
 from headwater.graph.kernels.registry import (
     gradient_kernel_of,

@@ -237,19 +237,21 @@ def test_a_step_that_is_half_way_through_what_it_does_fails() -> None:
 def test_told_to_end_in_a_round(kind: str, frame: int, ps: int) -> None:
     cuts = Cuts()
     with memory_cluster(cuts, ps=2, worker=WORKERS) as cluster:
-        movers: list[threading.Thread] = []
+        mover = threading.Thread(target=cluster.move_house, args=("ps", ps))
+        moving = threading.Event()
 
         def move(number: int) -> None:
             if number == frame:
-                movers.append(threading.Thread(target=cluster.move_house, args=("ps", ps)))
-                movers[0].start()
+                mover.start()
+                moving.set()
 
         def begin() -> None:
             cuts.on_frame = move
             cuts.plan()
 
         check_rounds(kind, lambda worker: cluster.target("worker", worker), begin)
-        movers[0].join()
+        moving.wait()
+        mover.join()
 
 
 def test_what_cannot_be_said_has_sessions_begin_anew() -> None:

@@ -50,10 +50,10 @@ class Training:
         self.run(worker)
         return self.cuts.frames
 
-    def cell(self) -> Any:
-        """Where ``w`` is."""
+    def cell(self, name: str = "w") -> Any:
+        """The cell of a variable at the ``ps``."""
         (ps,) = [task for name, task in self.cluster.tasks.items() if name.job == "ps"]
-        return ps.runtime.resources.cell("", "w")
+        return ps.runtime.resources.cell("", name)
 
 
 @contextlib.contextmanager
@@ -124,7 +124,7 @@ def test_an_update_stays_in_place(trained: Training) -> None:
     """What was given with an answer does not keep the buffer of a variable: a frame has a copy."""
     with tf.Graph().as_default():
         with tf.device(PS):
-            v = tf.get_variable("w", initializer=np.zeros(1 << 16, np.float32))
+            v = tf.get_variable("large", initializer=np.zeros(1 << 16, np.float32))
         with tf.device(WORKER):
             loss = tf.reduce_sum(tf.square(v - 1.0))
         train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
@@ -133,7 +133,7 @@ def test_an_update_stays_in_place(trained: Training) -> None:
             places = []
             for _ in range(RUNS + 6):
                 session.run(train_op)
-                value = trained.cell().value  # of a kernel, or of an executable
+                value = trained.cell("large").value  # of a kernel, or of an executable
                 places.append(value.ctypes.data if isinstance(value, np.ndarray) else value.unsafe_buffer_pointer())
                 del value  # who refers to it is a reader
     assert len(set(places[RUNS:])) == 1

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from headwater import tf
+from headwater.graph.runtime import ways
 from tests.support.cluster import MemoryCluster, memory_cluster
 
 FULL = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
@@ -93,7 +94,8 @@ def test_steps_run_on_after_a_trace() -> None:
         assert values == [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
-def test_operations_inside_executables_have_entries_of_their_own() -> None:
+def test_operations_inside_executables_have_entries_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ways.VARIABLE, "on")
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [300, 300])
         with tf.name_scope("scope"):
@@ -124,7 +126,8 @@ def test_beside_another_profile_only_executables_have_entries(tmp_path: Path) ->
         assert [node.timeline_label.split("(")[0] for node in device.node_stats] == ["x = Executable"]
 
 
-def test_a_traced_step_that_fails_leaves_no_profile() -> None:
+def test_a_traced_step_that_fails_leaves_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ways.VARIABLE, "on")
     with tf.Graph().as_default(), tf.Session() as session:
         v = tf.Variable(1.0)
         with pytest.raises(tf.errors.FailedPreconditionError):

@@ -16,4 +16,6 @@ from tests.conformance.stored import Case, stored_cases
     ids=str,
 )
 def test_as_tensorflow(case: Case) -> None:
-    same(outcome(case.run, tf), case.expected, tolerance=1e-3 if case.name.startswith("slim") else 2e-5)
+    # The gradients of batch normalisation in training are differences of large sums, which TensorFlow adds in float32.
+    rough = case.name.startswith("slim") or "batch_normalization" in case.name
+    same(outcome(case.run, tf), case.expected, tolerance=1e-3 if rough else 2e-5)

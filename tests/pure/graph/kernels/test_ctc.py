@@ -21,13 +21,18 @@ def _drawn(seed: int, scale: float) -> tuple[Any, ...]:
     return draw.normal(size=(time, batch, classes)) * scale, path, counts, lengths
 
 
+def _paths(case: tuple[Any, ...], merge_repeated: bool) -> tuple[Any, ...]:
+    inputs, path, counts, lengths = case
+    return ctc.paths(inputs, path, counts, lengths, merge_repeated)
+
+
 @pytest.mark.parametrize("merge_repeated", [False, True])
 def test_scaled_probabilities_give_what_logarithms_give(merge_repeated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [_drawn(seed, scale) for seed in range(20) for scale in (1, 20)]
-    scaled = [ctc.paths(*case, merge_repeated) for case in cases]
+    scaled = [_paths(case, merge_repeated) for case in cases]
     monkeypatch.setattr(ctc, "_scaled", lambda *_: None)
     for case, found in zip(cases, scaled, strict=True):
-        for got, expected in zip(found, ctc.paths(*case, merge_repeated), strict=True):
+        for got, expected in zip(found, _paths(case, merge_repeated), strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8)
 
 
