@@ -116,7 +116,7 @@ _counts: Final[dict[tuple[str, str, int], Iterator[int]]] = {}
 
 
 def _count(function: str) -> int:
-    """How often the line that calls ``function`` has done so before."""
+    """Returns how often the line that calls ``function`` has called it before."""
     file, line, *_ = _PROGRAM.findCaller(stacklevel=1 + _CALLER)
     return next(_counts.setdefault((function, file, line), itertools.count()))
 

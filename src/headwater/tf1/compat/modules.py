@@ -230,7 +230,7 @@ class _Loader(importlib.abc.Loader):
         return CompatModule(spec.name, self._places)
 
     def exec_module(self, module: ModuleType) -> None:
-        """For ``from tensorflow import *``: all public names."""
+        """Adds all public names to a module, for ``from tensorflow import *``."""
         module.__dict__["__all__"] = [name for name in dir(module) if not name.startswith("_")]
 
 

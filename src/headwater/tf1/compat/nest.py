@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def is_nested(seq: object) -> bool:
-    """Whether ``seq`` is a list, a tuple or a dictionary."""
+    """Returns whether ``seq`` is a list, a tuple or a dictionary."""
     return nest.is_nested(seq)
 
 

@@ -37,7 +37,7 @@ def scalar_summary(
 def histogram_summary(
     tag: TensorLike, values: TensorLike, collections: Sequence[str] | None = None, name: str | None = None
 ) -> Tensor:
-    """How often which values occur."""
+    """Returns a summary with the distribution of values."""
     return _collected(one("HistogramSummary", tag, values, name=name), collections)
 
 
@@ -73,7 +73,7 @@ def merge_summary(
 
 
 def merge_all_summaries(key: TensorLike = GraphKeys.SUMMARIES) -> Tensor | None:
-    """All summaries of a collection as one; None where there are none."""
+    """All summaries of a collection as one; None if there are none."""
     return summary.merge_all(key)
 
 

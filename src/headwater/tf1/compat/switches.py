@@ -30,12 +30,12 @@ def enable_tensor_equality() -> None:
 
 
 def enable_v2_tensorshape() -> None:
-    """From now on the dimensions of a `tf.TensorShape`, by index and in loops, are numbers, or None."""
+    """Makes the dimensions of a `tf.TensorShape`, by index and in loops, numbers or None."""
     shapes.use_numbers(True)
 
 
 def disable_v2_tensorshape() -> None:
-    """From now on the dimensions of a `tf.TensorShape` are `tf.Dimension` again."""
+    """Makes the dimensions of a `tf.TensorShape` `tf.Dimension` objects again."""
     shapes.use_numbers(False)
 
 

@@ -42,7 +42,7 @@ as_str = as_text
 
 
 def as_str_any(value: TensorLike) -> str:
-    """As `as_text`; of anything else its ``str``."""
+    """Like `as_text`; of anything else its ``str``."""
     return as_text(value) if isinstance(value, bytes) else str(value)
 
 
@@ -52,7 +52,7 @@ def path_to_str(path: Any) -> Any:
 
 
 def forward_compatible(year: int, month: int, day: int) -> bool:
-    """Whether features that TensorFlow switched on at a date may be used: all may."""
+    """Returns whether features that TensorFlow switched on at a date may be used: all may."""
     del year, month, day
     return True
 

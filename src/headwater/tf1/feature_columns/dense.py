@@ -251,7 +251,7 @@ def bucketized_column(source_column: Column, boundaries: Sequence[float]) -> Buc
 
 
 def indicator_column(categorical_column: CategoricalColumn) -> IndicatorColumn:
-    """For each category how often an example has it."""
+    """Returns a column with the count of each category in an example."""
     return IndicatorColumn(categorical_column)
 
 

@@ -102,7 +102,7 @@ class SequenceNumericColumn(Column):
 
 
 def _lengths(sparse: SparseTensor, size: int = 1) -> Tensor:
-    """How many steps each row of ``sparse`` has, where ``size`` columns are one step."""
+    """Returns the number of steps of each row of ``sparse``, with ``size`` columns per step."""
     last = math.to_int64(math.floordiv(sparse.indices[:, 1], size)) + 1
     rows = sparse.dense_shape[0]
     return math.maximum(reductions.unsorted_segment_max(last, sparse.indices[:, 0], rows), math.to_int64(0))

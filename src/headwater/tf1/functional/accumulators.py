@@ -44,7 +44,7 @@ class ConditionalAccumulatorBase:
         return self._dtype
 
     def num_accumulated(self, name: str | None = None) -> Tensor:
-        """How many gradients are in the accumulator now."""
+        """Returns the number of gradients in the accumulator."""
         return self._op("ResourceAccumulatorNumAccumulated", [], name=name or f"{self.name}_NumAccumulated").outputs[0]
 
     def set_global_step(self, new_global_step: Variable, name: str | None = None) -> Operation:
@@ -142,7 +142,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
     def apply_indexed_slices_grad(
         self, grad: IndexedSlices, local_step: object = 0, name: str | None = None
     ) -> Operation:
-        """As `apply_grad`, with the parts of ``grad``."""
+        """Like `apply_grad`, with the parts of ``grad``."""
         return self.apply_grad(grad.indices, grad.values, grad.dense_shape, local_step, name)
 
     def apply_grad(
@@ -171,6 +171,6 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         return self._op("SparseAccumulatorTakeGradient", required, attrs, name).outputs
 
     def take_indexed_slices_grad(self, num_required: object, name: str | None = None) -> IndexedSlices:
-        """As `take_grad`."""
+        """Same as `take_grad`."""
         indices, values, shape = self.take_grad(num_required, name)
         return IndexedSlices(values, indices, shape)

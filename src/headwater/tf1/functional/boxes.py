@@ -132,7 +132,7 @@ def non_max_suppression_padded(
     pad_to_max_output_size: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """As `non_max_suppression`, with zeros up to ``max_output_size`` where wanted; and how many boxes there are."""
+    """Like `non_max_suppression`, with zeros up to ``max_output_size`` where wanted; and how many boxes there are."""
     with name_scope(name, "non_max_suppression_padded"):
         limits = _named(iou_threshold=iou_threshold, score_threshold=score_threshold)
         op = apply(

@@ -62,7 +62,7 @@ def log_uniform_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """As `uniform_candidate_sampler`, for classes in descending order of frequency that follow about Zipf's law."""
+    """Like `uniform_candidate_sampler`, for classes in descending order of frequency that follow about Zipf's law."""
     attrs = {"num_true": num_true, "num_sampled": num_sampled, "unique": unique, "range_max": range_max}
     return _drawn("LogUniform", true_classes, seed, name, attrs)
 
@@ -115,7 +115,7 @@ def learned_unigram_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """As `uniform_candidate_sampler`, for classes as probable as they were true ones in steps of this session so far.
+    """Like `uniform_candidate_sampler`, for classes as probable as they were true ones in steps of this session so far.
 
     Each class counts as seen once at the beginning; a step sees its true classes after it has drawn.
     """
@@ -131,7 +131,7 @@ def all_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """All ``num_sampled`` classes, each once: to test losses that take drawn ones."""
+    """Returns all ``num_sampled`` classes once, to test losses that use samplers."""
     return _drawn("All", true_classes, seed, name, {"num_true": num_true, "num_sampled": num_sampled, "unique": unique})
 
 

@@ -281,7 +281,7 @@ def verify_tensor_all_finite(
     x: TensorLike | None = None,
     message: str | None = None,
 ) -> Tensor:
-    """As `check_numerics`."""
+    """Same as `check_numerics`."""
     tensor = convert_to_tensor(reductions.either(x, t, "x", "t"), name="x")
     text = reductions.either(message, msg, "message", "msg")
     with name_scope(name, "VerifyFinite", [tensor]):

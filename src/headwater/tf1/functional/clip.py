@@ -98,7 +98,7 @@ def clip_by_global_norm(
     use_norm: TensorLike | None = None,
     name: str | None = None,
 ) -> tuple[list[Any], Tensor]:
-    """All tensors of a list scaled so that their `global_norm` is at most ``clip_norm``.
+    """Scales all tensors of a list so that their `global_norm` is at most ``clip_norm``.
 
     Args:
       use_norm: their global norm, if it is there already.

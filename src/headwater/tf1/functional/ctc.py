@@ -68,7 +68,7 @@ def ctc_loss_v2(
     blank_index: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """As `ctc_loss`, of a matrix of labels as well, with any class as the blank.
+    """Like `ctc_loss`, of a matrix of labels as well, with any class as the blank.
 
     Args:
       labels: int32 [batch, labels], or a sparse tensor.

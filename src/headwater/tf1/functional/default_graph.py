@@ -116,5 +116,5 @@ def convert_to_tensor_or_indexed_slices(
 
 
 def is_tensor(x: TensorLike) -> bool:
-    """Whether ``x`` is a tensor, indexed slices, or a variable."""
+    """Returns whether ``x`` is a tensor, indexed slices, or a variable."""
     return isinstance(x, Tensor | IndexedSlices) or hasattr(x, "_as_graph_element")

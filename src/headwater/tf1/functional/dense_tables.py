@@ -61,14 +61,14 @@ class DenseHashTable(MutableHashTable):
         return super().insert(self._checked(keys), values, name)
 
     def insert_or_assign(self, keys: TensorLike, values: TensorLike, name: str | None = None) -> Operation:
-        """As `insert`."""
+        """Same as `insert`."""
         return self.insert(keys, values, name)
 
     def remove(self, keys: TensorLike, name: str | None = None) -> Operation:
         return super().remove(self._checked(keys), name)
 
     def erase(self, keys: TensorLike, name: str | None = None) -> Operation:
-        """As `remove`."""
+        """Same as `remove`."""
         return self.remove(keys, name)
 
     def lookup(self, keys: TensorLike, name: str | None = None) -> Any:

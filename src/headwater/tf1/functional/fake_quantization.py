@@ -61,7 +61,7 @@ def fake_quant_with_min_max_vars(
     narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """As `fake_quant_with_min_max_args`, with bounds that are tensors and have gradients."""
+    """Like `fake_quant_with_min_max_args`, with bounds that are tensors and have gradients."""
     return one("FakeQuantWithMinMaxVars", inputs, min, max, num_bits=num_bits, narrow_range=narrow_range, name=name)
 
 
@@ -88,7 +88,7 @@ def fake_quant_with_min_max_vars_per_channel(
     narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """As `fake_quant_with_min_max_vars`, with bounds for each element of the last dimension."""
+    """Like `fake_quant_with_min_max_vars`, with bounds for each element of the last dimension."""
     attrs = {"num_bits": num_bits, "narrow_range": narrow_range}
     return one("FakeQuantWithMinMaxVarsPerChannel", inputs, min, max, name=name, **attrs)
 

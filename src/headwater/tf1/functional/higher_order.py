@@ -118,7 +118,7 @@ def foldr(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """As `foldl`, from the last slice to the first."""
+    """Like `foldl`, from the last slice to the first."""
     return _fold("foldr", fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name)
 
 

@@ -163,5 +163,5 @@ def extract_jpeg_shape(contents: TensorLike, output_type: DTypeLike = int32, nam
 
 
 def is_jpeg(contents: TensorLike, name: str | None = None) -> Tensor:
-    """Whether a string is a JPEG image."""
+    """Returns whether a string is a JPEG image."""
     return one("IsJpeg", contents, name=name)

@@ -69,12 +69,12 @@ def _random_flip(flip: Callable[[Tensor], Tensor], image: TensorLike, seed: int 
 
 
 def random_flip_left_right(image: TensorLike, seed: int | None = None) -> Tensor:
-    """Each image mirrored with probability a half, left becoming right."""
+    """Flips each image horizontally with a probability of 0.5."""
     return _random_flip(flip_left_right, image, seed, "random_flip_left_right")
 
 
 def random_flip_up_down(image: TensorLike, seed: int | None = None) -> Tensor:
-    """Each image mirrored with probability a half, top becoming bottom."""
+    """Flips each image vertically with a probability of 0.5."""
     return _random_flip(flip_up_down, image, seed, "random_flip_up_down")
 
 
@@ -367,7 +367,7 @@ _GREY = (0.2989, 0.5870, 0.1140)
 
 
 def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
-    """One channel: 0.2989 red + 0.5870 green + 0.1140 blue."""
+    """Converts to one channel: 0.2989 red + 0.5870 green + 0.1140 blue."""
 
     def change(values: Tensor) -> Tensor:
         weights = convert_to_tensor(list(_GREY), values.dtype.base_dtype)

@@ -322,7 +322,7 @@ def where(condition: TensorLike, x: TensorLike | None = None, y: Any = None, nam
 def where_v2(
     condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
-    """As `where`, with all three broadcast."""
+    """Like `where`, with all three broadcast."""
     if x is not None and y is not None:
         return one("SelectV2", condition, x, y, name=name)
     return where(condition, x, y, name)
@@ -361,7 +361,7 @@ def boolean_mask(
 def sequence_mask(
     lengths: TensorLike, maxlen: TensorLike | None = None, dtype: DTypeLike = dtypes.bool_, name: str | None = None
 ) -> Tensor:
-    """For each length n a row of n times true, then false, ``maxlen`` (the largest length) in all."""
+    """Returns, for each length n, a row of ``maxlen`` booleans (by default the largest length), the first n true."""
     with name_scope(name, "SequenceMask", [lengths, maxlen]):
         lengths = convert_to_tensor(lengths)
         if maxlen is None:
@@ -387,7 +387,7 @@ def _axes(tensor: Tensor) -> builtins.range:
 def dynamic_partition(
     data: TensorLike, partitions: TensorLike, num_partitions: int, name: str | None = None
 ) -> list[Tensor]:
-    """For each of ``num_partitions`` the slices of ``data`` that belong to it."""
+    """Splits the slices of ``data`` into ``num_partitions`` tensors."""
     return apply("DynamicPartition", data, partitions, num_partitions=num_partitions, name=name).outputs
 
 

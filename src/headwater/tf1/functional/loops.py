@@ -339,7 +339,7 @@ def _host_gradient(op: Operation, *grads: Tensor) -> Any:
 
 
 def _is_computed(function: FunctionAttr) -> bool:
-    """Whether a body only computes: all its operations are pure, and none handles text."""
+    """Returns whether a body only computes: all its operations are pure, and none handles text."""
     data = dict(function.attrs)["graph"]
     return all(_is_pure(node) for node in graph_pb2.GraphDef.FromString(data).node)
 

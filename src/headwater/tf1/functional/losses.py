@@ -75,7 +75,7 @@ def softmax_cross_entropy_with_logits(
     name: str | None = None,
     axis: int | None = None,
 ) -> Tensor:
-    """As `softmax_cross_entropy_with_logits_v2`, with no gradient into the labels.
+    """Like `softmax_cross_entropy_with_logits_v2`, with no gradient into the labels.
 
     Raises:
       ValueError: labels or logits are missing, or arguments are not named.
@@ -211,7 +211,7 @@ def confusion_matrix(
     name: str | None = None,
     weights: TensorLike | None = None,
 ) -> Tensor:
-    """How often class i was taken for class j, or the sum of the weights of these.
+    """Returns how often class i was predicted as class j, or the sum of the weights of these examples.
 
     Args:
       num_classes: how many classes there are; one more than the largest number that occurs when None.

@@ -395,18 +395,18 @@ def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def is_numeric_tensor(tensor: TensorLike) -> bool:
-    """Whether it is a tensor of numbers."""
+    """Returns whether it is a tensor of numbers."""
     dtype = tensor.dtype if isinstance(tensor, Tensor) else None
     return dtype is not None and (dtype.is_floating or dtype.is_complex or dtype.is_integer)
 
 
 def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether no element, in row-major order, is below the one before."""
+    """Returns whether no element, in row-major order, is below the one before."""
     return _ordered(x, less_equal, name, "is_non_decreasing")
 
 
 def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether every element, in row-major order, is above the one before."""
+    """Returns whether every element, in row-major order, is above the one before."""
     return _ordered(x, less, name, "is_strictly_increasing")
 
 

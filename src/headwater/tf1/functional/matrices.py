@@ -50,7 +50,7 @@ def normalize(
 def matrix_rank(
     a: TensorLike, tol: TensorLike | None = None, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """How many singular values of each matrix are above ``tol``.
+    """Returns the number of singular values of each matrix above ``tol``.
 
     Args:
       tol: the machine precision, times the larger side, times the largest singular value when None.

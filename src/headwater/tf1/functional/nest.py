@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def is_nested(structure: Structure) -> bool:
-    """Whether ``structure`` has parts."""
+    """Returns whether ``structure`` has parts."""
     return isinstance(structure, list | tuple | dict)
 
 
@@ -70,7 +70,7 @@ def _packed(structure: Structure, rest: Iterator[object]) -> Structure:
 
 
 def same_structure(first: Any, second: Any) -> bool:
-    """Whether the two have parts in the same places; a list and a tuple differ."""
+    """Returns whether the two have parts in the same places; a list and a tuple differ."""
     if isinstance(first, dict) or isinstance(second, dict):
         both = isinstance(first, dict) and isinstance(second, dict)
         return both and set(first) == set(second) and all(same_structure(first[k], second[k]) for k in first)  # pyright: ignore

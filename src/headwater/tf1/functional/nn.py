@@ -292,7 +292,7 @@ def weighted_moments(
     keep_dims: bool | None = None,
     keepdims: bool | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """As `moments`, with a weight for each element."""
+    """Like `moments`, with a weight for each element."""
     keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))
     with name_scope(name, "weighted_moments", [x, frequency_weights, axes]):
         x = convert_to_tensor(x, name="x")
@@ -410,11 +410,11 @@ def top_k(input: TensorLike, k: TensorLike = 1, sorted: bool = True, name: str |
 
 
 def in_top_k(predictions: TensorLike, targets: TensorLike, k: TensorLike, name: str | None = None) -> Tensor:
-    """Whether each row's target is among its ``k`` highest predictions."""
+    """Returns whether each row's target is among its ``k`` highest predictions."""
     with name_scope(name, "in_top_k") as scope:
         return one("InTopKV2", predictions, targets, k, name=scope + "InTopKV2/")
 
 
 def is_floating(value: TensorLike) -> bool:
-    """Whether ``value``, as a tensor, has a floating type."""
+    """Returns whether ``value``, as a tensor, has a floating type."""
     return as_dtype(convert_to_tensor(value).dtype).is_floating

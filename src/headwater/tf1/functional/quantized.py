@@ -115,7 +115,7 @@ def quantize_v2(
     name: str | None = None,
     round_mode: str = "HALF_AWAY_FROM_ZERO",
 ) -> QuantizeV2:
-    """As `quantize`."""
+    """Same as `quantize`."""
     return quantize(input, min_range, max_range, T, mode, round_mode, name)
 
 

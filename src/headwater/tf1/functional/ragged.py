@@ -36,7 +36,7 @@ def _is_list(value: TensorLike) -> bool:
 
 
 def _depths(value: TensorLike) -> tuple[int | None, int]:
-    """How deep the scalars in nested lists are (None without any), and how deep the lists themselves.
+    """Returns the depth of scalars in nested lists (None without any), and the depth of the lists themselves.
 
     Raises:
       ValueError: scalars of different depths.
@@ -246,7 +246,7 @@ def segment_ids_to_row_splits(
     out_type: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Where rows begin and end, from the row of each value."""
+    """Returns the row splits for ascending row indices of values."""
     with name_scope(name, "SegmentIdsToRaggedSplits", [segment_ids]):
         tensor = convert_to_tensor(segment_ids, preferred_dtype=dtypes.int64, name="segment_ids")
         found = splits_of_rows(tensor, num_segments)

@@ -184,13 +184,13 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
 
 
 def rank(input: Any, name: str | None = None) -> Tensor:
-    """How many dimensions there are."""
+    """Returns the number of dimensions."""
     with name_scope(name, "RaggedRank", []):
         return arrays.rank(input.flat_values) + np.int32(input.ragged_rank)
 
 
 def size(input: Any, name: str | None = None, out_type: DTypeLike = dtypes.int32) -> Tensor:
-    """How many values there are."""
+    """Returns the number of values."""
     return arrays.size(input.flat_values, name, out_type)
 
 
@@ -342,7 +342,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
 
 def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
-    """As `where`; scalars stand for each value."""
+    """Like `where`; scalars stand for each value."""
     if x is None or not isinstance(condition, RaggedTensor):
         return where(condition, x, y, name)
     return map_flat_values(indexing.where_v2, condition, x, y)

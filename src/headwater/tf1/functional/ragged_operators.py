@@ -77,7 +77,7 @@ def _rank(value: Any) -> int:
 
 
 def _fits_each_value(dense: Any, ragged: Any) -> bool:
-    """Whether a tensor has fewer dimensions than come behind the ragged ones."""
+    """Returns whether a tensor has fewer dimensions than come behind the ragged ones."""
     if isinstance(dense, RaggedTensor):
         return False
     rank = ragged.flat_values.shape.ndims

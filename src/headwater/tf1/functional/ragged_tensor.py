@@ -146,7 +146,7 @@ class RaggedTensor(CompositeTensor):
         name: str | None = None,
         validate: bool = True,
     ) -> Any:
-        """One with several ragged dimensions; their splits, the outermost first; no splits, no rows."""
+        """Returns a ragged tensor with several ragged dimensions from their splits, the outermost first."""
         return cls._nested(flat_values, nested_row_splits, cls.from_row_splits, "nested_row_splits", name, validate)
 
     @classmethod
@@ -315,7 +315,7 @@ class RaggedTensor(CompositeTensor):
         return TensorShape(None) if inner.ndims is None else TensorShape([count, None, *inner.as_list()[1:]])
 
     def get_shape(self) -> TensorShape:
-        """As `shape`."""
+        """Same as `shape`."""
         return self.shape
 
     @property
@@ -342,18 +342,18 @@ class RaggedTensor(CompositeTensor):
             return tuple(rows_of_splits(splits) for splits in self.nested_row_splits)
 
     def nrows(self, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
-        """How many rows there are."""
+        """Returns the number of rows."""
         with name_scope(name, "RaggedNRows", [self._splits]):
             kind = self._splits.dtype if out_type is None else as_dtype(out_type)
             return arrays.shape(self._splits, out_type=kind)[0] - 1
 
     def row_starts(self, name: str | None = None) -> Tensor:
-        """Where each row begins."""
+        """Returns the start of each row."""
         with name_scope(name, "RaggedRowStarts", [self._splits]):
             return self._splits[:-1]
 
     def row_limits(self, name: str | None = None) -> Tensor:
-        """Where each row ends."""
+        """Returns the end of each row."""
         with name_scope(name, "RaggedRowLimits", [self._splits]):
             return self._splits[1:]
 
@@ -403,7 +403,7 @@ class RaggedTensor(CompositeTensor):
         return self.with_values(inner.with_flat_values(new_values) if isinstance(inner, RaggedTensor) else new_values)
 
     def with_row_splits_dtype(self, dtype: DTypeLike) -> RaggedTensor:
-        """With splits of another type."""
+        """Converts the type of the splits."""
         kind = as_dtype(dtype)
         if kind not in (dtypes.int32, dtypes.int64):
             raise ValueError("dtype must be int32 or int64")
@@ -516,7 +516,7 @@ def as_ragged_or_tensor(value: Any, dtype: DTypeLike | None = None, name: str | 
 
 
 def length_of(value: TensorLike) -> Tensor:
-    """How many rows a tensor or ragged tensor has, int64."""
+    """Returns the number of rows of a tensor or ragged tensor, int64."""
     if isinstance(value, RaggedTensor):
         return value.nrows(dtypes.int64)
     return arrays.shape(value, out_type=dtypes.int64)[0]
@@ -586,7 +586,7 @@ def _splits_of_lengths(lengths: Tensor) -> Tensor:
 
 
 def _lengths_without(tensor: Tensor, padding: Any, dtype: DType) -> Tensor:
-    """How long each row is without the values ``padding`` at its end."""
+    """Returns the length of each row without the values ``padding`` at its end."""
     padding = convert_to_tensor(padding, tensor.dtype, name="padding")
     differs = math.not_equal(tensor, padding)
     inner = list(range(2, len(tensor.shape.as_list())))

@@ -158,7 +158,7 @@ def categorical(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """As `multinomial`."""
+    """Same as `multinomial`."""
     with name_scope(name, "categorical", [logits]):
         return _multinomial(logits, num_samples, seed, dtype)
 
@@ -256,7 +256,7 @@ def stateless_multinomial(
     output_dtype: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """As `multinomial`; the classes follow from ``seed``, two integers."""
+    """Like `multinomial`; the classes follow from ``seed``, two integers."""
     with name_scope(name, "stateless_multinomial", [logits, seed]):
         logits = convert_to_tensor(logits, name="logits")
         return one("StatelessMultinomial", logits, num_samples, seed, output_dtype=as_dtype(output_dtype))
@@ -269,7 +269,7 @@ def stateless_categorical(
     dtype: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """As `categorical`; the classes follow from ``seed``, two integers."""
+    """Like `categorical`; the classes follow from ``seed``, two integers."""
     with name_scope(name, "stateless_categorical", [logits, seed]):
         logits = convert_to_tensor(logits, name="logits")
         return one("StatelessMultinomial", logits, num_samples, seed, output_dtype=as_dtype(dtype))

@@ -228,7 +228,7 @@ unsorted_segment_min: Function = _unsorted("UnsortedSegmentMin", "smallest")
 
 
 def _rows_per_segment(data: Tensor, ids: Tensor, count: TensorLike) -> Tensor:
-    """How many rows each segment has, at least 1, in a shape that divides the segments' sums."""
+    """Returns the number of rows of each segment, at least 1, in a shape that broadcasts to the segments' sums."""
     ones = one("OnesLike", math.cast(ids, data.dtype.base_dtype))
     rows = math.maximum(unsorted_segment_sum(ones, ids, count), 1)
     assert data.dims is not None, "data must have a known rank"

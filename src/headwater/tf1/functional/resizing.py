@@ -122,7 +122,7 @@ def resize_images_v2(
     antialias: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """As `resize_images`, but pixels are squares, of which the centers count, and not points (TensorFlow 2's
+    """Like `resize_images`, but pixels are squares, of which the centers count, and not points (TensorFlow 2's
     ``tf.image.resize``).
 
     Raises:

@@ -58,7 +58,7 @@ def numpy_function(
     Tout: DTypeLike | Sequence[DTypeLike],
     name: str | None = None,
 ) -> Any:
-    """As `py_func`."""
+    """Same as `py_func`."""
     return py_func(func, inp, Tout, name=name)
 
 

@@ -89,7 +89,7 @@ def searchsorted(
     out_type: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """Where in ascending rows values belong: before their equals (``left``) or behind them (``right``).
+    """Returns the positions of values in ascending rows: before equal elements (``left``) or after (``right``).
 
     Raises:
       ValueError: another ``side``.

@@ -38,7 +38,7 @@ class TensorHandle(bytes):
         return self._run(lambda: get_session_tensor(self.handle, self._dtype))
 
     def delete(self) -> None:
-        """Has the default session forget the tensor.
+        """Deletes the tensor from the default session.
 
         Raises:
           ValueError: there is none.

@@ -25,7 +25,7 @@ _ALLOWED = (
 
 
 def set_size(a: SparseLike, validate_indices: bool = True) -> Tensor:
-    """How many different values each row, along the last dimension, of a sparse tensor has.
+    """Returns the number of distinct values in each row, along the last dimension, of a sparse tensor.
 
     Args:
       validate_indices: check that the values are in order.
@@ -67,7 +67,7 @@ def _combined(a: Tensor, b: Tensor, operation: str, validate_indices: bool) -> S
 
 
 def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """For each row, along the last dimension, the values that both tensors have there, in order.
+    """Returns, for each row along the last dimension, the values in both tensors, sorted.
 
     Args:
       a, b: tensors or sparse tensors of integers or text that agree in all dimensions but the last.
@@ -80,19 +80,19 @@ def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTen
 
 
 def set_difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
-    """As `set_intersection`, the values that a has and b has not; the other way round unless ``aminusb``."""
+    """Like `set_intersection`, the values that a has and b has not; the other way round unless ``aminusb``."""
     return _combined(a, b, "a-b" if aminusb else "b-a", validate_indices)
 
 
 def set_union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """As `set_intersection`, the values that one of the two has, or both."""
+    """Like `set_intersection`, the values that one of the two has, or both."""
     return _combined(a, b, "union", validate_indices)
 
 
 def edit_distance(
     hypothesis: TensorLike, truth: TensorLike, normalize: bool = True, name: str = "edit_distance"
 ) -> Tensor:
-    """For each row how many values must be put in, taken out or replaced to come from the hypothesis to the truth.
+    """Returns, for each row, the number of insertions, deletions and replacements from the hypothesis to the truth.
 
     Args:
       hypothesis, truth: sparse tensors; the last dimension is the sequence.

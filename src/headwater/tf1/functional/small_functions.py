@@ -89,7 +89,7 @@ def extract_volume_patches(
 
 
 def sparse_cross(inputs: Sequence[TensorLike], name: str | None = None) -> SparseTensor:
-    """For each row all combinations of one value of every input, as text.
+    """Returns, for each row, all combinations of one value of every input, as text.
 
     Args:
       inputs: matrices, sparse or not, of text or integers.
@@ -367,6 +367,6 @@ def fractional_avg_pool(
     seed2: int = 0,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As `fractional_max_pool`, of means."""
+    """Like `fractional_max_pool`, of means."""
     attrs = {"pseudo_random": pseudo_random, "overlapping": overlapping, "deterministic": deterministic}
     return _pooled("FractionalAvgPool", value, pooling_ratio, name, seed=seed, seed2=seed2, **attrs)

@@ -76,17 +76,17 @@ def string_to_number(
 
 
 def string_lower(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
-    """In small letters: ASCII alone, or with ``encoding="utf-8"`` all."""
+    """Converts to lower case: ASCII letters only, or with ``encoding="utf-8"`` all."""
     return one("StringLower", input, encoding=encoding, name=name)
 
 
 def string_upper(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
-    """In capital letters: ASCII alone, or with ``encoding="utf-8"`` all."""
+    """Converts to upper case: ASCII letters only, or with ``encoding="utf-8"`` all."""
     return one("StringUpper", input, encoding=encoding, name=name)
 
 
 def string_length(input: TensorLike, name: str | None = None, unit: str = "BYTE") -> Tensor:
-    """How many bytes, or with ``unit="UTF8_CHAR"`` characters, each text has."""
+    """Returns the number of bytes, or with ``unit="UTF8_CHAR"`` characters, of each text."""
     return one("StringLength", input, unit=unit, name=name)
 
 
@@ -107,7 +107,7 @@ def regex_replace(
 
 
 def regex_full_match(input: TensorLike, pattern: TensorLike, name: str | None = None) -> Tensor:
-    """Whether the whole of each text matches a regular expression."""
+    """Returns whether the whole of each text matches a regular expression."""
     if isinstance(pattern, str | bytes):
         return one("StaticRegexFullMatch", input, pattern=pattern, name=name)
     return one("RegexFullMatch", input, pattern, name=name)

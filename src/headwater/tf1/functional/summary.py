@@ -62,7 +62,7 @@ def scalar(
 def histogram(
     name: str, values: TensorLike, collections: Sequence[object] | None = None, family: str | None = None
 ) -> Tensor:
-    """How often which values occur. See `scalar` for the arguments."""
+    """Returns a summary with the distribution of values. See `scalar` for the arguments."""
     with _scope(name, family, [values]) as (tag, scope):
         return _collect(one("HistogramSummary", constant(tag, name="tag"), values, name=scope), collections)
 
@@ -153,7 +153,7 @@ def merge(inputs: Sequence[TensorLike], collections: Sequence[object] | None = N
 
 
 def merge_all(key: object = GraphKeys.SUMMARIES, scope: str | None = None, name: str | None = None) -> Tensor | None:
-    """All summaries of a collection as one; None where there are none.
+    """All summaries of a collection as one; None if there are none.
 
     Args:
       scope: a regular expression with which the names of those to take begin.

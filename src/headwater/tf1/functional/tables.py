@@ -130,7 +130,7 @@ class _ResourceTable(Typed):
             return graph.create_op(op_type, [self._handle, *inputs], attrs, name)
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many entries there are."""
+        """Returns the number of entries."""
         return self._op("LookupTableSizeV2", [], name or f"{self._name}_Size").outputs[0]
 
     def lookup(self, keys: TensorLike, name: str | None = None) -> Any:
@@ -222,7 +222,7 @@ class MutableHashTable(_ResourceTable):
             return self._op("LookupTableRemoveV2", [_keys_of(keys, self._key_dtype)], scope)
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """All keys and all values, in the same order."""
+        """Returns all keys and all values, in the same order."""
         attrs = {"Tkeys": self._key_dtype, "Tvalues": self._value_dtype}
         keys, values = self._op(
             "LookupTableExportV2", [], name or f"{self._name}_lookup_table_export_values", attrs
@@ -288,13 +288,13 @@ class IdTableWithHashBuckets(Typed):
         return self._name
 
     def size(self, name: str | None = None) -> Any:
-        """How many numbers there are."""
+        """Returns the number of ids."""
         with name_scope(name, f"{self._name}_Size", []):
             begin: Any = math.to_int64(0) if self._table is None else self._table.size()
             return begin + self._buckets
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """For each key its number."""
+        """Returns the id of each key."""
         with name_scope(name, f"{self._name}_Lookup", []):
             values = _keys_of(keys, self._key_dtype)
             if self._buckets == 0:
@@ -461,10 +461,10 @@ def string_to_hash_bucket(
 def string_to_hash_bucket_strong(
     input: TensorLike, num_buckets: int, key: Sequence[int], name: str | None = None
 ) -> Tensor:
-    """For each text a number below ``num_buckets``, by a hash with a secret key of two integers."""
+    """Hashes texts to numbers below ``num_buckets``, with a secret key of two integers."""
     return one("StringToHashBucketStrong", input, num_buckets=num_buckets, key=tuple(key), name=name)
 
 
 def string_to_hash_bucket_fast(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
-    """For each text a number below ``num_buckets``: its FarmHash fingerprint modulo that."""
+    """Hashes texts to numbers below ``num_buckets``: the FarmHash fingerprint modulo ``num_buckets``."""
     return one("StringToHashBucketFast", input, num_buckets=num_buckets, name=name)

@@ -105,7 +105,7 @@ class TensorArray:
         return TensorShape(None if dims is None else dims[1:])
 
     def identity(self) -> TensorArray:
-        """This array after the control dependencies of the block."""
+        """Returns this array with the current control dependencies."""
         return self.with_flow(arrays.identity(self._flow))
 
     def grad(self, source: str, flow: object = None, name: str | None = None) -> TensorArray:
@@ -140,7 +140,7 @@ class TensorArray:
         return self.with_flow(flow)
 
     def stack(self, name: str | None = None) -> Tensor:
-        """All elements, along a new first dimension."""
+        """Stacks all elements along a new first dimension."""
         return arrays.identity(self._flow, name=name or "TensorArrayStack")
 
     def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
@@ -149,7 +149,7 @@ class TensorArray:
             return indexing.gather(self._flow, indices, name=name or "TensorArrayGather")
 
     def concat(self, name: str | None = None) -> Tensor:
-        """All elements, one behind the other along their first dimension."""
+        """Concatenates all elements along their first dimension."""
         shape = arrays.shape(self._flow)
         return arrays.reshape(self._flow, arrays.concat([[-1], shape[2:]], 0), name=name or "TensorArrayConcat")
 
@@ -172,7 +172,7 @@ class TensorArray:
         return self.with_flow(arrays.reshape(value, shape, name=name or "TensorArraySplit"))
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many elements there are."""
+        """Returns the number of elements."""
         return math.add(arrays.shape(self._flow)[0], 0, name=name or "TensorArraySize")
 
     def close(self, name: str | None = None) -> Any:

@@ -99,7 +99,7 @@ def _mean(total: Tensor, count: Tensor) -> Tensor:
 
 
 def _num_present(values: Tensor, weights: Tensor, per_batch: bool = False) -> Tensor:
-    """How many elements have a weight other than 0; per example with ``per_batch``."""
+    """Returns the number of elements with a nonzero weight; per example with ``per_batch``."""
     with name_scope(None, "num_present", [values, weights]) as scope:
         present = arrays.zeros_like(weights)
         present = math.cast(math.not_equal(weights, present), dtypes.float32)

@@ -53,7 +53,7 @@ class StepValue:
 
 
 def is_composite(value: object) -> bool:
-    """Whether a program's value is sparse or ragged."""
+    """Returns whether a program's value is sparse or ragged."""
     return isinstance(value, SparseTensor | SparseTensorValue | RaggedTensor | RaggedTensorValue | Composite)
 
 

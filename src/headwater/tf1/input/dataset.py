@@ -194,7 +194,7 @@ class Dataset(plain.Dataset):
 
 
 def _lists_tensors(value: Any) -> bool:
-    """Whether ``value`` is a list with tensors in it."""
+    """Returns whether ``value`` is a list with tensors in it."""
     return isinstance(value, list) and any(isinstance(item, Tensor) or _lists_tensors(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -280,7 +280,7 @@ def get_single_element(dataset: Dataset) -> Structure:
 
 
 def cardinality(dataset: Dataset) -> Tensor:
-    """How many elements there are, an int64 tensor: `INFINITE_CARDINALITY`, `UNKNOWN_CARDINALITY`, or the number."""
+    """Returns the number of elements, `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY`, as an int64 tensor."""
     tensor = dataset_tensor(dataset.node)
     return (
         get_default_graph().create_op("DatasetCardinality", [tensor], {}, "ExperimentalDatasetCardinality").outputs[0]
@@ -288,12 +288,12 @@ def cardinality(dataset: Dataset) -> Tensor:
 
 
 def make_one_shot_iterator(dataset: Dataset) -> Iterator:
-    """As `Dataset.make_one_shot_iterator`."""
+    """Same as `Dataset.make_one_shot_iterator`."""
     return dataset.make_one_shot_iterator()
 
 
 def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None) -> Iterator:
-    """As `Dataset.make_initializable_iterator`."""
+    """Same as `Dataset.make_initializable_iterator`."""
     return dataset.make_initializable_iterator(shared_name)
 
 

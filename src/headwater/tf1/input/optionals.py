@@ -44,7 +44,7 @@ class Optional:
 
     @staticmethod
     def from_value(value: Any) -> Optional:
-        """With this value: a tensor or a structure of these."""
+        """Returns an `Optional` with a value: a tensor or a structure of tensors."""
         value = nest.map_structure(_as_component, nest.plain_lists(value))
         spec = nest.map_structure(lambda part: described(spec_of_tensors(part)), value)
         parts = nest.flatten(value)

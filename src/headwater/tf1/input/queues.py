@@ -138,11 +138,11 @@ class QueueBase:
         return self._op("QueueCloseV2", [], attrs, name or f"{self._short_name}_Close")
 
     def is_closed(self, name: str | None = None) -> Tensor:
-        """Whether the queue was closed."""
+        """Returns whether the queue was closed."""
         return self._op("QueueIsClosedV2", [], name=name or f"{self._short_name}_is_closed").outputs[0]
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many elements are in the queue."""
+        """Returns the number of elements in the queue."""
         return self._op("QueueSizeV2", [], name=name or f"{self._short_name}_Size").outputs[0]
 
     def _op(

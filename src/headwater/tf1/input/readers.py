@@ -73,11 +73,11 @@ class ReaderBase:
             return Records(*self._op("ReaderReadUpToV2", [_ref(queue), count], scope).outputs)
 
     def num_records_produced(self, name: str | None = None) -> Tensor:
-        """How many records were read."""
+        """Returns the number of records read."""
         return self._op("ReaderNumRecordsProducedV2", [], name).outputs[0]
 
     def num_work_units_completed(self, name: str | None = None) -> Tensor:
-        """How many files were read to their end."""
+        """Returns the number of files read to their end."""
         return self._op("ReaderNumWorkUnitsCompletedV2", [], name).outputs[0]
 
     def serialize_state(self, name: str | None = None) -> Tensor:

@@ -113,5 +113,5 @@ class StagingArea:
         return tensors if self._names is None else dict(zip(self._names, tensors, strict=True))
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many elements are in it."""
+        """Returns the number of elements."""
         return self._queue.size(name or f"{self._short_name}_size")

@@ -297,7 +297,7 @@ class Layer:
         return variable
 
     def add_variable(self, *args: Any, **kwargs: object) -> Any:
-        """As `add_weight`."""
+        """Same as `add_weight`."""
         return self.add_weight(*args, **kwargs)
 
     def add_loss(self, losses: Structure, inputs: Structure = None) -> None:
@@ -320,11 +320,11 @@ class Layer:
     # Calls ---------------------------------------------------------------------------------------------------------
 
     def apply(self, inputs: Structure, *args: Any, **kwargs: object) -> Any:
-        """As a call."""
+        """Same as calling the layer."""
         return self(inputs, *args, **kwargs)
 
     def __call__(self, inputs: Structure, *args: object, **kwargs: object) -> Structure:
-        """Its result for ``inputs``.
+        """Returns its result for ``inputs``.
 
         Args:
           inputs: a tensor or a nested structure of tensors.

@@ -167,5 +167,5 @@ dropout: Callable[..., Tensor] = functional(
 
 
 def flatten(inputs: TensorLike, name: str | VariableScope | None = None, data_format: str = "channels_last") -> Tensor:
-    """One call of a `Flatten` layer."""
+    """Calls a new `Flatten` layer."""
     return Flatten(name=name, data_format=data_format)(convert_to_tensor(inputs))

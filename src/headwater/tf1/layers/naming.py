@@ -19,12 +19,12 @@ class _Program:
 
 
 def keras_style() -> bool:
-    """Whether layers that are made now keep variables of their own."""
+    """Returns whether layers that are made now keep variables of their own."""
     return _Program.always or _within.get()
 
 
 def set_keras_style() -> None:
-    """From now on all layers and cells of this process keep variables of their own."""
+    """Makes all later layers and cells of this process keep their own variables."""
     _Program.always = True
 
 

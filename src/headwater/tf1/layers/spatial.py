@@ -27,7 +27,7 @@ def per_dimension(value: Any, rank: int, name: str) -> tuple[int, ...]:
 
 
 def channels_first(data_format: str) -> bool:
-    """Whether the channels come second.
+    """Returns whether the channels come second.
 
     Raises:
       ValueError: neither ``channels_first`` nor ``channels_last``.

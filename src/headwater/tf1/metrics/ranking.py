@@ -196,7 +196,7 @@ def _average_precision(labels: Any, best: Tensor, classes: Tensor, k: int) -> Te
 
 
 def _distinct(labels: Tensor, classes: Tensor) -> Tensor:
-    """How many different classes each row of labels has."""
+    """Returns the number of distinct classes in each row of labels."""
     known = math.logical_and(math.greater_equal(labels, 0), math.less(labels, classes))
     hot = indexing.one_hot(indexing.where(known, labels, -arrays.ones_like(labels)), math.to_int32(classes))
     return reductions.reduce_sum(reductions.reduce_max(hot, -2), -1)

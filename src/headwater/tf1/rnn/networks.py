@@ -30,7 +30,7 @@ def require_cell(name: str, cell: RNNCell) -> None:
 
 
 def _turned(tensor: Tensor) -> Tensor:
-    """With the first two dimensions exchanged."""
+    """Exchanges the first two dimensions."""
     dims = tensor.dims
     if dims is None:
         raise ValueError(f"Expected tensor {tensor.name} to have known rank")
@@ -141,7 +141,7 @@ def bidirectional_dynamic_rnn(
     time_major: bool = False,
     scope: str | VariableScope | None = None,
 ) -> tuple[Any, Any]:
-    """One cell along sequences and another against them; the outputs of both, and the last states of both."""
+    """Runs a cell forwards and another backwards along sequences; returns both outputs, and both last states."""
     require_cell("cell_fw", cell_fw)
     require_cell("cell_bw", cell_bw)
     time = 0 if time_major else 1
@@ -248,7 +248,7 @@ def static_bidirectional_rnn(
     sequence_length: TensorLike | None = None,
     scope: str | VariableScope | None = None,
 ) -> tuple[list[Any], Any, Any]:
-    """One cell along a list of inputs and another against it; both outputs side by side, and both last states."""
+    """Runs a cell forwards and another backwards along a list; returns concatenated outputs, and both last states."""
     require_cell("cell_fw", cell_fw)
     require_cell("cell_bw", cell_bw)
     with variable_scope(scope or "bidirectional_rnn"):

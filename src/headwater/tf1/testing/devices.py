@@ -32,15 +32,15 @@ def _capability(device: object) -> tuple[int, ...]:
 
 
 def is_built_with_cuda() -> bool:
-    """Whether JAX can use NVIDIA's GPUs here."""
+    """Returns whether JAX can use NVIDIA's GPUs here."""
     return any(device.platform in ("gpu", "cuda") for device in local_devices().values())
 
 
 def is_built_with_rocm() -> bool:
-    """Whether JAX can use AMD's GPUs here."""
+    """Returns whether JAX can use AMD's GPUs here."""
     return any(device.platform == "rocm" for device in local_devices().values())
 
 
 def is_built_with_gpu_support() -> bool:
-    """Whether JAX can use GPUs here."""
+    """Returns whether JAX can use GPUs here."""
     return is_built_with_cuda() or is_built_with_rocm()

@@ -89,7 +89,7 @@ class TestCase(Assertions):
     def cached_session(
         self, graph: object = None, config: object = None, use_gpu: bool = False, force_gpu: bool = False
     ) -> Generator[Session]:
-        """As `session`, but the same session throughout the test.
+        """Like `session`, but the same session throughout the test.
 
         Raises:
           ValueError: other arguments than at the first call of the test.
@@ -205,7 +205,7 @@ class CheckedThread:
             self._test.fail(f"Error in checkedThread: {self._error}")
 
     def is_alive(self) -> bool:
-        """Whether it has begun and not ended."""
+        """Returns whether it has begun and not ended."""
         return self._thread.is_alive()
 
     def check_termination(self) -> None:

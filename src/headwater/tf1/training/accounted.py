@@ -300,7 +300,7 @@ class Gathered:
 
 
 def gathered_examples(gradients: Iterable[Any]) -> Gathered | None:
-    """The examples that are accounted for of gradients that several replicas gather; None where there are none.
+    """The examples that are accounted for of gradients that several replicas gather; None if there are none.
 
     Raises:
       ValueError: they are of several datasets.

@@ -47,7 +47,7 @@ class CheckpointReader:
         return tensor_str in self._reader
 
     def get_tensor(self, tensor_str: str) -> Any:
-        """One tensor: an array, or a NumPy scalar for rank 0.
+        """Returns a tensor: an array, or a NumPy scalar for rank 0.
 
         Raises:
           NotFoundError: there is no tensor of that name.
@@ -84,7 +84,7 @@ def load_checkpoint(ckpt_dir_or_file: Path) -> CheckpointReader:
 
 
 def load_variable(ckpt_dir_or_file: Path, name: str) -> HostArray:
-    """One tensor of a checkpoint; ``name`` may end in ``:0``."""
+    """Returns a tensor of a checkpoint; ``name`` may end in ``:0``."""
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name.removesuffix(":0"))
 
 

@@ -210,6 +210,6 @@ class LooperThread(threading.Thread):
         """Called once, last, unless there was an error."""
 
     def run_loop(self) -> None:
-        """One round."""
+        """Runs one iteration of the loop: calls the target."""
         if self._loop_target is not None:
             self._loop_target(*self._loop_args, **self._loop_kwargs)

@@ -147,7 +147,7 @@ _VARIABLE_TYPES = ("Variable", "VariableV2", "Assign", "AssignAdd", "AssignSub",
 
 
 def must_run_on_cpu(node: NodeDef, pin_variables_on_cpu: bool = False) -> bool:
-    """Whether an operation must run on a CPU: constants of texts and of int32 must.
+    """Returns whether an operation must run on a CPU: constants of texts and of int32 must.
 
     Args:
       node: an operation or a ``NodeDef``.

@@ -171,7 +171,7 @@ def slice_input_producer(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> list[Tensor]:
-    """One row of each of several tensors, the same one of all; see `input_producer` for the order.
+    """Returns one row of each of several tensors, with the same index; see `input_producer` for the order.
 
     Raises:
       ValueError: no tensors.

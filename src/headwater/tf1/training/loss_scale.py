@@ -37,7 +37,7 @@ class LossScale(ABC):
 
     @classmethod
     def from_config(cls, config: Mapping[str, object]) -> Self:
-        """One with these settings."""
+        """Returns a loss scale with these settings."""
         return cls(**config)
 
 

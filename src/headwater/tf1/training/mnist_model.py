@@ -52,5 +52,5 @@ def training(loss: TensorLike, learning_rate: float) -> Operation:
 
 
 def evaluation(logits: TensorLike, labels: TensorLike) -> Tensor:
-    """How many examples of the batch are classified rightly, int32."""
+    """Returns the number of correctly classified examples of the batch, int32."""
     return reductions.reduce_sum(math.cast(nn.in_top_k(logits, labels, 1), int32))

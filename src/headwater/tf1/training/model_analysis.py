@@ -138,7 +138,7 @@ def print_model_analysis(
 
 
 def ran(run_meta: Any) -> dict[str, tuple[int, int]]:
-    """For each operation of a step how long it ran, in microseconds, and the bytes that it gave."""
+    """Returns, for each operation of a step, its time in microseconds, and the size of its outputs in bytes."""
     found: dict[str, tuple[int, int]] = {}
     for device in run_meta.step_stats.dev_stats if run_meta is not None else ():
         if not device.device.endswith("/executables"):  # their times are also reported by operation
@@ -316,7 +316,7 @@ class _Forward:
 
 
 def float_ops_of(op: Any) -> int:
-    """How many operations on floats one run of ``op`` takes; 0 where that is not known."""
+    """Returns the number of floating-point operations of one run of ``op``; 0 if unknown."""
     if op.type == "Vjp":
         forward = _Forward(op)
         counter = _COUNTS.get(forward.type)

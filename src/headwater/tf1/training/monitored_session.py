@@ -169,7 +169,7 @@ class _Monitored:
         options: RunOptions | None = None,
         run_metadata: RunMetadata | None = None,
     ) -> Any:
-        """As `Session.run`, with the hooks before and after."""
+        """Runs like `Session.run`, with the hooks before and after."""
         return self._sess.run(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
 
     def run_step_fn(self, step_fn: Callable[[StepContext], Any]) -> Any:
@@ -194,7 +194,7 @@ class _Monitored:
         return self._sess.run_step_fn(step, self._raw, None)
 
     def should_stop(self) -> bool:
-        """Whether the loop should end."""
+        """Returns whether the loop should end."""
         return self._sess is None or self._sess.should_stop()
 
     def close(self) -> None:

@@ -54,7 +54,7 @@ class WrappedSession:
         return isinstance(self._sess, WrappedSession) and self._sess.should_stop()
 
     def check_stop(self) -> bool:
-        """Whether this layer wants to stop."""
+        """Returns whether this layer wants to stop."""
         return False
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class WrappedSession:
         options: RunOptions | None = None,
         run_metadata: RunMetadata | None = None,
     ) -> Any:
-        """As `Session.run`."""
+        """Same as `Session.run`."""
         return self._sess.run(fetches, feed_dict, options, run_metadata)
 
     def run_step_fn(self, step_fn: Callable[[StepContext], object], raw_session: Any, run_with_hooks: Any) -> Any:
@@ -100,7 +100,7 @@ class StepContext:
         return self._session
 
     def run_with_hooks(self, *args: object, **kwargs: object) -> Any:
-        """As `MonitoredSession.run`, for one step in which the hooks count."""
+        """Like `MonitoredSession.run`, for one step in which the hooks count."""
         return self._run_with_hooks_fn(*args, **kwargs)
 
     def request_stop(self) -> None:

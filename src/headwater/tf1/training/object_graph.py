@@ -42,7 +42,7 @@ class Trackable(ABC):
 
     @abstractmethod
     def _parts(self) -> Iterable[tuple[str, Any]]:
-        """Its parts with their names."""
+        """Returns the parts of an object, with their names."""
 
 
 class PythonState(ABC):

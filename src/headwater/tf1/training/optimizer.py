@@ -281,7 +281,7 @@ class Optimizer:
         return sorted(self._slots)
 
     def variables(self) -> list[Variable]:
-        """All variables that this optimizer keeps in the default graph, sorted by name."""
+        """Returns all variables that this optimizer keeps in the default graph, sorted by name."""
         graph = get_default_graph()
         kept = [slot for slots in self._slots.values() for slot in slots.values()] + self._non_slot_variables()
         return sorted((var for var in kept if var.graph is graph), key=lambda var: var.name)

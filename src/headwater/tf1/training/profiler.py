@@ -96,13 +96,13 @@ class ProfileOptionBuilder:
         return self
 
     def with_max_depth(self, max_depth: int) -> ProfileOptionBuilder:
-        """How deep the tree is shown."""
+        """Sets the maximum depth of the shown tree."""
         return self._with(max_depth=max_depth)
 
     def with_min_memory(
         self, min_bytes: int = 0, min_peak_bytes: int = 0, min_residual_bytes: int = 0, min_output_bytes: int = 0
     ) -> ProfileOptionBuilder:
-        """Only operations that gave as many bytes."""
+        """Shows only operations with at least as many bytes of outputs."""
         return self._with(
             min_bytes=min_bytes,
             min_peak_bytes=min_peak_bytes,
@@ -323,7 +323,7 @@ class Profiler:
         return profile(self._graph, self._of(options), None, "scope", options)
 
     def profile_operations(self, options: Mapping[str, Any]) -> TypeNode:
-        """By types."""
+        """Profiles by operation types."""
         return profile(self._graph, self._of(options), None, "op", options)
 
     def advise(self, options: Mapping[str, Any]) -> Advice:

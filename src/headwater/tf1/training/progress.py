@@ -27,7 +27,7 @@ _lock = threading.Lock()
 
 
 def progress_reporter() -> ProgressReporter:
-    """This process's reporter; it drops reports where no launcher listens, or no task is named."""
+    """Returns this process's reporter; it drops reports if no launcher listens, or no task is named."""
     global _reporter
     with _lock:
         if _reporter is None:

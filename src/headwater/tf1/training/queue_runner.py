@@ -199,7 +199,7 @@ class QueueRunner:
             _logger.debug("Ignored exception: %s", error)
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """This as a ``QueueRunnerDef``; None when the queue is outside ``export_scope``."""
+        """Returns a ``QueueRunnerDef``; None if the queue is outside ``export_scope``."""
         if export_scope is not None and not self.name.startswith(export_scope):
             return None
 

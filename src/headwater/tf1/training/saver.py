@@ -402,11 +402,11 @@ class Saver:
     # Serialised form --------------------------------------------------------------------------------------------
 
     def as_saver_def(self) -> SaverDef:
-        """This as a ``SaverDef``."""
+        """Returns a ``SaverDef`` of this saver."""
         return self.saver_def
 
     def to_proto(self, export_scope: str | None = None) -> SaverDef | None:
-        """This as a ``SaverDef``; None when its operations are outside ``export_scope``."""
+        """Returns a ``SaverDef``; None if its operations are outside ``export_scope``."""
         if export_scope is None:
             return self.saver_def
         prefix = f"{export_scope}/"

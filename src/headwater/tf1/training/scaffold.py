@@ -163,7 +163,7 @@ class Scaffold:
 
 
 def merged_summaries() -> Tensor | None:
-    """All summaries of the default graph as one; None where there are none."""
+    """All summaries of the default graph as one; None if there are none."""
     graph = get_default_graph()
     summaries = graph.get_collection(GraphKeys.SUMMARIES)
     if not summaries:

@@ -70,7 +70,7 @@ class Seal:
     source: str
 
     def encode(self) -> bytes:
-        """This as `decode` reads it."""
+        """Serialises the seal for `decode`."""
         return json.dumps(asdict(self)).encode()
 
     @staticmethod

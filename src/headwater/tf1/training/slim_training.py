@@ -31,7 +31,7 @@ _USE_DEFAULT: Final = 0
 def train_step(
     sess: SessionLike, train_op: OpOrTensor, global_step: Variable, train_step_kwargs: Mapping[str, object]
 ) -> tuple[float, bool]:
-    """One step: its loss, and whether to stop.
+    """Runs one step; returns its loss, and whether to stop.
 
     Args:
       train_step_kwargs: may contain ``should_stop`` and ``should_log``, tensors computed from the step's number.

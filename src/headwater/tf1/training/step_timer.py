@@ -40,7 +40,7 @@ class SecondOrStepTimer:
         self._last_step = None
 
     def should_trigger_for_step(self, step: int) -> bool:
-        """Whether it is due at ``step``."""
+        """Returns whether it is due at ``step``."""
         if self._last_step is None:
             return True
         if self._last_step == step:

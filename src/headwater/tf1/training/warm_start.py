@@ -223,7 +223,7 @@ def warm_start(
 
 
 def _begin_with_words(path: str, name: str, words: VocabInfo, parts: Sequence[Any]) -> None:
-    """As `_begin`, where rows or columns have other places in the checkpoint."""
+    """Like `_begin`, where rows or columns have other places in the checkpoint."""
     for part in parts:
         info = getattr(part, "_save_slice_info", None)
         whole = list(info.full_shape) if info is not None else part.shape.as_list()

@@ -65,6 +65,6 @@ def _before(creator: Creator, following: Creator) -> Creator:
 
 
 def any_creators() -> bool:
-    """Whether a scope is open in the default graph."""
+    """Returns whether a scope is open in the default graph."""
     held = _held(get_default_graph())
     return held is not None and bool(held.open)

@@ -96,7 +96,7 @@ def _repeats(table: Any, ids: Tensor) -> bool:
 
 
 def _in_halves(parts: Sequence[Any]) -> bool:
-    """Whether rows of a table travel as bfloat16.
+    """Returns whether rows of a table travel as bfloat16.
 
     Raises:
       ValueError: `WIRE` has another value.
@@ -110,7 +110,7 @@ def _in_halves(parts: Sequence[Any]) -> bool:
 
 
 def _sizes(parts: Sequence[Any]) -> HostArray | Tensor:
-    """How many rows each part has."""
+    """Returns the number of rows of each part."""
     known = [part.get_shape()[0].value for part in parts]
     if None not in known:
         return np.array(known, np.int64)

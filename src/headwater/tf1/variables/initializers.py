@@ -186,7 +186,7 @@ class RandomNormal(Initializer):
 
 
 class TruncatedNormal(RandomNormal):
-    """As `RandomNormal`; values more than two standard deviations away are drawn again."""
+    """Like `RandomNormal`; values more than two standard deviations away are drawn again."""
 
     def __call__(
         self, shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: PartitionInfo | None = None

@@ -19,14 +19,14 @@ def embedding_lookup(params: Any, ids: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """For each row of ragged row numbers, the rows of a table that it lists, combined to one."""
+    """Combines, for each row of ragged row numbers, these rows of a table to one vector."""
     return embedding.embedding_lookup_sparse(params, _sparse(sp_ids), _sparse(sp_weights), *args, **kwargs)
 
 
 def safe_embedding_lookup_sparse(
     embedding_weights: Any, sparse_ids: Any, sparse_weights: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
-    """As `embedding_lookup_sparse`, for rows that may be empty and ids and weights that may be bad."""
+    """Like `embedding_lookup_sparse`, for rows that may be empty and ids and weights that may be bad."""
     found = _sparse(sparse_ids), _sparse(sparse_weights)
     return embedding.safe_embedding_lookup_sparse(embedding_weights, *found, *args, **kwargs)
 

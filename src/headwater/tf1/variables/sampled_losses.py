@@ -128,7 +128,7 @@ def sampled_softmax_loss(
     name: str | None = "sampled_softmax_loss",
     seed: int | None = None,
 ) -> Tensor:
-    """As `nce_loss`, with the cross entropy of a softmax over the true and the drawn classes.
+    """Like `nce_loss`, with the cross entropy of a softmax over the true and the drawn classes.
 
     Jean et al., On Using Very Large Target Vocabulary for Neural Machine Translation, 2014.
     """

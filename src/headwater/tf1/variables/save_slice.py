@@ -47,7 +47,7 @@ class SaveSliceInfo:
         return f"{whole} {slices}"
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """This as a ``SaveSliceInfoDef``; None when the tensor is outside ``export_scope``."""
+        """Returns a ``SaveSliceInfoDef``; None if the tensor is outside ``export_scope``."""
         if export_scope is not None and not self.full_name.startswith(export_scope):
             return None
         proto = variable_pb2.SaveSliceInfoDef()

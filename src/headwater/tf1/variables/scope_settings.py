@@ -117,11 +117,11 @@ class VariableScope:
         return self._constraint
 
     def reuse_variables(self) -> None:
-        """From now on, `get_variable` in this scope only finds variables."""
+        """Makes later calls of `get_variable` in this scope only find variables."""
         self._reuse = True
 
     def forbid_reuse(self) -> None:
-        """From now on, `get_variable` in this scope only makes variables."""
+        """Makes later calls of `get_variable` in this scope only create variables."""
         self._reuse = False
 
     def set_initializer(self, initializer: InitializerLike) -> None:

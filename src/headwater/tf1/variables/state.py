@@ -119,7 +119,7 @@ def assign_slice(ref: Variable | Tensor, taken: Operation, value: TensorLike, na
 
 
 def _is_reference(ref: TensorLike) -> bool:
-    """Whether ``ref`` is one, or nothing that could be assigned to; else it has methods that do it."""
+    """Returns whether ``ref`` is one, or nothing that could be assigned to; else it has methods that do it."""
     dtype = getattr(ref, "dtype", None)
     return not isinstance(dtype, DType) or dtype.is_ref
 

@@ -309,7 +309,7 @@ def _parameters(function: Callable[..., Structure]) -> list[inspect.Parameter]:
 
 
 def _takes(function: Any, argument: str, by_name: bool = False) -> bool:
-    """Whether ``function`` can be given ``argument``; ``by_name`` does not count ``**kwargs``."""
+    """Returns whether ``function`` can be given ``argument``; ``by_name`` does not count ``**kwargs``."""
     return any(p.name == argument or (p.kind is p.VAR_KEYWORD and not by_name) for p in _parameters(function))
 
 

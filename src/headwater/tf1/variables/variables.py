@@ -384,7 +384,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
     # Serialised form --------------------------------------------------------------------------------------------
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """This variable as a ``VariableDef``; None when it is outside ``export_scope``."""
+        """Returns this variable as a ``VariableDef``; None if it is outside ``export_scope``."""
         if export_scope is not None and not self.name.startswith(export_scope):
             return None
 

@@ -33,12 +33,12 @@ def add_arg_scope(func: Callable[..., object]) -> Callable[..., Any]:
 
 
 def has_arg_scope(func: object) -> bool:
-    """Whether ``func`` takes arguments from `arg_scope`."""
+    """Returns whether ``func`` takes arguments from `arg_scope`."""
     return _key(func) in _registered
 
 
 def current_arg_scope() -> Scope:
-    """For every function the arguments that it gets here."""
+    """Returns the current default arguments of every function."""
     return _current.get() or {}
 
 

@@ -423,7 +423,7 @@ def embed_sequence(
     scope: str | VariableScope | None = None,
     reuse: Reuse | None = None,
 ) -> Tensor:
-    """For each id its row of a table ``embeddings`` of shape [vocab_size, embed_dim].
+    """Looks up ids in a table ``embeddings`` of shape [vocab_size, embed_dim].
 
     Raises:
       ValueError: a size is missing, and the table does not exist yet.

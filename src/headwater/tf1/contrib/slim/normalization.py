@@ -133,7 +133,7 @@ def layer_norm(
     begin_params_axis: int = -1,
     scope: str | VariableScope | None = None,
 ) -> Tensor:
-    """Each example by its own mean and variance (Ba, Kiros and Hinton, 2016).
+    """Normalises each example by its own mean and variance (Ba, Kiros and Hinton, 2016).
 
     Args:
       center, scale: whether there are a ``beta`` and a ``gamma``.
@@ -190,7 +190,7 @@ def instance_norm(
     data_format: str = "NHWC",
     scope: str | VariableScope | None = None,
 ) -> Tensor:
-    """Each channel of each example by its own mean and variance (Ulyanov et al., 2016)."""
+    """Normalises each channel of each example by its own mean and variance (Ulyanov et al., 2016)."""
     begin: dict[str, Any] = param_initializers or {}
     with variable_scope(scope, "InstanceNorm", [inputs], reuse=reuse):
         inputs = convert_to_tensor(inputs)

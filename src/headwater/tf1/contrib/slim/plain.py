@@ -77,7 +77,7 @@ def dropout(
 
 @add_arg_scope
 def flatten(inputs: TensorLike, outputs_collections: object = None, scope: str | None = None) -> Tensor:
-    """All dimensions but the first as one."""
+    """Flattens all dimensions but the first."""
     with name_scope(scope, "Flatten", [inputs]):
         return collect_output(outputs_collections, core.flatten(inputs))
 
@@ -91,7 +91,7 @@ def one_hot_encoding(
     outputs_collections: object = None,
     scope: str | None = None,
 ) -> Tensor:
-    """For each class number a row with ``on_value`` in its place and ``off_value`` elsewhere."""
+    """One-hot encodes class numbers to rows with ``on_value`` at the class, and ``off_value`` elsewhere."""
     with name_scope(scope, "OneHotEncoding", [labels, num_classes]):
         labels = convert_to_tensor(labels)
         outputs = indexing.one_hot(labels, num_classes, on_value=on_value, off_value=off_value)

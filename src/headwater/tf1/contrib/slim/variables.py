@@ -46,7 +46,7 @@ def variable(
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> Any:
-    """As `get_variable`, on ``device`` where one is given; ``GLOBAL_VARIABLES`` is among the collections always."""
+    """Like `get_variable`, on ``device`` where one is given; ``GLOBAL_VARIABLES`` is among the collections always."""
     listed = list(collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES])
     getter: Callable[..., object] = get_variable
     if custom_getter is not None:
@@ -89,7 +89,7 @@ def model_variable(
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> Any:
-    """As `variable`, in the collection ``MODEL_VARIABLES`` too."""
+    """Like `variable`, in the collection ``MODEL_VARIABLES`` too."""
     listed = [*(collections or ()), GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]
     return variable(
         name,

@@ -61,11 +61,11 @@ class Staging(Protocol):
         ...
 
     def size(self, value: object) -> Structure:
-        """How many parts a tensor has along its first dimension."""
+        """Returns the size of a tensor's first dimension."""
         ...
 
     def item(self, value: Structure, index: object) -> Structure:
-        """One of these parts."""
+        """Returns a slice along the first dimension."""
         ...
 
     def range(self, *limits: object) -> Structure:

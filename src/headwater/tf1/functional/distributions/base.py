@@ -247,7 +247,7 @@ class Distribution:
         return self._call("log_cdf", name, self._value(value))
 
     def cdf(self, value: Tensor, name: str = "cdf") -> Tensor:
-        """How probable it is that not more is drawn."""
+        """Returns the cumulative distribution function: the probability of samples up to ``value``."""
         return self._call("cdf", name, self._value(value))
 
     def log_survival_function(self, value: Tensor, name: str = "log_survival_function") -> Tensor:
@@ -255,7 +255,7 @@ class Distribution:
         return self._call("log_survival_function", name, self._value(value))
 
     def survival_function(self, value: Tensor, name: str = "survival_function") -> Tensor:
-        """How probable it is that more is drawn."""
+        """Returns the probability of samples above ``value``."""
         return self._call("survival_function", name, self._value(value))
 
     def quantile(self, value: Tensor, name: str = "quantile") -> Tensor:

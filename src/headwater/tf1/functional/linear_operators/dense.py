@@ -411,7 +411,7 @@ class LinearOperatorCirculant2D(_Circulant):
 
 
 class LinearOperatorCirculant3D(_Circulant):
-    """As `LinearOperatorCirculant`, with a spectrum of three dimensions."""
+    """Like `LinearOperatorCirculant`, with a spectrum of three dimensions."""
 
     _block_depth = 3
 

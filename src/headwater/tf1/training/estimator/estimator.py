@@ -300,7 +300,7 @@ class Estimator:
     def evaluate_with(
         self, input_fn: Callable[..., Any], steps: int | None, hooks: Any, name: str | None, values: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """As `evaluate`, of variables that have these ``values``, by name, in place of a checkpoint's."""
+        """Like `evaluate`, of variables that have these ``values``, by name, in place of a checkpoint's."""
 
         def fill(session: SessionLike) -> None:
             for variable in get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES):

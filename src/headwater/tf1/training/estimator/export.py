@@ -150,7 +150,7 @@ class ServingInputReceiver(_Receiver):
 
 
 class TensorServingInputReceiver(ServingInputReceiver):
-    """As `ServingInputReceiver`, with one tensor for features, which the model function gets as it is."""
+    """Like `ServingInputReceiver`, with one tensor for features, which the model function gets as it is."""
 
     @staticmethod
     def _given(features: Structure) -> Structure:

@@ -122,7 +122,7 @@ def pandas_input_fn(
     num_threads: int = 1,
     target_column: str = "target",
 ) -> Callable[[], object]:
-    """As `numpy_input_fn`, of a data frame's columns and a series (or a frame) of labels."""
+    """Like `numpy_input_fn`, of a data frame's columns and a series (or a frame) of labels."""
     del target_column
     labels = None
     if y is not None:

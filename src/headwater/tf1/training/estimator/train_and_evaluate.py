@@ -160,7 +160,7 @@ def train_and_evaluate(
 
 
 def start_server(config: Any) -> Server:
-    """This task's server, running."""
+    """Starts and returns this task's server."""
     more = {} if config.protocol is None else {"protocol": config.protocol}
     return Server(
         config.cluster_spec, job_name=config.task_type, task_index=config.task_id, config=config.session_config, **more
