@@ -1,4 +1,4 @@
-"""What the tasks of a history were told, and whether the values agree with it."""
+"""Records the acknowledgements of a history, and checks that the final values agree with them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from tests.simulation.scheduler import HistoryError
 #: How many steps can be told apart.
 UNITS = 256
 NO_UNIT = UNITS
-#: What a launcher waits after the job is over before it ends tasks, in seconds.
+#: Time between the end of the job and the launcher's end of remaining tasks, in seconds.
 LAUNCHER_S = 60.0
 
 
 @dataclass(kw_only=True)
 class Account:
-    """What was done, by what the tasks were told.
+    """The units of a history, by the state of their steps as seen by the tasks.
 
     Attributes:
-      given: units that were given to a step so far.
-      acknowledged: units whose step has returned.
-      void: units whose step was acknowledged, or begun, before the state was lost.
-      open: units whose step has begun and not returned.
-      again: units whose step was open when a checkpoint was restored: that may hold it, and it is run again.
+      given: number of units assigned to steps so far.
+      acknowledged: units of steps that have returned.
+      void: units of steps that were acknowledged, or in progress, when the state was lost.
+      open: units of steps in progress.
+      again: units of steps that were in progress when a checkpoint was restored: the checkpoint may contain them, and
+        they run again.
     """
 
     given: int = 0
@@ -41,14 +42,16 @@ class Account:
         return unit if unit < UNITS else NO_UNIT
 
     def lose(self) -> None:
-        """State is lost: what was acknowledged until now need not be there."""
+        """Records a loss of state: units acknowledged until now may be missing."""
         self.void |= self.acknowledged | self.open
 
     def check(
         self, what: str, applied: np.ndarray[Any, Any], acknowledged: Sequence[int], slack: float = 0.001
     ) -> None:
-        """Raises HistoryError unless each unit was applied at most once, and each of ``acknowledged`` once; those that
-        are run ``again`` may count twice."""
+        """Raises HistoryError unless each unit was applied at most once, and each of ``acknowledged`` exactly once.
+
+        Units that run ``again`` may be applied twice.
+        """
         twice = [unit for unit, count in enumerate(applied) if count > 1 + (unit in self.again) + slack]
         if twice:
             raise HistoryError(f"{what} has units {twice} more than once: {applied[twice]}")

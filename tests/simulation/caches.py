@@ -1,4 +1,4 @@
-"""What histories have in common is made once: plans of equal graphs, and executables."""
+"""Caches shared by all histories: plans of equal graphs, and executables."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def share() -> None:
 
 
 def _share_plans() -> None:
-    """Plans of graphs that say what they are the ``same_as``."""
+    """Shares plans among graphs with an equal attribute ``same_as``."""
     master: Any = headwater.graph.master.master
     prune, partition, schedule, join = master.prune, master.partition, master.schedule, master.join_lookups
     placed = master.MasterSession._placed
     made: dict[Any, Any] = {}
 
     class Later:
-        """A request whose planning waits until it is known whether it is needed."""
+        """A request that is planned lazily, only if the cache has no plan for it."""
 
         def __init__(self, request: Any) -> None:
             self.request = request
@@ -45,7 +45,7 @@ def _share_plans() -> None:
             devices = [device.name() for device in found]
             key = repr((session.graph.same_as, session.graph.version, session.runtime.task, names, devices))
             if key not in made:
-                # Without the session's own placer, whose lock would be another thing that can happen in a history.
+                # Not the session's own placer: its lock would add scheduling points to histories that miss the cache.
                 placer = Placer(found, soft_placement=session.options.soft_placement)
                 with running().apart():
                     pruned = prune(request)

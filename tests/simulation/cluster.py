@@ -1,4 +1,4 @@
-"""Tasks of a history: processes that run a program, end, are killed, and start anew."""
+"""Tasks of a history: processes that run a program, end, are killed, and restart."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _log = logging.getLogger("headwater")
 
 
 class Task:
-    """A task, through all its lives.
+    """A task, with all its incarnations.
 
     Args:
       cluster: the cluster.
       name: such as ``ps0``; also its host.
-      program: what each life of it runs; the task is done when that returns.
+      program: the program of each incarnation; the task is done when it returns.
 
     Attributes:
-      process: its present life.
-      returned: whether its program has.
-      done: whether it has ended after that.
+      process: its current incarnation.
+      returned: whether its program has returned.
+      done: whether its process has ended after that.
     """
 
     def __init__(self, cluster: Cluster, name: str, program: Callable[[], None]) -> None:
@@ -37,7 +37,7 @@ class Task:
         self.process: Process = cluster.simulation.process(name)
 
     def start(self) -> None:
-        """Begins another life."""
+        """Starts a new incarnation."""
         simulation = self.cluster.simulation
         self.process = process = simulation.process(self.name)
         simulation.note(f"{process} begins")
@@ -45,7 +45,7 @@ class Task:
         simulation.thread(process, "program", lambda: self._run(process)).start()
 
     def come_back(self, after_s: float) -> None:
-        """Begins another life after some seconds, unless the job is over by then."""
+        """Starts a new incarnation after some seconds, unless the job is over by then."""
 
         def begin() -> None:
             if not self.cluster.over():
@@ -62,7 +62,7 @@ class Task:
             too_late = not isinstance(error, FailedPreconditionError) or "comes too late" in error.message
             if not self.cluster.over() or not too_late:
                 raise
-            # The servers ended while it was away: it may say so, and ends.
+            # The servers have ended while it was away: an error that says so is correct, and it ends.
             self.cluster.simulation.note(f"{process} was left behind: {error.message}")
             self.cluster.killed = True
         for call, args, kwargs in reversed(facades.at_exit(process)[:]):
@@ -71,7 +71,7 @@ class Task:
         self.end()
 
     def end(self, *, silently: bool = False) -> None:
-        """Ends it at once; ``silently``: with its machine, so that its connections are not closed."""
+        """Kills the process; with ``silently``, its machine fails as well, so that its connections stay open."""
         simulation = self.cluster.simulation
         process = self.process
         if process.dead:
@@ -104,7 +104,7 @@ class Cluster:
         vars(simulation)["network"] = self.network
 
     def add(self, name: str, program: Callable[[], None]) -> Task:
-        """Another task, which is yet to be started."""
+        """Adds a task, to be started later."""
         task = self.tasks[name] = Task(self, name, program)
         return task
 
@@ -115,7 +115,7 @@ class Cluster:
         self.simulation.sleep(within_s)
 
     def may_return(self, task: Task, chief: Task) -> bool:
-        """Whether a task that was killed is started again: not a worker once the chief has ended the job."""
+        """Whether a killed task is restarted: not a worker once the chief has ended the job."""
         if chief.returned and task.name.startswith("worker"):
             task.done = True
             self.changed()
@@ -123,24 +123,24 @@ class Cluster:
         return True
 
     def changed(self) -> None:
-        """A task has ended."""
+        """Wakes `wait_until`, because a task has ended."""
         self.simulation.after(0.0, self._changed.set)
 
     def wait_until(self, reached: Callable[[], bool]) -> None:
-        """Waits until ``reached``, which is asked each time that a task has ended."""
+        """Waits until ``reached`` is true; it is called each time that a task has ended."""
         while not reached():
             self._changed.clear()
             self._changed.wait()
 
     def wait_ended(self, seconds: float) -> None:
-        """Waits until tasks that serve have noticed that the job is over. What a launcher would end then is ended.
+        """Waits until serving tasks have noticed the end of the job; then ends tasks that a launcher would end.
 
         Raises:
-          HistoryError: one that has heard all along how the job goes does not end.
+          HistoryError: a task that had all information about the job does not end.
         """
         simulation = self.simulation
         simulation.sleep(seconds)
-        # A server waits for workers that were killed before they came, as long as a launcher lets it.
+        # A server waits for workers that were killed before they joined, until the launcher ends it.
         all_came = all(task.process.life <= 1 for task in self.tasks.values()) and not self.killed
         for name, task in self.tasks.items():
             if not task.process.dead:
@@ -150,8 +150,7 @@ class Cluster:
 
 
 class Journal(logging.Handler):
-    """Adds what Headwater logs to a history's notes. An error that a task only logs, and that it knows nothing of, ends
-    the history."""
+    """Adds Headwater's log messages to a history's notes. A logged exception that is unexpected ends the history."""
 
     def emit(self, record: logging.LogRecord) -> None:
         simulation: Any = None

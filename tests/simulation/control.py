@@ -25,7 +25,7 @@ _CONNECT_S = 5.0
 
 
 class SimulatedRpcError(grpc.RpcError):
-    """How a call failed."""
+    """The error of a failed call."""
 
     def __init__(self, code: grpc.StatusCode, details: str, trailing: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(details)
@@ -44,7 +44,7 @@ class SimulatedRpcError(grpc.RpcError):
 
 
 class _Context:
-    """What the handler of a call sees of it."""
+    """The context of a call, passed to its handler."""
 
     def __init__(self, caller: str) -> None:
         self._caller = caller
@@ -68,7 +68,7 @@ class _Details:
 
 
 class SimulatedGrpcServer:
-    """What `grpc.server` makes."""
+    """Stands in for the result of `grpc.server`."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -105,7 +105,7 @@ class _Stopped:
 
 
 class _Call:
-    """A call that runs."""
+    """A call in progress."""
 
     def __init__(self, channel: SimulatedGrpcChannel, method: str, request: bytes, decode: Any, timeout: float | None):
         self.processes: tuple[Process, Process] = (channel.process, channel.process)
@@ -123,7 +123,7 @@ class _Call:
             running().after(timeout, lambda: self._end(error=expired))
 
     def begin(self, wait: bool) -> None:
-        """Sends the request; where nothing listens, again and again if ``wait``."""
+        """Sends the request; with ``wait``, retries while no server listens."""
         network, me = self._network, self._channel.process
 
         def arrives() -> None:
@@ -203,7 +203,7 @@ class _Method:
 
 
 class _Watch:
-    """A stream of the health of a task."""
+    """A stream of a task's health."""
 
     def __init__(self, channel: SimulatedGrpcChannel) -> None:
         self.processes: tuple[Process, Process] = (channel.process, channel.process)
@@ -239,7 +239,7 @@ class _Watch:
 
 
 class SimulatedGrpcChannel:
-    """What `grpc.insecure_channel` makes."""
+    """Stands in for the result of `grpc.insecure_channel`."""
 
     def __init__(self, network: Network, address: str) -> None:
         self.network = network
@@ -285,7 +285,7 @@ class SimulatedGrpcChannel:
 
 
 class Beats:
-    """The end of a lifeline that listens; used like a socket."""
+    """The receiving end of a lifeline; used like a socket."""
 
     def __init__(self, network: Network, server: Process, alive: bytes, stopped: bytes, every_s: float) -> None:
         me = running().current.process
@@ -346,7 +346,7 @@ class Beats:
 
 
 class Waker:
-    """An end of `socket.socketpair`, of which one is only closed, to wake who polls the other."""
+    """An end of a `socket.socketpair`: closing one end wakes the threads that poll the other end."""
 
     def __init__(self) -> None:
         self.other: Waker

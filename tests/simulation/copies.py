@@ -1,9 +1,9 @@
-"""Histories of parameter servers of whose parts there are two copies each, with one failure at a time.
+"""Histories of parameter servers with two replicas of each part, and one failure at a time.
 
-Whatever is killed, stopped or cut off, the next failure comes once each part has two copies again. Then no acknowledged
-update is lost, and none is applied twice; had two copies of a part both acknowledged at the same time, those of one of
-them would be lost. Each example of an epoch counts once, on every part where only parameter servers fail. In some
-histories a table in rows, or one that grows, counts units, too.
+A failure kills, stops or disconnects a task; the next failure happens once each part has two replicas again. Under this
+condition no acknowledged update is lost, and none is applied twice. If two replicas of a part ever acknowledged updates
+at the same time, the updates of one of them would be lost. Each example of an epoch counts once; on every part, if only
+parameter servers fail. In some histories a table in rows, or a growing table, counts units as well.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ from tests.simulation.faults import Fault
 from tests.simulation.parameters import CountingUpdater, ParameterHistory, Setting
 from tests.simulation.scheduler import HistoryError, Simulation
 
-#: How many rows are in a piece where a history says nothing else.
+#: Default number of rows in a piece of a snapshot.
 ROWS_AT_ONCE = shard.ROWS_AT_ONCE
 
 
 def count_wholes(copies: Iterable[KeptCopy]) -> int:
-    """Of how many parts there are two of these copies. What a former primary believes, which has yet to hear of a newer
-    view, does not count; nor what one does which has yet to notice that its second was lost, and is back with nothing.
+    """Counts the parts with a primary and a complete backup among these replicas.
+
+    A replica with an outdated view does not count: it is a previous primary that has not learnt of the newer view. Nor
+    does a primary count whose backup has been lost and has restarted empty, which the primary may not have noticed.
     """
     terms = [(copy, 0 if copy.view is None else copy.view.term) for copy in copies]
     newest = {copy.name: term for copy, term in sorted(terms, key=itemgetter(1))}
@@ -54,7 +56,7 @@ class CopiesHistory(ParameterHistory):
     """A history; see `ParameterHistory`.
 
     Attributes:
-      shards: in how many parts that move variables are; None where each parameter server has one that stays there.
+      shards: number of movable shards of the variables; None where each parameter server has one fixed part.
     """
 
     shards: int | None = None
@@ -74,7 +76,7 @@ class CopiesHistory(ParameterHistory):
         self._ended(index)
 
     def _hosted(self, index: int, task: ParameterTask) -> None:
-        """A parameter server begins to serve."""
+        """Records a parameter server that begins to serve."""
 
     def _ended(self, index: int) -> None:
         """A parameter server has ended, and nothing has failed."""
@@ -89,7 +91,7 @@ class CopiesHistory(ParameterHistory):
         return self._is_whole
 
     def _is_whole(self) -> bool:
-        """Whether all tasks are there, and each part has two copies."""
+        """Whether all tasks are running, and each part has two replicas."""
         if any(task.process.dead and not task.done for task in self.cluster.tasks.values()):
             return False
         return self._wholes(copy for task in self._served.values() for copy in task.copies.values())
@@ -172,7 +174,7 @@ class CountingRows(CountingUpdater):
 
 
 class CopiesOfRows(CopiesHistory):
-    """A history in which a table counts units, too, beside the variables."""
+    """A history in which a table counts units besides the variables."""
 
     def __init__(self, simulation: Simulation, setting: Setting, piece: int) -> None:
         super().__init__(simulation, setting)
@@ -237,7 +239,7 @@ class CopiesOfTables(CopiesHistory):
 
     @contextlib.contextmanager
     def _until_over(self, client: ParameterClient) -> Generator[None]:
-        """A worker that was away when the job ended finds no tables any more."""
+        """Waits for the end; a worker that was away when the job ended finds no tables any more."""
         try:
             yield
         except UnavailableError:
@@ -261,9 +263,9 @@ class CopiesOfTables(CopiesHistory):
 
 
 class CopiesOfExamples(CopiesHistory, ExampleHistory):
-    """A history of workers that go through epochs; see `ExampleHistory`.
+    """A history of workers that iterate over epochs; see `ExampleHistory`.
 
-    Where faults are those of parameter servers only, examples count once on all of these, and not on the first only.
+    If only parameter servers fail, examples count once on all of them, and not only on the first.
     """
 
     def _only_servers_fail(self) -> bool:
@@ -282,12 +284,12 @@ class CopiesOfExamples(CopiesHistory, ExampleHistory):
 
 
 def history(seed: int) -> tuple[Simulation, CopiesHistory]:
-    """The history of a seed, yet to be run."""
+    """Returns the history of a seed, to be run."""
     return _history(seed, "copies", ("async",))
 
 
 def history_in_step(seed: int) -> tuple[Simulation, CopiesHistory]:
-    """The history of a seed in which workers keep together, yet to be run."""
+    """Returns the history of a seed with synchronous or bounded consistency, to be run."""
     return _history(seed, "copies in step", ("sync", "staleness=2"))
 
 
@@ -297,13 +299,13 @@ def _history(seed: int, name: str, choices: Sequence[str]) -> tuple[Simulation, 
     return simulation, drawn_history(simulation, setting, chance, KINDS)
 
 
-#: The kinds of history: those that count variables only, rows, a table that grows, and examples.
+#: The kinds of history: they count units in variables only, in rows, in a growing table, or count examples.
 Kinds = tuple[type[CopiesHistory], type[CopiesOfRows], type[CopiesOfTables], type[CopiesOfExamples]]
 KINDS: Kinds = CopiesHistory, CopiesOfRows, CopiesOfTables, CopiesOfExamples
 
 
 def drawn_setting(seed: int, name: str, choices: Sequence[str], servers: int = 2) -> tuple[Setting, random.Random]:
-    """A setting at random with at least so many parameter servers, and what draws on."""
+    """Returns a random setting with at least ``servers`` parameter servers, and the generator for further draws."""
     chance = random.Random(f"{name} {seed}")
     drawn = Setting.draw(chance)
     servers = max(servers, drawn.servers)
@@ -311,7 +313,7 @@ def drawn_setting(seed: int, name: str, choices: Sequence[str], servers: int = 2
     setting = replace(
         drawn,
         servers=servers,
-        # Without a choice nothing is drawn, so that histories keep their numbers.
+        # Without choices nothing is drawn, so that existing seeds keep their histories.
         consistency=choices[0] if len(choices) == 1 else chance.choice(choices),
         steps=chance.randint(5, 40),
         snapshots=0,

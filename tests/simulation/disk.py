@@ -13,15 +13,15 @@ from tests.support.faulty_disk import Stream
 
 
 class SimulatedDisk(Disk):
-    """A disk on which a process may be killed, or put off, before each change and each piece that it writes.
+    """A disk on which a process may be killed or preempted before each change and each written piece.
 
     Args:
       history: the history.
-      folder: what is on it.
+      folder: the folder with its files.
 
     Attributes:
-      full: whether nothing can be written now.
-      was_full: whether that was so at some time.
+      full: whether the disk is full now.
+      was_full: whether it has been full at some time.
       damaged: whether a bit has flipped.
     """
 
@@ -72,7 +72,7 @@ class SimulatedDisk(Disk):
     def write(self, raw: io.FileIO, data: memoryview) -> int:
         """Writes a piece in two parts, between which the process may be killed."""
         if simulation() is not None and not self._history.lives():
-            return len(data)  # what is left of a process that was killed
+            return len(data)  # a killed process that unwinds: its writes have no effect
         self.check()
         half = len(data) // 2
         raw.write(data[:half])

@@ -1,8 +1,8 @@
-"""Histories of parameter servers whose examples are accounted for, with faults.
+"""Histories of parameter servers with accounting of examples, with faults.
 
-A batch adds 1 in the place of each of its examples, in rows that are on different parameter servers. On the first, each
-example of each epoch is there exactly once in the end, whatever was killed, stopped, cut off or started anew meanwhile:
-its values and its ledger are equally old.
+A batch adds 1 at the position of each of its examples, in rows on different parameter servers. On the first server,
+each example of each epoch is counted exactly once in the end, whichever tasks were killed, stopped, disconnected or
+restarted: the values and the ledger of a server are always of the same update.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tests.simulation.scheduler import HistoryError, Simulation, running
 
 
 class ExampleHistory(ParameterHistory):
-    """A history of workers that go through epochs.
+    """A history of workers that iterate over epochs.
 
     Args:
       simulation: the history.
-      setting: what it is about.
-      plan: how an epoch is divided.
-      epochs: how many there are.
+      setting: the history's setting.
+      plan: the division of an epoch.
+      epochs: number of epochs.
     """
 
     def __init__(self, simulation: Simulation, setting: Setting, plan: Plan, epochs: int) -> None:
@@ -41,17 +41,19 @@ class ExampleHistory(ParameterHistory):
         super().run()
 
     def _is_strict(self, server: int) -> bool:
-        # Another one may have the gradient that the first has dropped, whose examples are with another worker by then.
+        # Another server may have applied a gradient that the first server dropped; its examples were reassigned then.
         return server == 0
 
     def _serve(self, index: int) -> None:
-        # What it gets back from the chief then may be older, and workers may have heard that there is no more to do.
+        # The chief may restore older values here after workers have learnt that no work is left.
         self._lost_late = self._lost_late or (index == 0 and (self._none_left or self._all_are_applied()))
         super()._serve(index)
 
     def _all_are_applied(self) -> bool:
-        """Whether the last life of the first parameter server had applied all examples, and so may have said so to a
-        worker that has yet to hear from the others."""
+        """Whether the last incarnation of the first parameter server had applied all examples.
+
+        It may then have announced the end to a worker that still waits for the other servers.
+        """
         last = self._updaters.get(0)
         values = last.values(None) if last is not None else []
         return bool(values) and bool(values[0][0, : self._epochs * self._plan.size].all())
@@ -91,7 +93,7 @@ class ExampleHistory(ParameterHistory):
 
 
 def history(seed: int) -> tuple[Simulation, ExampleHistory]:
-    """The history of a seed, yet to be run."""
+    """Returns the history of a seed, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"examples {seed}")
     setting = Setting.draw(chance)

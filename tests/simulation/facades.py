@@ -1,9 +1,9 @@
-"""Puts the simulation underneath Headwater: its threads, clocks, random numbers and network.
+"""Runs Headwater on simulated threads, clocks, random numbers and networks.
 
-`install` goes through Headwater's modules, once for a process, and puts in the place of ``threading``, ``time`` and the
-like what decides at each call: a thread of a simulation gets the simulated thing, any other thread the real one. No
-code of Headwater is replaced, but for what touches the outside: sockets, gRPC's own server and channel, the helper
-process of a task's heart, and settings of the whole process.
+`install` patches Headwater's modules once per process: it replaces ``threading``, ``time`` and similar modules by
+facades that decide at each call: a thread of a simulation gets the simulated object, any other thread the real one. Of
+Headwater's own code only the interfaces to the outside are replaced: sockets, gRPC's server and channel, the helper
+process that sends a task's heartbeats, and settings of the whole process.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _PACKAGES = (
 
 
 class _Facade(types.ModuleType):
-    """A module of which some names are other things for threads of a simulation."""
+    """A module with other objects under some names for threads of a simulation."""
 
     def __init__(self, real: types.ModuleType, names: dict[str, Any]) -> None:
         super().__init__(real.__name__)
@@ -168,7 +168,7 @@ def _unregister(call: Callable[..., Any]) -> None:
 
 
 def at_exit(process: Process) -> list[Any]:
-    """What a process does when it ends by itself."""
+    """The functions that a process calls when it ends by itself."""
     return process.__dict__.setdefault("at_exit", [])
 
 
@@ -296,7 +296,7 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
 
 
 def _replace_outside() -> None:
-    """Replaces what touches the outside."""
+    """Replaces the interfaces to the outside."""
 
     def put(module: str, name: str, simulated: Any) -> None:
         found = sys.modules[f"headwater.{module}"]
@@ -347,7 +347,7 @@ def _replace_outside() -> None:
 
 @functools.cache
 def install() -> None:
-    """Puts the simulation underneath Headwater, for this process."""
+    """Patches Headwater in this process to run on the simulation."""
     os.environ.setdefault("HEADWATER_TOKEN", "of a simulation")
     for package in _PACKAGES:
         root = importlib.import_module(package)

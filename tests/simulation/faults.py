@@ -1,4 +1,4 @@
-"""What happens to the tasks of a history, and when."""
+"""The faults of a history's tasks, and their times."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from tests.simulation.disk import SimulatedDisk
 
 Kind = Literal["kill", "vanish", "stop", "part", "part one way", "lose connections", "fill disk", "flip bit"]
 
-#: Half of them stop a task for good or for a while.
+#: Kinds of faults, weighted by repetition: most faults kill or stop a task.
 _KINDS: tuple[Kind, ...] = ("kill", "kill", "vanish", "stop", "stop", "part", "part one way", "lose connections")
 _DISK_KINDS: tuple[Kind, ...] = ("fill disk", "flip bit", "flip bit")
-#: The first faults come within this number of messages.
+#: The first faults happen within this number of messages.
 _MESSAGES = 1500
-#: Between two looks whether all has recovered, in seconds.
+#: Interval of checks that all has recovered, in seconds.
 _LOOK_S = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Something that happens to a task.
+    """A fault of a task.
 
     Attributes:
-      kind: ``kill``: its process is killed, and started again after a while. ``vanish``: likewise, with its machine.
-        ``stop``: it stands still for a while. ``part``: nothing gets from it to another one and back for a while.
-        ``lose connections``: those between it and another one break. ``fill disk``: the disk is full for a while.
-        ``flip bit``: a bit of a file flips.
+      kind: ``kill``: its process is killed and restarted later. ``vanish``: the same, with its machine, so that
+        connections stay open. ``stop``: its process is stopped temporarily. ``part``: a temporary network partition
+        between it and another task; ``part one way``: in one direction. ``lose connections``: its connections to
+        another task break. ``fill disk``: the disk is temporarily full. ``flip bit``: a bit of a file flips.
       task: the task.
-      other: the other task, where there is one.
-      message: when: as soon as so many messages were sent since the former fault ...
-      after_s: ... or so many seconds have passed, whatever is first.
-      seconds: how long it takes.
+      other: the other task, for kinds that concern two.
+      message: the fault happens after this number of messages since the previous fault ...
+      after_s: ... or after this time in seconds, whichever is first.
+      seconds: its duration.
     """
 
     kind: Kind
@@ -57,7 +57,7 @@ class Fault:
 
     @staticmethod
     def draw(chance: random.Random, tasks: Sequence[str], messages: int, kinds: Sequence[Kind]) -> Fault:
-        """A fault at random."""
+        """Returns a random fault."""
         kind = chance.choice(kinds)
         task, other = chance.sample(list(tasks), 2)
         return Fault(
@@ -71,15 +71,15 @@ class Fault:
 
 
 class Faults:
-    """Has faults happen one after the other.
+    """Injects faults one after the other.
 
     Args:
-      cluster: whose tasks.
-      faults: what happens.
-      may_fail: whether something may still happen to a task.
-      may_return: whether a task that was killed is started again.
-      disk: where there is one.
-      whole: whether all has recovered from the former fault; given, a fault waits for that.
+      cluster: the cluster with the tasks.
+      faults: the faults, in their order.
+      may_fail: whether a task may still have a fault.
+      may_return: whether a killed task is restarted.
+      disk: the disk, if there is one.
+      whole: whether everything has recovered from the previous fault; if given, a fault waits for it.
     """
 
     def __init__(
@@ -102,11 +102,11 @@ class Faults:
 
     @property
     def under_way(self) -> bool:
-        """Whether the former fault goes on."""
+        """Whether the previous fault is still in effect."""
         return self._cluster.simulation.now < self._over_at
 
     def begin(self) -> None:
-        """Has the next fault happen when its time comes."""
+        """Schedules the next fault."""
         self._number += 1
         if not self._faults:
             return
@@ -126,7 +126,7 @@ class Faults:
         simulation.after(fault.after_s, due)
 
     def end(self) -> None:
-        """No other fault happens."""
+        """Cancels all further faults."""
         self._faults.clear()
         self._number += 1
 

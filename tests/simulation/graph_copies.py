@@ -1,10 +1,10 @@
-"""Histories of graphs of whose variables there are two copies each, with one failure at a time.
+"""Histories of graphs with two replicas of each ``ps`` task, and one failure at a time.
 
-Whatever is killed, stopped or cut off, the next failure comes once each ``ps`` task has two copies again. Then no
-acknowledged step is lost, none is applied twice, and the chief never prepares the model once more. Had two copies of a
-task both acknowledged at the same time, the steps of one of them would be lost. In some histories further processes
-come, and are told to end again, so that copies move. The last but one leaves the other with one copy of everything:
-meanwhile nothing fails.
+A failure kills, stops or disconnects a task; the next failure happens once each ``ps`` task has two replicas again.
+Under this condition no acknowledged step is lost, none is applied twice, and the chief never initializes the model a
+second time. If two replicas of a task ever acknowledged steps at the same time, the steps of one of them would be lost.
+In some histories further ``ps`` processes join and drain, so that replicas move. When the second to last process
+drains, the last one has the only replica of everything, and no fault is injected meanwhile.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from tests.simulation.scheduler import HistoryError, Simulation, me, running
 ROUNDS: tuple[Mode, ...] = ("synchronous", "consistent")
 
 
-#: How often a process is told to end, and the mean time before that, in seconds.
+#: Probability that a process drains, and the mean time before that, in seconds.
 _LEAVES = 0.6
 _STAYS_S = 4.0
 _LOOK_S = 0.1
-#: How long a process that was told to end stays away, and how long it may take to come, in seconds.
+#: Longest time until the restart of a drained process, and until an additional process joins, in seconds.
 _AWAY_S = 1.0
 
 
@@ -44,8 +44,8 @@ class GraphCopiesHistory(GraphHistory):
 
     Args:
       simulation: the history.
-      setting: what it is about.
-      extra: how many processes of ``ps`` come besides those that the graph's tasks begin on.
+      setting: the history's setting.
+      extra: number of ``ps`` processes that join later, besides the initial processes of the graph's tasks.
     """
 
     def __init__(self, simulation: Simulation, setting: Setting, extra: int = 0) -> None:
@@ -67,7 +67,7 @@ class GraphCopiesHistory(GraphHistory):
         if not self._extra:
             super()._serve(index)
             return
-        if index >= self.setting.servers:  # it comes while the job runs
+        if index >= self.setting.servers:  # an additional process, which joins while the job runs
             running().sleep(running().random.random() * _AWAY_S)
         known = max(self.setting.servers, index + 1)
         spec = {**self._spec, "ps": [f"ps{number}:1" for number in range(known)]}
@@ -123,14 +123,14 @@ class GraphCopiesHistory(GraphHistory):
         tasks = self.cluster.tasks
         alive = [index for index in extra if not tasks[f"ps{index}"].process.dead]
         if any(tasks[f"ps{index}"].process.stopped for index in alive):
-            return True  # all others may have ended when it goes on
+            return True  # all others may have ended by the time it continues
         return not all(index in self._running and self._running[index].copies.processes.met for index in alive)
 
     def _recovery(self) -> Callable[[], bool]:
         return self._is_whole
 
     def _is_whole(self) -> bool:
-        """Whether all tasks are there, and each ``ps`` task has two copies, and is to have two."""
+        """Whether all tasks are running, and each ``ps`` task has two replicas and needs two."""
         if self._leaves_one or any(task.process.dead and not task.done for task in self.cluster.tasks.values()):
             return False
         copies = [copy for running in self._running.values() for copy in running.copies.copies]
@@ -143,17 +143,17 @@ class GraphCopiesHistory(GraphHistory):
 
 
 class ExampleCopiesHistory(GraphCopiesHistory, GraphExamplesHistory):
-    """A history of a graph whose examples are accounted for, by the first ``ps``: each counts once."""
+    """A history of a graph with accounting of examples on the first ``ps``: each example counts once."""
 
     epochs = 8
 
     def _recovery(self) -> Callable[[], bool]:
-        """In most histories, the first fault comes when training is under way."""
+        """Delays the first fault until training is under way, in most histories."""
         return lambda: self._is_whole() and (self._under_way or not self.simulation.seed % 4)
 
 
 def history(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
-    """The history of a seed, yet to be run."""
+    """Returns the history of a seed, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     return simulation, GraphCopiesHistory(simulation, drawn(random.Random(f"graph copies {seed}")))
 
@@ -168,7 +168,7 @@ def history_with_moves(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
 
 
 def history_of_examples(seed: int) -> tuple[Simulation, ExampleCopiesHistory]:
-    """The history of a seed whose examples are accounted for, yet to be run."""
+    """Returns the history of a seed with accounting of examples, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies of examples {seed}")
     setting = drawn(chance, messages=900)
@@ -181,7 +181,7 @@ def history_of_examples(seed: int) -> tuple[Simulation, ExampleCopiesHistory]:
 
 
 def history_of_rounds(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
-    """The history of a seed whose updates are rounds of several workers, yet to be run."""
+    """Returns the history of a seed with updates in rounds of several workers, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies in rounds {seed}")
     mode = chance.choice(ROUNDS)

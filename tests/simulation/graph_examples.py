@@ -1,7 +1,7 @@
-"""Histories of training a graph whose examples are accounted for.
+"""Histories of training a graph with accounting of examples.
 
-Each example adds 1 in its place of two variables on every parameter server: gradients that are gathered are added up,
-not averaged. So those of the first say how often each was applied, whatever happened.
+Each example adds 1 at its position of two variables on every parameter server: gathered gradients are added up, not
+averaged. So the first server's variables count how often each example was applied.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def _sums(self: DenseSum, count: int, mean: bool) -> Any:
 
 
 class GraphExamplesHistory(GraphHistory):
-    """A history of training a graph whose examples are accounted for.
+    """A history of training a graph with accounting of examples.
 
     Attributes:
-      epochs: how many there are.
+      epochs: number of epochs.
     """
 
     epochs: int = 3
@@ -142,7 +142,7 @@ class GraphExamplesHistory(GraphHistory):
 
 
 def history(seed: int) -> tuple[Simulation, GraphExamplesHistory]:
-    """The history of a seed, yet to be run."""
+    """Returns the history of a seed, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     setting = Setting.draw(random.Random(f"graph examples {seed}"))
     return simulation, GraphExamplesHistory(simulation, replace(setting, stale=None, absent=None))

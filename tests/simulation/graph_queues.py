@@ -1,7 +1,8 @@
-"""Histories of workers that pass numbers through a queue on each parameter server, of which there are two copies each.
+"""Histories of workers that pass numbers through a queue on each parameter server, with two replicas of each server.
 
-A worker puts a number of its own into a queue, and takes one out. Whatever happens, each number comes out once, or is
-still there, but for what a worker was about to get that was killed; and in the order in which a worker has put them in.
+A worker enqueues unique numbers, and dequeues numbers. Under all faults each number is dequeued once, or is still in
+the queue; only a number that was about to be delivered to a killed worker may be missing. The numbers of one worker are
+dequeued in the order in which it has enqueued them.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class QueueCopiesHistory(GraphCopiesHistory):
 
 
 def history(seed: int) -> tuple[Simulation, QueueCopiesHistory]:
-    """The history of a seed, yet to be run."""
+    """Returns the history of a seed, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies of queues {seed}")
     return simulation, QueueCopiesHistory(simulation, replace(drawn(chance), steps=chance.randint(20, 60)))

@@ -1,7 +1,7 @@
-"""Histories of training graphs on parameter servers: what a program of TensorFlow 1 does, with faults.
+"""Histories of training graphs on parameter servers, as in a TensorFlow 1 program, with faults.
 
-Each step adds a *unit* of its own to two variables on every parameter server: a vector that is 1 in one place. So the
-values say which steps were applied, and how often.
+Each step adds a unique *unit* to two variables on every parameter server: a vector that is 1 at one position. So the
+values show which steps were applied, and how often.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ Mode = Literal["asynchronous", "synchronous", "k of n", "consistent"]
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What a history is about.
+    """The setting of a history.
 
     Attributes:
-      servers: how many parameter servers.
-      workers: how many workers.
+      servers: number of parameter servers.
+      workers: number of workers.
       mode: how gradients become updates; ``consistent``: by a `ConsistentOptimizer`, in rounds of all workers.
-      steps: of the whole training.
-      saves: whether there are checkpoints, every other step.
-      faults: what happens to it.
-      delay_s: mean time of a message.
-      work_s: mean time of a worker's step besides.
-      stale: the worker whose place a task of an earlier cluster wants, too; None where there is no such task.
-      absent: the ``ps`` that never starts; None where all do.
+      steps: number of steps of the whole training.
+      saves: whether a checkpoint is written every other step.
+      faults: the faults.
+      delay_s: mean latency of a message, in seconds.
+      work_s: mean computation time of a worker's step, in seconds.
+      stale: the worker that a task of an earlier cluster also claims to be; None without such a task.
+      absent: the ``ps`` that never starts; None if all start.
     """
 
     servers: int
@@ -73,7 +73,7 @@ class Setting:
 
     @staticmethod
     def draw(chance: random.Random) -> Setting:
-        """A setting at random."""
+        """Returns a random setting."""
         servers, workers = chance.choice((1, 1, 2, 2, 3)), chance.choice((1, 2, 2, 3, 3, 4))
         tasks = [f"ps{index}" for index in range(servers)] + [f"worker{index}" for index in range(workers)]
         saves = chance.random() < 0.4
@@ -96,7 +96,7 @@ class GraphHistory:
 
     Args:
       simulation: the history.
-      setting: what it is about.
+      setting: the history's setting.
     """
 
     def __init__(self, simulation: Simulation, setting: Setting) -> None:
@@ -128,7 +128,7 @@ class GraphHistory:
             self.cluster.add("stale", functools.partial(self._intrude, setting.stale))
 
     def run(self) -> None:
-        """The whole history; raises HistoryError where a rule is broken."""
+        """Runs the whole history; raises HistoryError if a rule is broken."""
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
         happens = [fault for fault in self.setting.faults if fault.task in cluster.tasks]
@@ -140,7 +140,7 @@ class GraphHistory:
         if self.setting.absent is not None:
             return  # each worker has ended with an error
         if self._alone:
-            # As with TensorFlow, it waits for gradients of workers that must be started again by hand, and says so.
+            # As in TensorFlow, the chief waits, with a message, for gradients of workers that a person must restart.
             simulation.note("the state was lost after other workers had finished: the chief has to train without them")
             return
         simulation.note("all workers are done")
@@ -152,7 +152,7 @@ class GraphHistory:
         self._check()
 
     def close(self) -> None:
-        """Removes what is on the disk."""
+        """Removes the files of the history."""
         self._closing.close()
 
     @property
@@ -176,26 +176,26 @@ class GraphHistory:
         self._ended(index, server)
 
     def _has_stranger(self) -> bool:
-        """Whether a server has met no other task, or may not hear that the job is over: a launcher ends it."""
+        """Whether a server has met no other task, or may not learn of the end of the job: a launcher ends it."""
         return False
 
     def _recovery(self) -> Callable[[], bool] | None:
-        """Says whether all has recovered from the last failure, where the next one waits for that."""
+        """Returns a predicate: has the last fault been recovered from? None if the next fault does not wait for it."""
         return None
 
     def _begun(self, index: int, server: Any) -> None:
-        """A server serves."""
+        """Records a server that begins to serve."""
 
     def _ended(self, index: int, server: Any) -> None:
-        """A server has ended: notes the values of its variables."""
+        """Records the values of a server's variables at its end."""
         assert server._running is not None
         cells = server._running.runtime.resources.cells()
         values = {name: np.asarray(cell.value) for (_, name), cell in cells.items() if cell.value is not None}
-        if values or self.cluster.tasks[f"ps{index}"].process.life == 1:  # else it was started anew after the last step
+        if values or self.cluster.tasks[f"ps{index}"].process.life == 1:  # else it was restarted after the last step
             self._values[f"ps{index}"] = values
 
     def _intrude(self, index: int) -> None:
-        """A worker that an earlier cluster has left behind: it runs steps until it hears that it must not."""
+        """Runs a stale worker of an earlier cluster: it runs steps until they are rejected."""
         spec = {**self._spec, "worker": list(self._spec["worker"])}
         spec["worker"][index] = "stale:1"
         server = tf.train.Server(spec, job_name="worker", task_index=index)
@@ -231,12 +231,12 @@ class GraphHistory:
         except ResourceExhaustedError as error:
             if self.disk is None or not self.disk.was_full:
                 raise
-            # Training goes on without room, but its end is not passed over in silence.
+            # Training continues with a full disk, but a failure of the final save must be reported.
             running().note(f"the last state is not saved: {error.message}")
         except DataLossError as error:
             if self.disk is None or not self.disk.damaged or f"{self.folder}/model.ckpt" not in error.message:
                 raise
-            # All checkpoints are damaged, and a parameter server was lost: the error names the file.
+            # A parameter server was lost while all checkpoints are damaged: the error must name the file.
             running().note(f"the chief ends: {error.message}")
             self._alone = True
             self.cluster.changed()
@@ -255,7 +255,7 @@ class GraphHistory:
                     raise HistoryError("training starts from nothing, though there are checkpoints")
                 self._begins_anew()
 
-            # What comes between a restore and the start of the gathering belongs to the restore.
+            # Steps between a restore and the start of gathering gradients count as part of the restore.
             begins = [_Begins(account)] if chief and model.hooks else []
             hooks = [tf.train.StopAtStepHook(last_step=setting.steps), *model.hooks, *begins]
             with tf.train.MonitoredTrainingSession(
@@ -290,7 +290,7 @@ class GraphHistory:
                     self._ends = True
 
     def _begins_anew(self) -> None:
-        """The chief has initialised or restored the variables."""
+        """Records that the chief has initialized or restored the variables."""
         if self._prepared and all(task.process.life == 1 and not task.process.dead for task in self._servers()):
             raise HistoryError("the chief threw the state away, though all parameter servers had it")
         self.account.lose()
@@ -301,7 +301,7 @@ class GraphHistory:
             self.cluster.changed()
 
     def _restored(self) -> None:
-        """The chief has restored a checkpoint."""
+        """Records that the chief has restored a checkpoint."""
         self.account.again |= self.account.open
         self._begins_anew()
 
@@ -309,23 +309,26 @@ class GraphHistory:
         return [task for name, task in self.cluster.tasks.items() if name.startswith("ps")]
 
     def _look(self, values: dict[str, Any]) -> None:
-        """No reader sees half an update: the two variables of a task are updated together."""
+        """Checks that no reader sees a partial update: the two variables of a task are updated together."""
         for server in range(self.setting.servers):
             one, other = values[f"a_ps{server}"], values[f"b_ps{server}"]
             if not np.array_equal(one, other):
                 raise HistoryError(f"a reader of ps{server} saw half an update: {np.flatnonzero(one != other)}")
 
     def _check_seen(self, seen: np.ndarray[Any, Any], before: set[int]) -> None:
-        """A step computes from what was acknowledged before it began, whoever has done that."""
+        """Checks that a step's values include all updates that were acknowledged, to any worker, before it began."""
         if self.setting.mode not in ("asynchronous", "synchronous"):
-            return  # gradients that come too late are dropped, or are a part of a mean
+            return  # stale gradients are dropped, or are part of a mean
         missing = [unit for unit in sorted(before - self.account.void - {NO_UNIT}) if abs(seen[unit] - 1.0) > _SLACK]
         if len(missing) > len(self._in_their_place(seen)):
             raise HistoryError(f"a step has not seen units {missing}, which were acknowledged before it began")
 
     def _in_their_place(self, applied: np.ndarray[Any, Any]) -> list[int]:
-        """Units of synchronous workers that were lost after they had given them: with those of their next lives, they
-        take the places of others, whose gradients are then too late."""
+        """Units that lost synchronous workers had pushed before they were lost.
+
+        Together with the units of their next incarnations, they fill places of other workers in a round, and the
+        gradients of these workers are stale then.
+        """
         if self.setting.mode != "synchronous":
             return []
         return [unit for unit in self.account.open | self.account.void if applied[unit] > 0.5]
@@ -340,7 +343,7 @@ class GraphHistory:
             return
         for server, values in self._values.items():
             for name in ("a", "b"):
-                # Where not all gradients are asked for, those that are too late are dropped.
+                # A round of k of n gradients drops stale ones, so no unit is guaranteed.
                 expected = lossless if self.setting.mode != "k of n" else []
                 applied = values[f"{name}_{server}"]
                 missing = [unit for unit in expected if applied[unit] < 0.5]
@@ -349,9 +352,9 @@ class GraphHistory:
                 account.check(f"{name} of {server}", applied, expected)
 
     def _check_means(self) -> None:
-        """An update is the mean of what different workers gave: all units of it together are one.
+        """Checks that each update is a mean of different workers' gradients, so that its units add up to one.
 
-        A worker that joins while others update may be too late with its first gradient, which is dropped.
+        The first gradient of a worker that joins during an update may be stale, and is dropped then.
         """
         totals = {
             round(float(values[f"{name}_{server}"].sum()), 3)
@@ -414,7 +417,7 @@ class _Model:
 
 
 def saver_of(restored: Callable[[], None]) -> Any:
-    """A saver that tells when it has restored."""
+    """Returns a saver that reports each restore."""
 
     class Saver(tf.train.Saver):
         def restore(self, sess: Any, save_path: str | None) -> None:
@@ -425,6 +428,6 @@ def saver_of(restored: Callable[[], None]) -> Any:
 
 
 def history(seed: int) -> tuple[Simulation, GraphHistory]:
-    """The history of a seed, yet to be run."""
+    """Returns the history of a seed, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     return simulation, GraphHistory(simulation, Setting.draw(random.Random(f"graphs {seed}")))

@@ -1,8 +1,9 @@
-"""Histories of the platform: a server with its database runs jobs on hosts, and is killed and stopped on the way.
+"""Histories of the platform: a server with a database runs jobs on hosts, and is killed and stopped meanwhile.
 
-The hosts outlive the server, as machines do. They answer late, or not at all for a while, and may have done all the
-same what they were asked. Their tasks end well, fail, or are lost with their host. What the server was told before it
-ended must not be lost, nothing may be started without a place or in the wrong order, and in the end nothing is left.
+The hosts outlive the server, as machines do. Their answers are late or missing for a while, even for requests that
+were carried out. Tasks succeed, fail, or are lost with their host. The rules: no request that the server has
+acknowledged is lost, no task is started without a reserved place or in the wrong order, and at the end no task and no
+reservation remains.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _LIMIT = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What a person asks of a job, ``after_s`` seconds from its submission."""
+    """A user's request about a job, ``after_s`` seconds after its submission."""
 
     kind: str
     after_s: float
@@ -60,15 +61,15 @@ class JobSetting:
     """A job of a history.
 
     Attributes:
-      servers: how many ``ps`` tasks.
-      workers: how many workers, at least and at most.
-      scope: what a failure of a task starts again.
-      work_s: mean time that a worker takes.
-      fails: how likely a worker is to fail.
-      late: how likely a worker other than the first is to be killed between its work and its end; ``ps`` then end by
-        themselves when there is nothing left to do. None: they do not, and work and its end are one.
-      evaluator: for how long an evaluator validates after the work, on average; None for no evaluator.
-      wishes: what people ask of it, in turn.
+      servers: number of ``ps`` tasks.
+      workers: least and greatest number of workers.
+      scope: the tasks that restart after a failure of a task.
+      work_s: mean duration of a worker's work, in seconds.
+      fails: probability that a worker fails.
+      late: probability that a worker other than the first is killed between the end of its work and its exit; ``ps``
+        tasks then end by themselves when no work is left. None: they do not, and a worker exits with its work.
+      evaluator: mean time of an evaluator's validation after the work, in seconds; None for no evaluator.
+      wishes: users' requests about the job, in their order.
     """
 
     servers: int
@@ -93,15 +94,15 @@ class JobSetting:
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What a history is about.
+    """The setting of a history.
 
     Attributes:
-      jobs: what is submitted, one after the other.
-      ends: when the server is killed, in seconds after the one before, and how long until it is started again.
-      stops: likewise when it is stopped, and for how long.
-      outages: likewise when the hosts do not answer, and for how long.
-      delay_s: mean time of an answer of a host.
-      lost: how likely a task is to be lost with its host.
+      jobs: the jobs, in the order of their submission.
+      ends: kills of the server: seconds since the previous one, and seconds until the restart.
+      stops: stops of the server: seconds since the previous one, and the duration.
+      outages: periods without answers of hosts: seconds since the previous one, and the duration.
+      delay_s: mean latency of a host's answer.
+      lost: probability that a task is lost with its host.
     """
 
     jobs: tuple[JobSetting, ...]
@@ -157,23 +158,23 @@ class _Life:
 
     @property
     def ended_well(self) -> bool:
-        """Whether it did its work, or was asked to end."""
+        """Whether it has finished its work, or was asked to end."""
         return self.finished or (isinstance(self.state, Exited) and (self.state.code == 0 or self.asked))
 
     @property
     def failed(self) -> bool:
-        """Whether it has ended with an error, perhaps after its work, and nobody had asked it to end."""
+        """Whether it has ended with an error, perhaps after its work, without a request to end."""
         return isinstance(self.state, Exited) and self.state.code != 0 and not self.asked
 
     @property
     def ended_by_itself(self) -> bool:
-        """Whether it has ended without an error, and nobody had asked it to."""
+        """Whether it has ended without an error, and without a request to end."""
         return isinstance(self.state, Exited) and self.state.code == 0 and not self.asked
 
 
 @dataclass(kw_only=True)
 class Hosts(TaskBackend):
-    """All machines, which outlive servers."""
+    """All machines; they outlive servers."""
 
     name: ClassVar[str] = "local"
 
@@ -184,7 +185,7 @@ class Hosts(TaskBackend):
     silent: bool = False
 
     def ask(self) -> None:
-        """The way to the hosts, or back; raises `BackendError`, before or after it was done."""
+        """Simulates the latency of a request or an answer; may raise `BackendError` before or after the action."""
         chance = self.simulation.random
         running().sleep(chance.expovariate(1.0 / self.setting.delay_s))
         if self.silent:
@@ -208,7 +209,7 @@ class Hosts(TaskBackend):
         self.reserved[job_id] = {place.task for place in places}
 
     def forget_server(self) -> None:
-        """What is reserved is known to a server only; what runs stays."""
+        """Drops reservations, which only a server's memory has; running tasks stay."""
         self.reserved.clear()
 
     def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
@@ -272,7 +273,7 @@ class Hosts(TaskBackend):
             self.simulation.after(after, work_ends)
 
     def _of(self, job_id: str, role: str) -> dict[int, _Life]:
-        """The last lives of a role's tasks, by number."""
+        """The latest incarnations of a role's tasks, by number."""
         return {
             task.index: lives[-1] for (job, task), lives in self.lives.items() if job == job_id and task.job == role
         }
@@ -283,7 +284,7 @@ class Hosts(TaskBackend):
         return bool(servers) and all(life.ended_by_itself for life in servers.values())
 
     def _end_servers(self, job_id: str) -> None:
-        """A ``ps`` ends by itself when the first worker has, and no other one is connected."""
+        """Ends the ``ps`` tasks of a job if its first worker has ended, and no other worker is connected."""
         workers = self._of(job_id, "worker")
         if workers[0].ended_by_itself and not any(isinstance(life.state, Running) for life in workers.values()):
             for life in self._of(job_id, "ps").values():
@@ -328,7 +329,7 @@ class JobsHistory:
 
     Args:
       simulation: the history.
-      setting: what it is about.
+      setting: the history's setting.
     """
 
     def __init__(self, simulation: Simulation, setting: Setting) -> None:
@@ -344,7 +345,7 @@ class JobsHistory:
         self._people = 0
 
     def run(self) -> None:
-        """The whole history; raises HistoryError where a rule is broken."""
+        """Runs the whole history; raises HistoryError if a rule is broken."""
         simulation, setting = self.simulation, self.setting
         simulation.note(str(setting))
         self._start()
@@ -372,7 +373,7 @@ class JobsHistory:
         self._check()
 
     def close(self) -> None:
-        """Removes what is on the disk."""
+        """Removes the files of the history."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # The server -------------------------------------------------------------------------------------------------------
@@ -416,13 +417,13 @@ class JobsHistory:
 
         self.simulation.after(seconds, answers)
 
-    # People -----------------------------------------------------------------------------------------------------------
+    # Users ------------------------------------------------------------------------------------------------------------
 
     def _call(self, wanted: Callable[[Manager], T]) -> T:
-        """What a server answers; asked again where it ends before it does.
+        """Returns a server's answer; retries if the server ends before it answers.
 
         Raises:
-          NotPossible: it refuses.
+          NotPossible: the server refuses the request.
         """
         while True:
             manager, process = self._manager, self._server
@@ -489,8 +490,8 @@ class JobsHistory:
                 for (job, task), lives in self.hosts.lives.items()
                 if job == job_id and task in record.state.tasks
             }
-            # A worker that was scaled away owes nothing: it may have failed just before. Nor do others than the first
-            # where the ps have ended by themselves: there is nothing left that it could do.
+            # A worker that was scaled away need not have succeeded: it may have failed just before. The same applies to
+            # workers other than the first if the ps tasks have ended by themselves: no work was left for them.
             complete = self.hosts.work_is_complete(job_id)
             owing = 1 if complete else record.state.workers
             well = [life.ended_well for task, life in last.items() if task.job in WORKING and task.index < owing]

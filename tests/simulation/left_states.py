@@ -1,8 +1,8 @@
-"""Histories of graphs whose parameter servers are told to end, leave what they have with the chief, and come back.
+"""Histories of graphs with parameter servers that drain: they save their state, end, and resume after a restart.
 
-Connections are lost meanwhile. In between tasks stand still, and workers but the chief are killed. Nothing is lost:
-each acknowledged step is in the values of every parameter server, no step is there twice, and the chief never prepares
-the model once more.
+Connections are lost meanwhile, tasks are stopped, and workers other than the chief are killed. No state is lost: each
+acknowledged step is in the values of every parameter server, no step is applied twice, and the chief never initializes
+the model a second time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tests.simulation.graph_examples import GraphExamplesHistory
 from tests.simulation.graphs import GraphHistory, Mode, Setting
 from tests.simulation.scheduler import HistoryError, Simulation, me, running
 
-#: How often a parameter server is told to end in each of its lives, and the mean time before that, in seconds.
+#: Probability that an incarnation of a parameter server drains, and the mean time before that, in seconds.
 _LEAVES = 0.8
 _STAYS_S = 2.0
-#: How long one stays away at most, in seconds, and between two looks whether all are there.
+#: Longest time until its restart, and the interval of checks that all are back, in seconds.
 _AWAY_S = 2.0
 _LOOK_S = 0.1
-#: What may happen besides, and what to workers but the chief: that keeps what must not be lost.
+#: Further faults of all tasks, and of workers other than the chief, which holds state that must not be lost.
 _HARMLESS = {"stop", "lose connections"}
 _ENDS = {"kill", "vanish"}
 
@@ -43,7 +43,7 @@ class LeftStatesHistory(GraphHistory):
         running_server = server._running
         assert running_server is not None
         self._away.discard(index)
-        self._values.pop(f"ps{index}", None)  # of a former life
+        self._values.pop(f"ps{index}", None)  # values of the previous incarnation
         leaves = running().random.random() < _LEAVES
 
         def end() -> None:
@@ -85,7 +85,7 @@ class LeftStatesHistory(GraphHistory):
 
 
 class LeftExamplesHistory(LeftStatesHistory, GraphExamplesHistory):
-    """A history of a graph whose examples are accounted for, by the first ``ps``: each counts once."""
+    """A history of a graph with accounting of examples on the first ``ps``: each example counts once."""
 
     epochs = 8
 
@@ -101,7 +101,7 @@ def history_of_rounds(seed: int) -> tuple[Simulation, LeftStatesHistory]:
 
 
 def history_of_examples(seed: int) -> tuple[Simulation, LeftStatesHistory]:
-    """The history of a seed whose examples are accounted for, yet to be run."""
+    """Returns the history of a seed with accounting of examples, to be run."""
     return _drawn(seed, random.Random(f"left states of examples {seed}"), get_args(Mode), LeftExamplesHistory)
 
 

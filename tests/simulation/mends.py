@@ -1,4 +1,4 @@
-"""Takes repairs of former faults out again, to see that histories find each of these faults.
+"""Reverts fixes of earlier defects, to verify that histories detect each of these defects.
 
 ``python -m tests.simulation.run graphs:40 --without "void steps"``
 """
@@ -36,13 +36,13 @@ from tests.simulation.scheduler import running
 
 
 def _void_steps() -> None:
-    """A replica whose step is void, because the chief has restored an older one, does not hear of it."""
+    """A worker is not told that its step is void because the chief has restored an older step."""
     lives: Any = headwater.graph.resources.replica_lives
     lives.is_void = lambda *_: False
 
 
 def _numbered_requests() -> None:
-    """A ``ps`` does not know a push again that comes a second time, on another channel."""
+    """A ``ps`` does not recognize a push that is retried on another channel."""
     workers: Any = headwater.ps.attendance.Attendance
     request = workers.request
 
@@ -54,26 +54,26 @@ def _numbered_requests() -> None:
 
 
 def _answered_in_states() -> None:
-    """The state of a ``ps`` does not say which pushes it holds."""
+    """The saved state of a ``ps`` does not record the pushes that it includes."""
     state: Any = headwater.ps.host_state.HostState
     facts = state.facts
     state.facts = lambda self: {**facts(self), "answered": {}}
 
 
 def _living_state() -> None:
-    """A new chief always restores, though all parameter servers have their state."""
+    """A restarted chief always restores a checkpoint, even if all parameter servers have their state."""
     manager: Any = headwater.tf1.training.session_manager
     manager.always_restores = lambda: True
 
 
 def _claims() -> None:
-    """Of two tasks that claim one place, the one that comes last has it."""
+    """Of two tasks that claim the same place, the last one gets it."""
     claims: Any = headwater.cluster.claims
     claims.decide = lambda *_, **__: Verdict(prevails=True, reason="it came last")
 
 
 def _deadlines() -> None:
-    """That a task did not come before its deadline is taken for a loss: it is waited for again."""
+    """A task that misses its deadline is treated as a lost task, so that others wait for it again."""
     session: Any = headwater.tf1.training.monitored_wrappers.RecoverableSession
 
     def created(self: Any, final: Any = ()) -> Any:
@@ -88,7 +88,7 @@ def _deadlines() -> None:
 
 
 def _evidence() -> None:
-    """One sign of life that is late makes a task a lost one."""
+    """A single late heartbeat makes a task lost."""
     signs: Any = headwater.cluster.transport.lifeline.Signs
     init = signs.__init__
 
@@ -100,19 +100,19 @@ def _evidence() -> None:
 
 
 def _who_ended() -> None:
-    """A ``ps`` that was started anew does not ask the others whether the program of a worker has ended."""
+    """A restarted ``ps`` does not ask the other ``ps`` whether a worker's program has ended."""
     service: Any = headwater.ps.service.ParameterService
     service.ask_who_ended = lambda *_: None
 
 
 def _told_who_ended() -> None:
-    """A task does not hear from its launcher which workers have ended."""
+    """A launcher does not tell a task which workers have ended."""
     shell: Any = headwater.cluster.task.shell
     shell.ended_tasks = lambda _: frozenset[Any]()
 
 
 def _gone_gradients() -> None:
-    """That a ``ps`` was started anew, and gradients with it are gone, does not release a worker from waiting."""
+    """A worker keeps waiting for a round after a ``ps`` has lost its gradients in a restart."""
     conversation: Any = headwater.ps.conversation.Conversation
     lost = conversation.lost
 
@@ -125,79 +125,79 @@ def _gone_gradients() -> None:
 
 
 def _current_values() -> None:
-    """A ``ps`` takes gradients of values that were read ahead, though others have changed these since."""
+    """A ``ps`` accepts gradients of prefetched values that other workers have changed since."""
     reads: Any = headwater.graph.runtime.first_reads.FirstReads
     reads.is_current = lambda *_: True
 
 
 def _known_outcomes() -> None:
-    """A copy that takes over does not know what the former one has done of a step that is under way."""
+    """A promoted replica does not know the results of the previous primary in a step in progress."""
     changes: Any = headwater.graph.server.replicas.changes.Changes
     changes.known = lambda *_: None
 
 
 def _both_have_it() -> None:
-    """A primary answers before the other copy has confirmed what the answer says."""
+    """A primary answers before the backup has confirmed the answer's effects."""
     copy: Any = headwater.graph.server.replicas.copy.GraphCopy
     copy.secure = lambda *_: None
 
 
 def _both_have_updates() -> None:
-    """A primary of parameters answers before the other copy has confirmed what the answer says."""
+    """A primary of parameters answers before the backup has confirmed the answer's effects."""
     copy: Any = headwater.ps.replicas.shard.ShardCopy
     copy._await_second = lambda *_: None
 
 
 def _both_have_tables() -> None:
-    """A primary of tables answers before the other copy has confirmed what the answer says."""
+    """A primary of tables answers before the backup has confirmed the answer's effects."""
     copy: Any = headwater.ps.replicas.tables.TablesCopy
     copy.secure = lambda *_: None
 
 
 def _rows_of_one_moment() -> None:
-    """A row that changes before its piece is sent is sent as it is then, and changed again by what comes after."""
+    """A row that changes during a snapshot is sent with the change, which the log then applies a second time."""
     changes: Any = headwater.ps.row_changes.RowChanges
     changes.will_change = lambda *_: None
 
 
 def _held_ranges() -> None:
-    """A ledger of examples that goes on in the place of another one does not know what workers hold."""
+    """A ledger of examples that takes over from another one does not know the ranges that workers hold."""
     ledger: Any = headwater.ps.accounting.ledger.Ledger
     ledger._take_hands = lambda *_: None
 
 
 def _rounds_of_few() -> None:
-    """At the end of the data, an update waits for as many gradients as ever."""
+    """At the end of the data, an update still waits for the full number of gradients."""
     ledger: Any = headwater.graph.resources.example_ledger.ExampleLedger
     ledger._is_starved = lambda _: False
 
 
 def _held_updates() -> None:
-    """An update of a few workers' gradients is made while the chief has yet to start the training."""
+    """An update of a few workers' gradients is made before the chief has started the training."""
     consistency: Any = headwater.ps.consistency
     consistency._waits_for_start = lambda _: False
 
 
 def _third_copies() -> None:
-    """A copy that is to take the place of the second does not get what changes while it is filled up."""
+    """A replica that will replace the backup does not receive changes during its snapshot."""
     feed: Any = headwater.state.feed.Feed
     feed.send = feed._send
 
 
 def _held_steps() -> None:
-    """A ``ps`` of a graph leaves its state while steps go on."""
+    """A ``ps`` of a graph saves its state for a drain while steps are in progress."""
     steps: Any = headwater.graph.server.steps.StepService
     steps.hold = lambda *_: ()
 
 
 def _committed_steps() -> None:
-    """A task that has told others that it makes its part of an update leaves it when the session is over."""
+    """A task that has committed to its part of an update drops it when the session ends."""
     step: Any = headwater.graph.runtime.step.Step
     step.commit = lambda _: None
 
 
 def _steps_gone_on_with() -> None:
-    """A copy that takes over leaves its part of an update whose maker is lost."""
+    """A promoted replica does not complete its part of an update when the task that made the update is lost."""
     steps: Any = headwater.graph.server.steps.StepService
     steps.go_on = lambda *_: None
 

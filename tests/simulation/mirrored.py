@@ -1,4 +1,4 @@
-"""Histories of mirrored groups: every process sums with all others, and all start again when one is lost, with faults.
+"""Histories of mirrored groups, with faults: all processes sum together, and all restart when one is lost.
 
 The sum of a step holds the *unit* of each process and step once. So the state, which all sums are added to, says which
 of them were summed, and how often; after equal steps it is equal on all processes, whatever happened before.
@@ -25,29 +25,29 @@ from tests.simulation.scheduler import HistoryError, Simulation, running
 
 Array = NDArray[np.float32]
 
-#: A launcher starts a process again after so many seconds.
+#: A launcher restarts a process after this many seconds ...
 _PAUSE_S = 1.0
-#: ... and looks so many seconds later whether some had finished before that.
+#: ... and checks this many seconds later whether some had finished before that.
 _LOOK_S = 20.0
-#: Longest time that a process waits for one that never starts, in seconds: its deadline, and what it takes to look.
+#: Longest time that a process waits for another that never starts, in seconds: its deadline, and the check's interval.
 _LONGEST_WAIT_S = 130.0
-#: Where a sum is made in parts, and where vectors travel whole, in elements.
+#: Lengths of vectors that are summed in parts, and of vectors that are sent whole.
 _LONG, _SHORT = 8192, 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What a history is about.
+    """The setting of a history.
 
     Attributes:
-      workers: how many processes.
-      steps: of the whole training.
-      saves: after how many steps rank 0 saves.
-      length: of the vectors.
-      faults: what happens to it.
-      delay_s: mean time of a message.
-      work_s: mean time of a step besides.
-      absent: the process that never starts; None where all do.
+      workers: number of processes.
+      steps: number of steps of the whole training.
+      saves: interval at which rank 0 saves, in steps.
+      length: length of the vectors.
+      faults: the faults.
+      delay_s: mean latency of a message, in seconds.
+      work_s: mean computation time of a step, in seconds.
+      absent: the process that never starts; None if all start.
     """
 
     workers: int
@@ -61,7 +61,7 @@ class Setting:
 
     @staticmethod
     def draw(chance: random.Random) -> Setting:
-        """A setting at random."""
+        """Returns a random setting."""
         workers = chance.choice((2, 2, 3, 4))
         tasks = [f"worker{index}" for index in range(workers)]
         return Setting(
@@ -81,7 +81,7 @@ class MirroredHistory:
 
     Args:
       simulation: the history.
-      setting: what it is about.
+      setting: the history's setting.
     """
 
     def __init__(self, simulation: Simulation, setting: Setting) -> None:
@@ -99,7 +99,7 @@ class MirroredHistory:
                 self.cluster.add(f"worker{index}", functools.partial(self._train, index))
 
     def run(self) -> None:
-        """The whole history; raises HistoryError where a rule is broken."""
+        """Runs the whole history; raises HistoryError if a rule is broken."""
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
         happens = [fault for fault in self.setting.faults if fault.task in cluster.tasks]
@@ -112,7 +112,7 @@ class MirroredHistory:
             self._check()
 
     def close(self) -> None:
-        """Nothing is left."""
+        """Does nothing: the history has no files."""
 
     def _over(self) -> bool:
         return all(task.returned for task in self.cluster.tasks.values())
@@ -123,7 +123,7 @@ class MirroredHistory:
         return True
 
     def _started_again(self) -> None:
-        """Has those that finished start again, too, as a launcher does: one that was lost may lack the last step."""
+        """Restarts finished processes as well, as a launcher does: a lost process may lack the last step."""
 
         def look() -> None:
             early = [task for task in self.cluster.tasks.values() if task.returned]
@@ -171,13 +171,13 @@ class MirroredHistory:
                 self._saved = step, state.copy()
 
     def _gave_up(self, rank: int, waited_s: float, error: Exception) -> None:
-        """The others end with an error that names the process that never started."""
+        """Checks that the other processes end with an error that names the process that never started."""
         running().note(f"worker{rank} gave up after {waited_s:.0f} s: {error}")
         if waited_s > _LONGEST_WAIT_S:
             raise HistoryError(f"worker{rank} waited {waited_s:.0f} s for a process that never started")
 
     def _again(self, rank: int, error: Exception) -> None:
-        """The process ends with the exit code that asks for a start; its launcher starts it."""
+        """Simulates the launcher's restart of a process that has ended with the exit code for a restart."""
         simulation, task = self.simulation, self.cluster.tasks[f"worker{rank}"]
         simulation.note(f"worker{rank} is to be started again: {error}")
         if not self.setting.faults:
@@ -189,13 +189,13 @@ class MirroredHistory:
         running().check(running().current)
 
     def _unit(self, step: int, rank: int) -> int:
-        """The place in the vector of a process's step."""
+        """The position of a process's step in the vector."""
         return (step * self.setting.workers + rank) * 7 % self.setting.length
 
     # Rules ------------------------------------------------------------------------------------------------------------
 
     def _agree(self, step: int, state: Array) -> None:
-        """All processes have equal bits after equal steps, in all their lives."""
+        """Checks that all incarnations of all processes have equal bits after equal steps."""
         if self._states.setdefault(step, state.tobytes()) != state.tobytes():
             raise HistoryError(f"two processes differ after step {step}")
 
@@ -210,6 +210,6 @@ class MirroredHistory:
 
 
 def history(seed: int) -> tuple[Simulation, MirroredHistory]:
-    """The history of a seed, yet to be run."""
+    """Returns the history of a seed, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     return simulation, MirroredHistory(simulation, Setting.draw(random.Random(f"mirrored {seed}")))

@@ -1,7 +1,7 @@
-"""Histories of parameter servers between which the copies of shards move, with one failure at a time.
+"""Histories of parameter servers with replicated shards that move between them, and one failure at a time.
 
-Workers have shards move at random moments, parameter servers come with nothing, and are told to end; what is killed,
-stopped or cut off in the midst of that costs nothing: no acknowledged update is lost, and none is applied twice.
+Workers request moves of shards at random moments, and parameter servers join empty and drain. Failures during all this
+lose no acknowledged update, and no update is applied twice.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tests.simulation.moves import move_some
 from tests.simulation.parameters import Setting
 from tests.simulation.scheduler import Simulation, me, running
 
-#: In how many shards the variables are.
+#: Number of shards of the variables.
 _SHARDS = 5
-#: How often a worker has shards move after a step.
+#: Probability that a worker moves shards after a step.
 _MOVES = 0.2
-#: How long a parameter server that was told to end stays away, in seconds.
+#: Time until the restart of a drained parameter server, in seconds.
 _AWAY_S = 0.5
 
 
@@ -69,7 +69,7 @@ class MovedCopies(CopiesHistory):
 
             def end() -> None:
                 running().sleep(ends_at)
-                # Who has nobody left to give its copies to takes them along.
+                # A server that drains without another server to take its replicas would lose them.
                 while self._going or not self._is_whole():
                     running().sleep(_AWAY_S)
                 self._going.add(index)
@@ -118,7 +118,7 @@ class MovedExamples(MovedCopies, CopiesOfExamples):
 
 
 def history(seed: int) -> tuple[Simulation, MovedCopies]:
-    """The history of a seed, yet to be run."""
+    """Returns the history of a seed, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     setting, chance = drawn_setting(seed, "moved copies", ("async", "async", "sync", "staleness=2"), 3)
     made = drawn_history(simulation, setting, chance, (MovedCopies, MovedRows, MovedTables, MovedExamples))

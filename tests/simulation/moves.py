@@ -1,8 +1,8 @@
-"""Histories of parameter servers between which shards move.
+"""Histories of parameter servers with shards that move between them.
 
-Workers have shards move at random moments, parameter servers come with nothing, are told to end and hand over what
-they have, and are killed in the midst of all that. Each shard is on one of them at the end, with each unit at most
-once; what was acknowledged is there unless the one that had it was lost.
+Workers request moves of shards at random moments; parameter servers join empty, drain with a handoff of their shards,
+and are killed meanwhile. At the end each shard is on one server, with each unit applied at most once; acknowledged
+updates are present unless the server that had them was lost.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from headwater.ps.shards.holder import ShardHolder
 from tests.simulation.parameters import CountingUpdater, ParameterHistory, Setting
 from tests.simulation.scheduler import HistoryError, Simulation, me, running
 
-#: In how many shards the variables are.
+#: Number of shards of the variables.
 _SHARDS = 5
-#: How often a worker has shards move after a step.
+#: Probability that a worker moves shards after a step.
 _MOVES = 0.4
-#: How long a parameter server that was told to end stays away, in seconds.
+#: Time until the restart of a drained parameter server, in seconds.
 _AWAY_S = 0.2
 
 
 def move_some(task: ParameterTask, often: float, least: int, most: int) -> None:
-    """A worker has shards move, perhaps.
+    """Moves shards, with some probability, at the request of a worker.
 
     Args:
       task: of the worker.
@@ -55,9 +55,9 @@ class Moves(ParameterHistory):
 
     Args:
       simulation: the history.
-      setting: what it is about.
-      first: how many of the parameter servers have shards at the beginning.
-      leaves: parameter servers that are told to end, each with the moment in seconds after its start.
+      setting: the history's setting.
+      first: number of parameter servers with shards at the beginning.
+      leaves: parameter servers that drain, each with the time in seconds after its start.
     """
 
     def __init__(self, simulation: Simulation, setting: Setting, first: int, leaves: dict[int, float]) -> None:
@@ -108,7 +108,7 @@ class Moves(ParameterHistory):
             self.cluster.tasks[f"ps{index}"].come_back(_AWAY_S)
 
     def _has_all(self, index: int) -> bool:
-        """Whether a server has values in each of its shards when it begins: those that the chief has kept."""
+        """Whether a restarted server has values in each of its shards, which the chief has kept."""
         holder = self._holders[index]
         found = [holder.updater(shard) for shard in holder.held]
         return bool(found) and all(updater is not None and updater.values(None) for updater in found)
@@ -123,10 +123,10 @@ class Moves(ParameterHistory):
 
     def _trained(self) -> None:
         tasks = self.cluster.tasks
-        # One that came when the others had ended waits for them, until a launcher ends it.
+        # A server that joined after the others had ended waits for them until a launcher ends it.
         late = len(self._holders) < self.setting.servers
         self.cluster.killed |= late or any(not holder.held for holder in self._holders.values())
-        # What one has that was killed, nobody can reach.
+        # The shards of a killed server cannot be read.
         self._last = [
             index
             for index in range(self.setting.servers)
@@ -138,13 +138,13 @@ class Moves(ParameterHistory):
         holders = {index: self._holders[index] for index in self._last if index in self._holders}
         for shard in range(_SHARDS):
             having = [index for index, holder in holders.items() if shard in holder.held]
-            # One that comes when the job is over, and the others have ended, finds nobody who has its first shards.
+            # A server that joins after the end of the job cannot receive its initial shards: the others have ended.
             updaters = {index: holders[index].updater(shard) for index in having}
             having = [index for index, found in updaters.items() if found is not None and found.values(None)] or having
-            # What one was giving away when the other ended with the job, it serves to nobody.
+            # A migrating shard does not count if its receiver has ended with the job: the sender no longer serves it.
             having = [index for index in having if shard not in holders[index].moving] or having
             if not having and len(self._last) < self.setting.servers:
-                continue  # it was on one that was killed when all workers had what they wanted
+                continue  # its server was killed after all workers had finished
             if len(having) != 1:
                 raise HistoryError(f"shard {shard} is on parameter servers {having} at the end")
             updater = holders[having[0]].updater(shard)
@@ -154,7 +154,7 @@ class Moves(ParameterHistory):
 
 
 def history(seed: int) -> tuple[Simulation, Moves]:
-    """The history of a seed, yet to be run."""
+    """Returns the history of a seed, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"moves {seed}")
     setting = Setting.draw(chance)

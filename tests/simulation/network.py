@@ -1,8 +1,8 @@
-"""The network of a history: what is sent arrives later, or not; connections break; parts are cut off from each other.
+"""The network of a history: messages arrive later, or never; connections break; the network is partitioned.
 
-Places are the names of tasks. What one place sends another on one connection arrives in order; on different connections
-in any order. As with TCP, what is sent while two places are parted waits until they are not, unless the connection is
-lost meanwhile. A process that ends closes its connections; one that vanishes with its machine does not.
+Places are the names of tasks. Messages on one connection arrive in order; on different connections, in any order. As
+with TCP, messages that are sent during a partition arrive after it, unless the connection is lost meanwhile. A process
+that ends closes its connections; the connections of a process that vanishes with its machine stay open.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from headwater.errors import OpError
 from tests.simulation.primitives import Waiters
 from tests.simulation.scheduler import Process, Simulation, running, simulation
 
-#: After so long without an answer of the other machine, the kernel takes an idle connection for lost, in seconds.
+#: TCP keepalive timeout: time without an answer until the kernel closes an idle connection, in seconds.
 _KEEPALIVE_S = 11.0
 
 
 class Tie(Protocol):
-    """Something between two processes that breaks when one of them ends, or the network loses it."""
+    """A connection between two processes, which breaks when one of them ends, or by a fault of the network."""
 
     processes: tuple[Process, Process]
 
     def broken(self, process: Process, reason: str) -> None:
-        """``process`` notices that the connection is gone."""
+        """Notifies ``process`` that the connection is broken."""
         ...
 
 
@@ -49,7 +49,7 @@ class Place(Protocol):
 
     @property
     def on_channel(self) -> Callable[[Channel], None]:
-        """What is done with a channel to it."""
+        """The function that is called with each new channel to it."""
         ...
 
 
@@ -58,10 +58,10 @@ class Network:
 
     Args:
       simulation: the history.
-      delay_s: mean time of a message on its way, in seconds.
+      delay_s: mean latency of a message, in seconds.
 
     Attributes:
-      message_s: what the core of a process needs for a frame that it receives, in seconds.
+      message_s: processing time of a received frame on a process's core, in seconds.
     """
 
     def __init__(self, simulation: Simulation, delay_s: float = 0.001) -> None:
@@ -76,10 +76,10 @@ class Network:
         self._messages = 0
         self._due: list[tuple[int, Callable[[], None]]] = []
 
-    # What can happen to it --------------------------------------------------------------------------------------------
+    # Faults -----------------------------------------------------------------------------------------------------------
 
     def part(self, one: str, other: str, seconds: float, *, both: bool = True) -> None:
-        """Nothing that ``one`` sends gets to ``other`` for a while, and where ``both``, nothing the other way."""
+        """Partitions the network from ``one`` to ``other`` for some seconds, and with ``both`` in both directions."""
         ways = [(one, other), (other, one)] if both else [(one, other)]
         self.simulation.note(f"{' and '.join(f'{a} -> {b}' for a, b in ways)} is interrupted for {seconds:.2f} s")
         for way in ways:
@@ -97,11 +97,11 @@ class Network:
             self.simulation.after(_KEEPALIVE_S, lambda: self._give_up(lambda tie: _between(tie, one, other)))
 
     def parted(self, source: str, target: str) -> bool:
-        """Whether nothing gets from ``source`` to ``target`` now."""
+        """Whether the network is partitioned from ``source`` to ``target`` now."""
         return self._parted.get((source, target), 0) > 0
 
     def lose(self, one: str, other: str) -> None:
-        """All connections between two places break, with what is on its way."""
+        """Breaks all connections between two places; messages in transit are lost."""
         self.simulation.note(f"connections between {one} and {other} are lost")
         for tie in list(self.ties):
             if _between(tie, one, other):
@@ -110,7 +110,7 @@ class Network:
                     self._tell(tie, process, "Connection reset by peer")
 
     def ended(self, process: Process, *, silently: bool = False) -> None:
-        """A process has ended: its connections are closed, but where it vanished with its machine."""
+        """Closes the connections of a process that has ended, unless it vanished with its machine."""
         for address in [address for address, place in self.places.items() if place.process is process]:
             del self.places[address]
         for tie in list(self.ties):
@@ -125,14 +125,14 @@ class Network:
             self.simulation.after(_KEEPALIVE_S, lambda: self._give_up(lambda tie: process in tie.processes))
 
     def _give_up(self, silent: Callable[[Tie], bool]) -> None:
-        """The kernels at both ends of idle connections notice that nothing comes any more."""
+        """Breaks idle connections after a TCP keepalive timeout at both ends."""
         for tie in [tie for tie in self.ties if isinstance(tie, _Link) and tie.idle() and silent(tie)]:
             del self.ties[tie]
             for process in tie.processes:
                 tie.broken(process, "Connection timed out")
 
     def begun(self, process: Process) -> None:
-        """A process has begun: connections to former lives of it, which vanished, break."""
+        """Breaks connections to vanished previous incarnations of a process that has started."""
         for tie in list(self.ties):
             mine = [its for its in tie.processes if its.name == process.name and its.dead]
             if mine:
@@ -142,19 +142,19 @@ class Network:
                     process.name, other.name, lambda tie=tie, other=other: tie.broken(other, "Connection reset by peer")
                 )
 
-    # What goes over it ------------------------------------------------------------------------------------------------
+    # Messages ---------------------------------------------------------------------------------------------------------
 
     def delay(self) -> float:
-        """How long a message takes, in seconds."""
+        """Draws the latency of a message, in seconds."""
         chance = self.simulation.random
         return chance.expovariate(1.0 / self.delay_s) * (30.0 if chance.random() < 0.01 else 1.0)
 
     def after_messages(self, count: int, call: Callable[[], None]) -> None:
-        """Has ``call`` called once so many more messages were sent."""
+        """Schedules ``call`` after a number of further messages."""
         self._due.append((self._messages + count, call))
 
     def send(self, source: str, target: str, then: Callable[[], None], at: float = 0.0) -> float:
-        """Has ``then`` called once a message has got there, not before ``at``; gives when it is to be."""
+        """Schedules ``then`` at the arrival of a message, not before ``at``; returns the time of arrival."""
         self._messages += 1
         for due in [due for due in self._due if due[0] <= self._messages]:
             self._due.remove(due)
@@ -258,11 +258,11 @@ class _Link:
         self._transit: tuple[deque[bytes | None], deque[bytes | None]] = (deque(), deque())
 
     def idle(self) -> bool:
-        """Whether nothing is on its way."""
+        """Whether no message is in transit."""
         return not any(self._transit)
 
     def put(self, end: int, data: bytes | None) -> None:
-        """Sends from an end; None is the end of what it sends."""
+        """Sends data from an end; None closes the connection in that direction."""
         target = 1 - end
         self._transit[target].append(data)
 
@@ -279,7 +279,7 @@ class _Link:
             self._transit[end].clear()
             self.ends[end].reset(reason)
             return
-        while self._transit[end]:  # what had left before the end comes before it
+        while self._transit[end]:  # data sent before the close arrive before it
             self.ends[end].arrived(self._transit[end].popleft())
         self.ends[end].arrived(None)
 
@@ -348,7 +348,7 @@ class SimulatedChannel:
         return bool(self._gone) or self.closed
 
     def close(self) -> None:
-        now = simulation()  # none where a thread that outlives a history closes what it had of it
+        now = simulation()  # None in a thread that outlives a history and closes its channels
         if not self.closed and now is not None and now.lives():
             self.closed = True
             self._link.network.ties.pop(self._link, None)
@@ -369,7 +369,7 @@ class SimulatedChannel:
         )
 
     def arrived(self, data: bytes | None) -> None:
-        """Something has come from the other end; None: the end."""
+        """Receives data from the other end; None when it has closed the connection."""
         if data is None:
             self._gone = self._gone or "the other end closed it"
         elif not self.closed and not self._lost:
@@ -377,7 +377,7 @@ class SimulatedChannel:
         self._waiters.wake(len(self._waiters))
 
     def reset(self, reason: str) -> None:
-        """The connection is lost, with what has come and was not received yet."""
+        """Breaks the connection; data that have arrived but were not received yet are lost."""
         self._gone, self._lost = reason, True
         self._incoming.clear()
         self._waiters.wake(len(self._waiters))

@@ -1,7 +1,7 @@
-"""Histories of parameter servers that save their own states and go on with them.
+"""Histories of parameter servers that save their own states and resume from them.
 
-A ``ps`` that was lost may lack what was acknowledged before it came back; others lack nothing. No unit is applied more
-than once on any, whenever a push is repeated.
+A ``ps`` that was lost may lack updates that were acknowledged before its restart; the other ``ps`` lack none. No unit
+is applied more than once on any ``ps``, even if its push is retried.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class OwnStates(ParameterHistory):
 
 
 def history(seed: int) -> tuple[Simulation, OwnStates]:
-    """The history of a seed, yet to be run."""
+    """Returns the history of a seed, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"own states {seed}")
     setting, choice = Setting.draw(chance), chance.choice(("async", "staleness=2"))

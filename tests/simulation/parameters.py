@@ -1,7 +1,7 @@
 """Histories of parameter servers as Keras and JAX programs use them, with faults.
 
-Each push brings a gradient with a *unit* of its own: 1 in one place of each row of two variables, whose rows are on
-different parameter servers. The values say which pushes were applied, and how often.
+Each push has a gradient with a unique *unit*: 1 at one position of each row of two variables, with rows on different
+parameter servers. The values show which pushes were applied, and how often.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from tests.simulation.scheduler import HistoryError, Simulation, running
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What a history is about.
+    """The setting of a history.
 
     Attributes:
-      servers: how many parameter servers.
-      workers: how many workers.
-      consistency: how closely workers keep together; see `headwater.ps.consistency.from_text`.
-      steps: of each worker.
-      snapshots: after how many of its steps the chief reads everything; 0: never.
-      faults: what happens to it.
-      delay_s: mean time of a message.
-      work_s: mean time of a worker's step besides.
+      servers: number of parameter servers.
+      workers: number of workers.
+      consistency: the consistency of updates; see `headwater.ps.consistency.from_text`.
+      steps: number of steps of each worker.
+      snapshots: interval at which the chief reads everything, in its steps; 0 for never.
+      faults: the faults.
+      delay_s: mean latency of a message, in seconds.
+      work_s: mean computation time of a worker's step, in seconds.
     """
 
     servers: int
@@ -54,7 +54,7 @@ class Setting:
 
     @staticmethod
     def draw(chance: random.Random) -> Setting:
-        """A setting at random."""
+        """Returns a random setting."""
         servers, workers = chance.choice((1, 2, 2, 3)), chance.choice((1, 2, 3, 4))
         tasks = [f"ps{index}" for index in range(servers)] + [f"worker{index}" for index in range(workers)]
         return Setting(
@@ -126,7 +126,7 @@ class ParameterHistory:
 
     Args:
       simulation: the history.
-      setting: what it is about.
+      setting: the history's setting.
     """
 
     def __init__(self, simulation: Simulation, setting: Setting) -> None:
@@ -157,11 +157,11 @@ class ParameterHistory:
 
     @property
     def parts(self) -> int:
-        """In how many parts the variables are: one on each parameter server."""
+        """The number of parts of the variables: one on each parameter server."""
         return self.setting.servers
 
     def run(self) -> None:
-        """The whole history; raises HistoryError where a rule is broken."""
+        """Runs the whole history; raises HistoryError if a rule is broken."""
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
         faults = Faults(cluster, self.setting.faults, self._may_fail, self._may_return, whole=self._recovery())
@@ -176,14 +176,14 @@ class ParameterHistory:
         self._check()
 
     def close(self) -> None:
-        """Nothing is left."""
+        """Does nothing: the history has no files."""
 
     def _recovery(self) -> Callable[[], bool] | None:
-        """What says whether all has recovered from the former fault; None where faults may come together."""
+        """Returns a predicate: has the last fault been recovered from? None if faults may overlap."""
         return None
 
     def _trained(self) -> None:
-        """All workers are done, and nothing happens to tasks any more."""
+        """Hook: called when all workers are done; no more faults are injected."""
 
     def _may_fail(self, task: Task) -> bool:
         del task
@@ -198,7 +198,7 @@ class ParameterHistory:
         return ParameterTask(Members(self._spec, TaskName(job, index)))
 
     def _ended_unknown(self) -> list[Task]:
-        """Workers that have ended, where no parameter server is left that knows."""
+        """Returns workers that have ended, if no running parameter server can know that."""
         tasks = self.cluster.tasks
         if tasks["worker0"].returned or sum(not tasks[f"ps{n}"].process.dead for n in range(self.setting.servers)) > 1:
             return []
@@ -206,7 +206,7 @@ class ParameterHistory:
         return [task for task in others if task.returned and task.done]
 
     def _before_serving(self) -> None:
-        """What the launcher does before it starts a parameter server: who starts the last one anew starts all anew."""
+        """Restarts ended workers that no server knows of, as a launcher does before it restarts the last server."""
         for task in self._ended_unknown():
             task.done = False
             task.start()
@@ -224,12 +224,12 @@ class ParameterHistory:
         task.shell.wait_until_over()
 
     def _is_strict(self, server: int) -> bool:
-        """Whether a parameter server may see no unit in an update more than once."""
+        """Whether no update on a parameter server may contain a unit twice."""
         del server
         return True
 
     def _client(self, index: int) -> ParameterClient:
-        """What a worker trains by: it is connected, and has the parameters."""
+        """Returns a worker's client, connected and with the current parameters."""
         setting = self.setting
         zeros = np.zeros((self.parts, UNITS), np.float32)
         choice = from_text(setting.consistency, setting.workers)
@@ -263,18 +263,18 @@ class ParameterHistory:
         self._finished(index, client)
 
     def _push(self, client: ParameterClient, gradients: Sequence[Array], unit: int) -> bool:
-        """Brings the gradient of a unit; whether it was taken."""
+        """Pushes the gradient of a unit; returns whether it was accepted."""
         del unit
         return client.push(gradients)[1]
 
     def _finished(self, index: int, client: ParameterClient) -> None:
-        """What a worker does when all have finished."""
+        """Hook: called in a worker when all workers have finished."""
 
     def _after_step(self, index: int) -> None:
-        """What a worker does besides."""
+        """Hook: called in a worker after each step."""
 
     def _look(self, values: Sequence[Any]) -> None:
-        """No reader sees half an update."""
+        """Checks that no reader sees a partial update."""
         one, other = values
         for server in range(self.parts):
             if not np.array_equal(one[server], other[server]):
@@ -283,8 +283,8 @@ class ParameterHistory:
     # Rules ------------------------------------------------------------------------------------------------------------
 
     def _lossless(self) -> list[int]:
-        """Units that are in the values, however it went."""
-        # Where not all gradients are asked for, those that are too late, or too few at the end, make no update.
+        """Units that must be in the values, whatever faults happened."""
+        # With k of n gradients, stale gradients are dropped, and fewer than k at the end make no update.
         partly = self.setting.consistency.startswith("k")
         return sorted(self.account.acknowledged - self.account.void - {NO_UNIT}) if not partly else []
 
@@ -297,6 +297,6 @@ class ParameterHistory:
 
 
 def history(seed: int) -> tuple[Simulation, ParameterHistory]:
-    """The history of a seed, yet to be run."""
+    """Returns the history of a seed, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     return simulation, ParameterHistory(simulation, Setting.draw(random.Random(f"parameters {seed}")))

@@ -1,4 +1,4 @@
-"""What `threading` and `queue` offer, for threads of a simulation."""
+"""The primitives of `threading` and `queue`, for threads of a simulation."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Waiters:
         return len(self._threads)
 
     def wait(self, what: str, timeout_s: float | None) -> bool:
-        """Blocks the running thread until it is woken; False where the time was over first."""
+        """Blocks the running thread until it is woken; returns False after a timeout."""
         with self.joined():
             return running().wait(what, timeout_s)
 
     @contextmanager
     def joined(self) -> Generator[None]:
-        """The running thread is one of them for the length of a block, in which it waits by itself."""
+        """A context in which the running thread is one of the waiters; the caller blocks it."""
         thread = running().current
         self._threads.append(thread)
         try:
@@ -41,7 +41,7 @@ class Waiters:
                 self._threads.remove(thread)
 
     def wake(self, count: int = 1) -> None:
-        """Wakes some, chosen at random."""
+        """Wakes some waiters, chosen at random."""
         if not self._threads:
             return
         simulation = running()
@@ -64,7 +64,7 @@ class Lock:
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         simulation = scheduler.simulation()
-        if simulation is None:  # what is left of a history is taken away
+        if simulation is None:  # the history has ended, and its objects are being destroyed
             return True
         simulation.pause()
         thread = simulation.current
@@ -117,7 +117,7 @@ class Lock:
 
 
 class RLock(Lock):
-    """A lock that its holder may take again."""
+    """A reentrant lock."""
 
     _reentrant = True
 
@@ -268,7 +268,7 @@ class Queue(Generic[T]):
 
 
 class Thread:
-    """A thread of the process of the one that makes it."""
+    """A thread, in the same process as its creator."""
 
     def __init__(
         self,
@@ -326,7 +326,7 @@ class Thread:
 
 
 class MainThread(Thread):
-    """Stands for the first thread of a process, where signals go; no thread of a simulation is it."""
+    """Stands in for the main thread, which receives signals; no thread of a simulation is the main thread."""
 
 
 def current_thread() -> Any:

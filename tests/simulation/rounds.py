@@ -1,7 +1,7 @@
-"""Histories of synchronous rounds over several parameter servers: faults come while rounds go on, and after the program
-of a worker has ended.
+"""Histories of synchronous rounds over several parameter servers, with faults during rounds and after the end of a
+worker's program.
 
-They are those of `tests.simulation.parameters`; what they are about is drawn where other histories seldom are.
+They are histories of `tests.simulation.parameters`, with settings that random histories seldom have.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from tests.simulation.scheduler import Simulation
 
 
 def history(seed: int) -> tuple[Simulation, ParameterHistory]:
-    """The history of a seed, yet to be run: parameter servers are killed, and lose connections, one soon after the
-    other."""
+    """Returns the history of a seed: parameter servers are killed, and lose connections, at short intervals."""
     chance = random.Random(f"rounds {seed}")
     servers, workers = chance.choice((2, 3)), chance.choice((2, 2, 3))
 
@@ -47,8 +46,11 @@ def history(seed: int) -> tuple[Simulation, ParameterHistory]:
 
 
 class EndedHistory(ParameterHistory):
-    """The chief is killed; a worker goes on without it, and ends; then a parameter server and the chief are started
-    anew. Neither has met that worker, which will not come again: another parameter server says so, or the launcher."""
+    """A worker ends while the chief is dead; then a parameter server and the chief are restarted.
+
+    Neither of them has ever met that worker, and must not wait for it: another parameter server, or the launcher, tells
+    them that it has ended.
+    """
 
     def run(self) -> None:
         """See `ParameterHistory.run`."""
@@ -73,7 +75,8 @@ class EndedHistory(ParameterHistory):
         os.environ.pop(ENDED, None)
 
     def _before_serving(self) -> None:
-        # Of a process of its own, as what is told is true of all tasks that start from now on.
+        # A launcher sets this for each process. Tasks of a simulation share os.environ, and the value is valid for all
+        # tasks that start from now on.
         os.environ[ENDED] = ",".join(f"/job:worker/task:{task.name[6:]}" for task in self._ended_unknown())
 
     def _after_step(self, index: int) -> None:
@@ -82,7 +85,7 @@ class EndedHistory(ParameterHistory):
 
 
 def ended_history(seed: int) -> tuple[Simulation, ParameterHistory]:
-    """The history of a seed, yet to be run."""
+    """Returns the history of a seed, to be run."""
     chance, simulation = random.Random(f"ended {seed}"), Simulation(seed, horizon_s=900.0)
     setting = Setting(
         servers=chance.choice((1, 2, 3)),

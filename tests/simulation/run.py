@@ -1,8 +1,8 @@
-"""Runs histories, one after the other: ``python -m tests.simulation.run graphs:100 mirrored:1000 --first 0``, or those
-of some numbers: ``python -m tests.simulation.run graphs@17,42``.
+"""Runs histories, one after the other: ``python -m tests.simulation.run graphs:100 mirrored:1000 --first 0``, or
+selected ones: ``python -m tests.simulation.run graphs@17,42``.
 
-Prints a line for each history that breaks a rule, with its number; ``--notes`` prints all that happened in a history.
-What hashes give must be the same in each run, so that a history is: this begins itself anew without random hashes.
+Prints a line for each history that breaks a rule, with its number; ``--notes`` prints all events of a history. A
+history is only reproducible if hashes are, so the program restarts itself with a fixed hash seed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STUCK_S = 180.0
 
 
 def main() -> int:
-    """Runs what the command line says."""
+    """Runs the histories of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "kinds",
@@ -48,8 +48,8 @@ def main() -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs histories; the number of those that broke a rule, at most 100."""
-    # Only in a process that has its environment.
+    """Runs histories; returns the number of histories that broke a rule, at most 100."""
+    # Imported only in the restarted process, which has the right environment.
     from tests.simulation import (
         caches,
         copies,
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     }
     gc.collect()
     gc.freeze()
-    gc.disable()  # what the collector ends, it would end at another moment in each run
+    gc.disable()  # the collector would run finalizers at different moments in each run
     broken = 0
     for kind, numbers in (_chosen(options, item) for item in options.kinds):
         began, before = time.monotonic(), broken
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _chosen(options: argparse.Namespace, item: str) -> tuple[str, Sequence[int]]:
-    """A kind and the numbers of histories, from what the command line says of them."""
+    """Parses a kind and the numbers of its histories from an argument of the command line."""
     kind, _, numbers = item.partition("@")
     if numbers:
         return kind, [int(number) for number in numbers.split(",")]
@@ -155,7 +155,7 @@ def _holds(options: argparse.Namespace, kind: str, number: int, make: Any) -> bo
         print(f"{kind} {number} {outcome}", flush=True)
     del simulation, history
     gc.collect()
-    gc.freeze()  # what is left was made once for all: the next collection need not look at it
+    gc.freeze()  # the remaining objects are caches for all histories: later collections need not traverse them
     return outcome == "holds"
 
 

@@ -1,9 +1,9 @@
-"""Simulated scale: how fast many workers train on many parameter servers, and how long the longest step is.
+"""Simulates large clusters: measures the speed of many workers on many parameter servers, and the longest step.
 
     python -m tests.simulation.scale docs/scale.png --message-us 40 --workers 1 10 100
 
-The real protocol code of both runs. What a process does with a message takes time of its one core, which the others do
-not wait for; ``benchmarks/transport.py`` measures how much. Gradients are tiny: it is the number of tasks that counts.
+The real protocol code of workers and servers runs. Processing a message takes time on the receiver's one core;
+``benchmarks/transport.py`` measures this time. Gradients are tiny: the result depends on the number of tasks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 _HASHES = "PYTHONHASHSEED"
-#: How workers keep together, by what plots call it: of a number of workers.
+#: The consistency for a number of workers, by its label in plots.
 _CHOICES: dict[str, Callable[[int], str]] = {
     "asynchronous": lambda workers: "async",
     "9 of 10": lambda workers: f"k={max(1, workers * 9 // 10)}",
@@ -28,11 +28,11 @@ _CHOICES: dict[str, Callable[[int], str]] = {
 
 @dataclass(kw_only=True)
 class Measured:
-    """What a run showed.
+    """The result of a run.
 
     Attributes:
-      begins: when each step of each worker began, in seconds of the simulation.
-      ends: and ended.
+      begins: start times of each worker's steps, in seconds of the simulation.
+      ends: end times of these steps.
     """
 
     begins: list[list[float]] = field(default_factory=list[list[float]])
@@ -60,12 +60,12 @@ def measure(workers: int, servers: int, consistency: str, *, steps: int, message
     """Runs one cluster.
 
     Args:
-      workers: how many.
-      servers: how many parameter servers.
+      workers: number of workers.
+      servers: number of parameter servers.
       consistency: see `headwater.ps.consistency.from_text`.
-      steps: of each worker.
-      message_s: what a process needs for a message, in seconds.
-      work_s: what a worker needs for its gradients, in seconds, on average.
+      steps: number of steps of each worker.
+      message_s: processing time of a message, in seconds.
+      work_s: mean computation time of a worker's gradients, in seconds.
     """
     import numpy as np
 
@@ -111,7 +111,7 @@ def measure(workers: int, servers: int, consistency: str, *, steps: int, message
 
 
 def main() -> None:
-    """Runs what the command line says."""
+    """Runs the clusters of the command line, and plots the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plot", help="the picture to write")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 3, 10, 30, 100, 300, 1000])

@@ -1,10 +1,11 @@
-"""Deterministic threads: greenlets, of which one runs at a time, on a clock that only jumps.
+"""Deterministic threads: greenlets that run one at a time, on a simulated clock.
 
 A `Simulation` runs a history. Its threads belong to processes, which can be stopped, continued and killed. All of them
-share one thread of the operating system, so a switch costs about a microsecond, and thousands fit. Whenever a
-thread blocks, and now and then when it could, a random generator chooses who runs next; when none can run, the clock
-jumps to the next event. When there is no event either, the threads wait for something that cannot come: `Deadlock`.
-The same seed gives the same history, to the last switch: `Simulation.trace` shows by a sum that two are the same.
+share one thread of the operating system, so a switch costs about a microsecond, and thousands of threads are possible.
+Whenever a thread blocks, and at random points where it could be preempted, a random generator chooses the next thread;
+when no thread can run, the clock advances to the next event. Without a next event, the threads wait for each other:
+`Deadlock`. The same seed results in the same history, to the last switch: `Simulation.trace` is a checksum to compare
+two histories.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from greenlet import getcurrent, greenlet
 
 
 class Killed(BaseException):
-    """The process of this thread was killed. What the thread does as it unwinds has no effect any more."""
+    """The process of this thread was killed. Actions of the thread while it unwinds have no effect."""
 
 
 class HistoryError(AssertionError):
@@ -33,7 +34,7 @@ class Deadlock(HistoryError):
 
 
 class OutOfTime(HistoryError):
-    """The history goes on for longer than anything may take: someone waits for something that does not come."""
+    """The history exceeds its time limit: a thread waits for an event that does not happen."""
 
 
 @dataclass(eq=False)
@@ -41,12 +42,12 @@ class Process:
     """A simulated process: threads that are stopped and killed together.
 
     Attributes:
-      name: for people; the same for all lives of a task.
-      life: how many processes of that name there were before.
-      began: when it did, in seconds of the simulation.
-      stopped: whether it gets no processor now.
+      name: for messages; the same for all incarnations of a task.
+      life: number of earlier processes with that name.
+      began: its start time, in seconds of the simulation.
+      stopped: whether it is stopped (as by SIGSTOP).
       dead: whether it has ended, or was killed.
-      free_at: when its core has done what it has begun, in seconds of the simulation.
+      free_at: the time at which its core becomes idle, in seconds of the simulation.
       on_end: called when it ends, by itself or killed.
     """
 
@@ -67,14 +68,14 @@ class Thread:
     """A thread of a simulation.
 
     Attributes:
-      process: where it belongs.
-      name: for people.
-      number: unlike that of any other thread.
-      waits_for: what it waits for, in words; empty while it can run.
-      ended: whether it has.
-      apart: what it does just now is no part of the history.
-      locals: what it has of its own of each `threading.local`, by that.
-      facade: what a program sees of it; None until it looks.
+      process: the process that it belongs to.
+      name: for messages.
+      number: unique among all threads.
+      waits_for: a description of the event that it waits for; empty while it can run.
+      ended: whether it has ended.
+      apart: whether its present actions are no part of the history.
+      locals: its values of each `threading.local`.
+      facade: the `threading.Thread` that a program sees; None until it is first used.
     """
 
     def __init__(self, simulation: Simulation, process: Process, name: str, run: Callable[[], None]) -> None:
@@ -98,7 +99,7 @@ class Thread:
         return f"{self.process}/{self.name}.{self.number}"
 
     def start(self) -> None:
-        """Lets it run when its turn comes."""
+        """Makes the thread ready to run."""
         self.process.threads.append(self)
         self.simulation.make_ready(self)
 
@@ -108,11 +109,11 @@ class Thread:
         return bool(self._carrier)
 
     def go(self) -> None:
-        """The simulation goes on in this thread; returns when it goes on in the one that has called this."""
+        """Switches to this thread; returns when the simulation switches back to the caller."""
         self._carrier.switch()
 
     def stack(self) -> str:
-        """Where it is, in Headwater's code."""
+        """Formats the thread's position in Headwater's code."""
         frame = self._carrier.gr_frame
         found = traceback.extract_stack(frame) if frame is not None else []
         return " < ".join(
@@ -134,24 +135,24 @@ class Thread:
 
 
 class _Carrier(greenlet):
-    """What carries a thread of a simulation."""
+    """The greenlet of a simulated thread."""
 
 
 class Simulation:
     """A history.
 
     Args:
-      seed: decides everything that is left open.
-      horizon_s: longest time of a history on its own clock, in seconds.
-      preemption: how likely a thread is to be put off at a place where another one could run.
-      max_switches: most changes between threads.
+      seed: seed of all random decisions.
+      horizon_s: time limit of a history on its own clock, in seconds.
+      preemption: probability that a thread is preempted at a scheduling point.
+      max_switches: maximum number of switches between threads.
 
     Attributes:
-      random: for everything that is left open.
+      random: generator of all random decisions.
       now: the time, in seconds since the beginning.
-      processes: all there were.
-      switches: how often another thread went on.
-      hub: where the history goes on when a thread has ended.
+      processes: all processes so far.
+      switches: number of switches between threads.
+      hub: the greenlet that continues when a thread has ended.
     """
 
     def __init__(
@@ -179,13 +180,13 @@ class Simulation:
         self._begins: Thread | None = None
         self.hub: greenlet = getcurrent()
 
-    # For the one who asks for a history -------------------------------------------------------------------------------
+    # For users of a simulation ----------------------------------------------------------------------------------------
 
     def run(self, main: Callable[[], None]) -> None:
-        """Runs ``main`` in a process of its own until it returns; all others are killed then.
+        """Runs ``main`` in its own process until it returns; then kills all other processes.
 
         Raises:
-          What a thread of the history raised; Deadlock; OutOfTime.
+          The first error of a thread of the history; Deadlock; OutOfTime.
         """
         global _active
         assert _active is None, "one history at a time"
@@ -213,7 +214,7 @@ class Simulation:
             raise self._failure
 
     def note(self, what: str) -> None:
-        """Adds a line to what is printed with a failure."""
+        """Adds a line to the notes that are printed with a failure."""
         self.notes.append((self.now, what))
 
     # Processes and threads --------------------------------------------------------------------------------------------
@@ -229,7 +230,7 @@ class Simulation:
         return Thread(self, process, name, run)
 
     def kill(self, process: Process) -> None:
-        """Ends a process at once. Its threads go no further."""
+        """Kills a process; its threads do not run again, except to unwind."""
         if process.dead:
             return
         self.note(f"{process} ends")
@@ -242,13 +243,13 @@ class Simulation:
             call()
 
     def stop(self, process: Process) -> None:
-        """Gives a process no processor until `go_on`."""
+        """Stops a process until `go_on`, as SIGSTOP does."""
         if not process.dead and not process.stopped:
             self.note(f"{process} is stopped")
             process.stopped = True
 
     def go_on(self, process: Process) -> None:
-        """Ends `stop`."""
+        """Continues a stopped process, as SIGCONT does."""
         if process.stopped:
             self.note(f"{process} goes on")
             process.stopped = False
@@ -262,19 +263,19 @@ class Simulation:
         return self._current
 
     def at(self, when: float, call: Callable[[], None]) -> None:
-        """Has ``call``, which must not block, called at a time."""
+        """Schedules ``call``, which must not block, at a time."""
         self._order += 1
         heapq.heappush(self._events, (when, self._order, call))
 
     def after(self, seconds: float, call: Callable[[], None]) -> None:
-        """Has ``call``, which must not block, called after some seconds."""
+        """Schedules ``call``, which must not block, after some seconds."""
         self.at(self.now + seconds, call)
 
     def wait(self, what: str, timeout_s: float | None = None) -> bool:
-        """Blocks the running thread until `wake`; False where the time was over first.
+        """Blocks the running thread until `wake`; returns False after a timeout.
 
         Raises:
-          Killed: its process was.
+          Killed: the thread's process was killed.
         """
         thread = self.current
         self.check(thread)
@@ -301,17 +302,17 @@ class Simulation:
             self.make_ready(thread)
 
     def sleep(self, seconds: float) -> None:
-        """Lets time pass."""
+        """Blocks the running thread for some seconds of the simulated clock."""
         if seconds > 0:
             self.wait(f"{seconds:g} s to pass", seconds)
         else:
             self.pause(1.0)
 
     def pause(self, likely: float | None = None) -> None:
-        """A place where another thread may go first.
+        """A scheduling point: another thread may run first.
 
         Raises:
-          Killed: its process was.
+          Killed: the thread's process was killed.
         """
         if self._in_event:
             return
@@ -327,7 +328,7 @@ class Simulation:
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:
-        """What the running thread does here is no part of the history: no other thread goes first."""
+        """A context that is no part of the history: the running thread is not preempted in it."""
         thread = self.current
         thread.apart, before = True, thread.apart
         try:
@@ -336,7 +337,7 @@ class Simulation:
             thread.apart = before
 
     def check(self, thread: Thread) -> None:
-        """Raises Killed in a thread whose process was."""
+        """Raises Killed if the thread's process was killed."""
         if thread.process.dead or self._ending:
             raise Killed
 
@@ -347,12 +348,12 @@ class Simulation:
     # For threads themselves -------------------------------------------------------------------------------------------
 
     def next_number(self) -> int:
-        """For a new thread."""
+        """Returns a unique number for a new thread."""
         self._numbers += 1
         return self._numbers
 
     def make_ready(self, thread: Thread) -> None:
-        """Lets a thread go on when its turn comes."""
+        """Adds a thread to the threads that can run."""
         thread.waits_for = ""
         self._live.add(thread)
         if not thread.is_ready:
@@ -360,7 +361,7 @@ class Simulation:
             self._ready.append(thread)
 
     def end_thread(self, thread: Thread) -> None:
-        """The thread has ended; the hub goes on."""
+        """Records the end of a thread, and continues in the hub."""
         thread.ended = True
         self._live.discard(thread)
         for call in thread.on_end:
@@ -372,7 +373,7 @@ class Simulation:
             self._finish(error)
 
     def _finish(self, failure: BaseException | None) -> None:
-        """The history is over; the running thread unwinds, and only then the others."""
+        """Ends the history; the running thread unwinds first, then the others, one at a time."""
         if self._failure is None:
             self._failure = failure
         self._ending = True
@@ -386,14 +387,14 @@ class Simulation:
         if following is not thread:
             if following.begun:
                 following.go()
-            else:  # in the hub: a greenlet begins as deep as the one that it begins in, and Python counts that
+            else:  # start it from the hub: a greenlet starts at its starter's recursion depth, which Python limits
                 self._begins = following
                 self.hub.switch()
             self._current = thread
         self.check(thread)
 
     def _choose(self) -> Thread:
-        """The thread that goes on, after what happens before that."""
+        """Returns the next thread to run; runs due events while no thread is ready."""
         while (thread := self._take_ready()) is None:
             if not self._events:
                 raise Deadlock(self.report("nothing will happen any more"))
@@ -414,7 +415,7 @@ class Simulation:
         return thread
 
     def _take_ready(self) -> Thread | None:
-        """A thread that can run, at random; None where none can."""
+        """Removes and returns a random thread that can run; None if none can."""
         ready = self._ready
         if not ready:
             return None
@@ -441,7 +442,7 @@ class Simulation:
                 self._live.discard(thread)
 
     def report(self, what: str) -> str:
-        """What the threads of the history wait for."""
+        """Formats a message with the events that all threads of the history wait for."""
         lines = [f"{what}, at {self.now:.3f} s of history {self.seed}"]
         for thread in sorted(self._live, key=_number):
             if not thread.ended and not thread.process.dead:
@@ -478,5 +479,5 @@ def me() -> Process:
 
 
 def describe(notes: Iterable[tuple[float, str]]) -> str:
-    """The notes of a history, a line each."""
+    """Formats the notes of a history, one per line."""
     return "\n".join(f"  {when:9.3f}  {what}" for when, what in notes)

@@ -1,4 +1,4 @@
-"""Histories of clusters at random, and that a history can be told by its number alone.
+"""Tests of random histories of clusters, and of their reproducibility by seed.
 
 ``make simulate SEEDS=100000`` runs more of them.
 """
@@ -44,26 +44,26 @@ _HISTORIES = {
 }
 
 
-#: Histories that were broken once.
+#: Regression tests: histories that broke a rule before a fix.
 _MENDED = [
     ("graphs", 621811),  # a worker of another cluster, while the rightful one is cut off
     ("graphs", 622065),  # a gradient on its way to two ps while the chief starts the training
     ("graphs", 621325),  # an update whose gradients one ps has lost
-    ("graphs", 623542),  # a ps is started anew after the job is over
-    ("graphs", 652388),  # an answer that came while another task was waited for
-    ("graphs", 664688),  # a ps that is lost after its answer, with what it had sent to another one
+    ("graphs", 623542),  # a ps is restarted after the job is over
+    ("graphs", 652388),  # an answer that arrived during a wait for another task
+    ("graphs", 664688),  # a ps that is lost after its answer, with tensors in transit to another ps
     ("graphs", 642943),  # a chief that is lost in the midst of an update of two ps
-    ("graphs", 645822),  # a replica that joins while the chief tells several ps of the start
-    ("graphs", 80008026),  # a chief is back while the update that it had asked for is made on two of three ps
-    ("graphs", 664087),  # a worker of another cluster ends just after a ps was started anew
-    ("graphs", 120007289),  # the thread of updates is the first to hear of a ps that is lost at the end
+    ("graphs", 645822),  # a worker that joins while the chief announces the start to several ps
+    ("graphs", 80008026),  # a chief is back while the update that it had requested is made on two of three ps
+    ("graphs", 664087),  # a worker of another cluster ends just after the restart of a ps
+    ("graphs", 120007289),  # the update thread is the first to learn of a ps that is lost at the end
     ("jobs", 20224),
-    ("jobs", 120000511),  # a worker comes back to a job that went on without it
+    ("jobs", 120000511),  # a worker returns to a job that has continued without it
     ("jobs", 120012316),  # a task is asked to end while it is being started
-    ("jobs", 120003940),  # a job is stopped while its places are found, on hosts that then do not answer
-    ("jobs", 120015515),  # a job goes back to the queue while the place of a lost worker is given back
-    ("jobs", 120020343),  # a worker is lost while its job ends to start anew, and another job waits for room, too
-    ("jobs-ends", 34),  # a worker comes back to ps that have ended, in a job that was started again before
+    ("jobs", 120003940),  # a job is stopped while its places are being allocated, on hosts that then do not answer
+    ("jobs", 120015515),  # a job returns to the queue while the place of a lost worker is being released
+    ("jobs", 120020343),  # a worker is lost while its job ends for a restart, and another job waits for places
+    ("jobs-ends", 34),  # a worker returns to ps that have ended, in a job that was restarted before
     ("mirrored", 50170),
     ("rounds", 1161),
     ("rounds", 3482),
@@ -71,38 +71,38 @@ _MENDED = [
     ("copies", 916),
     ("copies", 2001497),  # a ps is stopped until the chief, the workers and the other ps have ended
     ("copies", 2006300),
-    ("graph-copies-rounds", 2049),  # a channel that two steps have
-    ("graph-copies-rounds", 120009289),  # a worker is lost in the midst of an update, and then a ps
-    ("graph-copies", 120006601),  # a former primary hears that the job is over, and takes what is sent to a step
-    ("graph-copies-queues", 120006307),  # a ps gives its task back to one that has just ended with the job
-    ("graph-copies", 120008955),  # the other copy and the witness end with the job while a primary asks for a pair
+    ("graph-copies-rounds", 2049),  # a channel that two steps use
+    ("graph-copies-rounds", 120009289),  # a worker is lost during an update, and then a ps
+    ("graph-copies", 120006601),  # a previous primary learns that the job is over, and receives a step's tensors
+    ("graph-copies-queues", 120006307),  # a ps hands its task back to a ps that has just ended with the job
+    ("graph-copies", 120008955),  # backup and witness end with the job while a primary requests a new backup
     ("graph-copies", 5000000),  # a step of a worker that has ended sends to a ps that has ended with the job
-    ("graph-moves", 407),  # a ps that comes before others, which end soon
-    ("graph-moves", 12500056),  # one that is stopped until all others have ended
-    ("graph-moves", 20000042),  # one that is told to end when the job is about to be over
-    ("graph-moves", 20000150),  # a former primary that does not know a session is sent a tensor
-    ("graph-moves", 41000009),  # a chief is lost, and with it what it has heard of a second that is replaced
-    ("graph-moves", 110001442),  # a chief ends while a second is replaced, and then the ps that was to be it
-    ("graph-moves", 110001262),  # the last but one is told to end when the other is about to be killed
-    ("graph-moves", 110002266),  # a former primary goes on, just before the only copy would be killed
-    ("graph-copies-rounds", 20000053),  # both ps change places after an answer, and before a tensor has come
-    ("moved-copies", 120007504),  # a hand-over in a round that has gradients of two lives of a worker
-    ("moved-copies", 120004392),  # a worker comes to a copy that is dropped at that moment
-    ("moved-copies", 12000000),  # a witness that is started anew while a second is replaced
-    ("moved-copies", 12000096),  # a hand-over in a round, of which one worker has gone
-    ("moves", 2001134),  # a ps is told to end while a worker has one of its shards move
-    ("moves", 120009358),  # a ps that is stopped and told to end takes a shard when it has said what it has
-    ("moves", 120009578),  # a worker is in a training that others have finished on ps that were started anew
+    ("graph-moves", 407),  # a ps that joins before others, which end soon
+    ("graph-moves", 12500056),  # a ps that is stopped until all others have ended
+    ("graph-moves", 20000042),  # a ps that drains shortly before the end of the job
+    ("graph-moves", 20000150),  # a previous primary without a session's state receives a tensor
+    ("graph-moves", 41000009),  # a chief is lost, with its information about the replacement of a backup
+    ("graph-moves", 110001442),  # a chief ends during the replacement of a backup, and then the future backup
+    ("graph-moves", 110001262),  # the second to last ps drains when the last is about to be killed
+    ("graph-moves", 110002266),  # a stopped previous primary continues, just before the only replica would be killed
+    ("graph-copies-rounds", 20000053),  # both ps swap roles after an answer, and before a tensor has arrived
+    ("moved-copies", 120007504),  # a handoff in a round with gradients of two incarnations of a worker
+    ("moved-copies", 120004392),  # a worker connects to a replica that is dropped at that moment
+    ("moved-copies", 12000000),  # a witness that is restarted during the replacement of a backup
+    ("moved-copies", 12000096),  # a handoff in a round that one worker has left
+    ("moves", 2001134),  # a ps drains while a worker moves one of its shards
+    ("moves", 120009358),  # a ps that is stopped and drains receives a shard after it has reported its shards
+    ("moves", 120009578),  # a worker is in a training that others have finished on ps that were restarted
     ("moves", 80003753),  # a ps that has just taken a shard ends with the job before it can say so
     ("examples", 105161),
-    ("told", 22),  # a part is handed over to a ps that is about to end, and to which its second has not said so
-    ("told", 79),  # one is handed over to a ps that has just said that it ends
-    ("told", 251),  # the same, and that one is back by then
+    ("told", 22),  # a handoff to a ps that is about to end, and whose backup has not announced its own end to it
+    ("told", 79),  # a handoff to a ps that has just announced its end
+    ("told", 251),  # the same, and the receiver has restarted by then
     ("told", 299),
     ("told", 12),  # a second that is to serve once more says that it never will
-    ("told", 42),  # a copy that is filled up by a ps that waits to end has not heard so
+    ("told", 42),  # a replica that receives a snapshot of a draining ps does not know that it drains
     ("graph-told", 150000088),  # a worker makes its session while all ps have ended, and asks none of them
-    ("graph-told", 7300037),  # a worker takes a ps that is back for its former life, as all of them had ended
+    ("graph-told", 7300037),  # a worker mistakes a restarted ps for its previous incarnation, as all had ended
     ("left", 80003064),  # a ps that ends while it waits for another one, which has just ended, too
     ("left", 86),  # a ps that ends between a step and what a hook runs for the first time after it
     ("left", 120007444),  # a ps is lost before a step has asked it, while the step waits for another one

@@ -1,4 +1,4 @@
-"""The scheduler: one seed is one history, and what goes wrong in one is found."""
+"""Tests of the scheduler: a seed defines a history, and defects in a history are found."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_an_update_that_is_no_single_one_is_found() -> None:
 
         def add() -> None:
             seen = count[0]
-            with lock:  # the mistake: what was read is read outside
+            with lock:  # the defect under test: the value was read outside of the lock
                 count[0] = seen + 1
 
         threads = [primitives.Thread(target=add) for _ in range(3)]

@@ -1,7 +1,7 @@
-"""Histories in which all parameter servers with two copies are told to end at about one moment, again and again.
+"""Histories in which all replicated parameter servers drain at nearly the same time, repeatedly.
 
-Nothing fails. Each is back a while after it has ended; the others may have ended by then, or serve what it had. No
-acknowledged update is lost, and none is applied twice; the chief never prepares a graph once more.
+There are no failures. Each server restarts some time after its end; the others may have ended by then, or serve its
+parts. No acknowledged update is lost, and none is applied twice; the chief never initializes a graph a second time.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from tests.simulation.graph_copies import ROUNDS, GraphCopiesHistory, drawn
 from tests.simulation.parameters import Setting
 from tests.simulation.scheduler import Simulation
 
-#: Between two looks whether each part has two copies, in seconds.
+#: Interval of checks that each part has two replicas, in seconds.
 _LOOK_S = 0.1
-#: In how many shards variables are that move.
+#: Number of shards of variables that move.
 _SHARDS = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Notice:
-    """All are told to end.
+    """A request to all parameter servers to drain.
 
     Attributes:
-      after_s: how long after the notice before, and once all have two copies, in seconds.
-      delays_s: how long after that each hears it, in seconds.
-      away_s: how long each stays away, in seconds.
+      after_s: time since the previous notice, at least until all parts have two replicas again, in seconds.
+      delays_s: delay until each server receives it, in seconds.
+      away_s: time until the restart of each server, in seconds.
     """
 
     after_s: float
@@ -63,13 +63,13 @@ class Notice:
 
 
 class Notices:
-    """Tells the tasks of a history to end.
+    """Drains the parameter servers of a history.
 
     Args:
       cluster: the tasks.
-      notices: when.
-      whole: whether each part has two copies.
-      end: tells a parameter server to end, by its number; to be called in its process.
+      notices: the notices, in their order.
+      whole: whether each part has two replicas.
+      end: drains a parameter server, by its number; to be called in its process.
     """
 
     def __init__(
@@ -107,11 +107,11 @@ class Notices:
             self._cluster.simulation.thread(process, "SIGTERM", partial(self._end, index)).start()
 
     def is_told(self, index: int) -> bool:
-        """Whether a parameter server ends, or has ended, as it was told to: others may go on with what it has."""
+        """Whether a parameter server drains or has drained: others may continue with its parts."""
         return index in self._away
 
     def ended(self, index: int) -> None:
-        """A parameter server has ended: unless the job is over, it is back soon."""
+        """Schedules the restart of a parameter server that has ended, unless the job is over."""
         self._cluster.tasks[f"ps{index}"].come_back(self._away.pop(index, 0.1))
 
 
@@ -129,7 +129,7 @@ class ToldCopies(CopiesHistory):
         return self.shards or self.setting.servers
 
     def begin_with(self, notices: Sequence[Notice]) -> None:
-        """All are told to end."""
+        """Schedules the notices to all parameter servers."""
         self.notices = Notices(self.cluster, notices, self._is_whole, self._end)
 
     def _end(self, index: int) -> None:
@@ -146,7 +146,7 @@ class ToldCopies(CopiesHistory):
 
 
 def _copies(task: ParameterTask, name: str, stay: Any) -> Iterator[KeptCopy]:
-    """The copies of a set that a task has: those that move, or that stay."""
+    """A task's replicas of a set of variables: movable ones of its holder, or fixed ones."""
     holder = task.copy_holders.get(name)
     copies = stay if holder is None else holder.copies
     return (copy for copy in copies.values() if isinstance(copy, KeptCopy))
@@ -176,7 +176,7 @@ class ToldGraphs(GraphCopiesHistory):
     notices: Notices
 
     def begin_with(self, notices: Sequence[Notice]) -> None:
-        """All are told to end."""
+        """Schedules the notices to all parameter servers."""
         self.notices = Notices(self.cluster, notices, self._is_whole, self._end)
 
     def _end(self, index: int) -> None:
