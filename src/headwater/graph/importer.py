@@ -379,7 +379,7 @@ class _Importer:
         self._members.append(op)
         handle = "T" in node.attr and node.attr["T"].type == resource.as_datatype_enum
         if handle or node.op == "VarHandleOp":
-            return  # The shape of a handle says nothing of what it stands for.
+            return  # The shape of a handle is unrelated to the shape of its resource.
         shapes = node.attr["_output_shapes"].list.shape if "_output_shapes" in node.attr else ()
         for tensor, shape in zip(op.outputs, shapes, strict=False):
             if tensor.dtype is resource:

@@ -363,9 +363,9 @@ def load_operators_with(load: Callable[[], object]) -> None:
 
 
 def set_equality(equal: Callable[..., object], unequal: Callable[..., object]) -> None:
-    """Says what ``==`` and ``!=`` of tensors do from now on; before, they ask whether both are the same object.
+    """Sets the behaviour of ``==`` and ``!=`` of tensors, which by default compare identity.
 
-    The hash stays the object's: sets and dictionaries tell tensors apart by what they are.
+    The hash remains the object's: sets and dictionaries distinguish tensors by identity.
     """
     for name, function in (("__eq__", equal), ("__ne__", unequal)):
         setattr(Tensor, name, function)

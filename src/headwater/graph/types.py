@@ -41,7 +41,8 @@ GraphTensor: TypeAlias = "Tensor | Variable | PartitionedVariable | IndexedSlice
 """A value of a graph that is a tensor or becomes one."""
 
 TensorLike: TypeAlias = "GraphTensor | SupportsArray | Scalar | TensorShape | Dimension | Sequence[TensorLike]"
-"""What `convert_to_tensor` takes: tensors, variables, arrays, numbers, text, shapes, and nested sequences of these."""
+"""Arguments of `convert_to_tensor`: tensors, variables, arrays, numbers, text, shapes, and nested sequences of
+these."""
 
 SparseLike: TypeAlias = "TensorLike | SparseTensor | SparseTensorValue"
 """A dense value or a sparse one."""
@@ -56,7 +57,7 @@ FeedDict: TypeAlias = "Mapping[Any, object]"
 """Values by the tensor, the tuple of tensors, or the name that they stand in for (a mapping's keys are of one type)."""
 
 OpOrTensor: TypeAlias = "Operation | Tensor | Variable | IndexedSlices"
-"""What an operation can run after."""
+"""Control inputs of an operation."""
 
 DeviceLike: TypeAlias = "str | Device | DeviceSpec | DeviceFunction | None"
 """A device by its name, in parts, or as a function says for each operation; None for no wish."""

@@ -300,7 +300,7 @@ class ChannelConversation:
 
     def _resume(self) -> None:
         """Resumes on the new channel: reports how many transfers were received, receives the missing frames, and sends
-        again those that the task has not received."""
+        again the frames that the task has not received."""
         channel = self._channel
         channel.send(Frame(RESUME, (*self._request(), len(self._came)), self._feeds))
         received, coming = self._resumed()

@@ -21,10 +21,10 @@ class TaskLink(Link):
 
     Args:
       owner: the claim of this task.
-      met: called with the generation of each life of the other one that this meets.
+      met: called with the generation of each incarnation of the other task that answers.
 
     Attributes:
-      task: the other one.
+      task: the other task.
     """
 
     def __init__(

@@ -145,10 +145,10 @@ def gather(
     rows: Any,
     examples: str = "",
 ) -> None:
-    """Gives a gradient of every variable. ``rows`` numbers the variables whose gradients are indices and values.
+    """Gives a gradient of every variable. ``rows`` lists the variables whose gradients are indices and values.
 
-    ``local_step``: the step that they are of, int64 of shape (); or that and the start of the training, of shape (2,).
-    ``examples``: the name of those that the gradient is of, where they are accounted for.
+    ``local_step``: the gradients' step, int64 of shape (); or step and start of the training, of shape (2,).
+    ``examples``: name of the gradient's examples, if they are accounted for.
     """
     accumulator = _gathered(context, shared_name, shapes, rows)
     remaining = iter(parts)
@@ -241,7 +241,7 @@ def life(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> n
 
 @host("GatherMembers", infer=fixed(string, ()), keeps=True, stable=True)
 def members(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> HostArray:
-    """Which replicas have joined here, and given gradients; see `replica_lives.Members`."""
+    """Returns the replicas that have joined here, and given gradients; see `replica_lives.Members`."""
     return np.array(_gathered(context, shared_name, shapes, rows).members().encode(), object)
 
 

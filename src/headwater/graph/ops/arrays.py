@@ -1,4 +1,4 @@
-"""Shapes of tensors: what they are, and tensors of other shapes with the same elements."""
+"""Shapes of tensors, and operations that change shapes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headwater.graph.ops.define import pure, unary
 from headwater.graph.registry import MAX_KNOWN_ELEMENTS, HostArray, Inference, Spec
 from headwater.shapes import TensorShape, broadcast_dims
 
-# What a shape is --------------------------------------------------------------------------------------------------
+# Reading shapes ---------------------------------------------------------------------------------------------------
 
 
 def _shape_spec(inference: Inference) -> Sequence[Spec]:
@@ -248,13 +248,13 @@ def reverse(tensor: AnyArray, axis: HostArray) -> AnyArray:
 
 @pure("Reverse", inputs="tensor:T, dims:bool", static=(1,), infer=unary, strings=True)
 def old_reverse(tensor: AnyArray, dims: HostArray) -> AnyArray:
-    """Backwards along the dimensions whose flag is set."""
+    """Reverses the dimensions whose flag is set."""
     return array_module(tensor).flip(tensor, tuple(np.flatnonzero(dims).tolist()))
 
 
 @pure("Roll", inputs="input:T, shift:Tshift|index, axis:Taxis|index", static=(1, 2), infer=unary, strings=True)
 def roll(input: AnyArray, shift: HostArray, axis: HostArray) -> AnyArray:
-    """Shifted along dimensions; what falls out comes in at the other end."""
+    """Shifts elements cyclically along dimensions."""
     return array_module(input).roll(input, as_ints(shift), as_ints(axis))
 
 

@@ -58,7 +58,7 @@ def _encoded_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("EncodeWav", inputs="audio:float32, sample_rate:int32", infer=_encoded_spec)
 def encode_wav(context: HostContext, audio: HostArray, sample_rate: HostArray) -> HostArray:
-    """A WAV file of samples [samples, channels]; what is beyond -1 and 1 is cut off."""
+    """Encodes samples [samples, channels] as a WAV file; values are clipped to [-1, 1]."""
     del context
     if audio.ndim != 2:
         raise InvalidArgumentError(None, None, f"audio must be 2-dimensional but got shape {list(audio.shape)}")

@@ -1,7 +1,7 @@
-"""The operations that TensorFlow's own gradients are made of: only graphs that TensorFlow built have them.
+"""Operations of TensorFlow's own gradients, which occur only in graphs built by TensorFlow.
 
-Headwater's gradients are vector-Jacobian products (`headwater.graph.ops.core.vjp`). What is here lets graphs from
-elsewhere run as they are; mostly it is the same products once more.
+Headwater's gradients are vector-Jacobian products (`headwater.graph.ops.core.vjp`). The operations here make graphs
+built by TensorFlow run unchanged; most of them are the same products.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Function = Callable[..., Any]
 
 
 def _pulled(forward: Function, at: jax.Array, gradient: jax.Array) -> jax.Array:
-    """The gradient for the input ``at`` of a function, given that of its output."""
+    """Returns the gradient for the input ``at`` of a function, given its output's gradient."""
     _, pull = jax.vjp(forward, at)
     return pull(jnp.asarray(gradient))[0]
 
@@ -172,7 +172,7 @@ def _channels(inference: Inference) -> Sequence[Spec]:
 
 @pure("BiasAddGrad", inputs="out_backprop:T|numeric", infer=_channels)
 def bias_add_grad(out_backprop: jax.Array, *, data_format: str = "NHWC") -> jax.Array:
-    """The sum over all dimensions but that of the channels."""
+    """Returns the sum over all dimensions except the channels."""
     channel = 1 if data_format == "NCHW" else out_backprop.ndim - 1
     return jnp.sum(out_backprop, axis=tuple(axis for axis in range(out_backprop.ndim) if axis != channel))
 

@@ -1,10 +1,10 @@
-"""Lookups whose rows are combined in bags, in a table on other tasks: pooled there where that is fewer bytes.
+"""Lookups whose rows are combined in bags, in a table on other tasks: pooled there if that sends fewer bytes.
 
-``RouteBags`` divides the ids among the parts of the table, each once. ``GatherBags`` reads the rows of one part; where
-the request says which of them make a bag, it adds these up, and one row for each bag travels. ``JoinBags`` makes the
-bags of what arrives. The gradient goes the same way back: ``SplitBags`` gives each part the gradients of its rows, or
-those of the bags, of which ``SpreadBags`` makes gradients of rows there. Which of both, the sizes of ``counts`` say:
-there are none where rows travel. So ``RouteBags`` decides in each step, and there is an executable for each way.
+``RouteBags`` divides the ids among the parts of the table, each once. ``GatherBags`` reads the rows of one part; if the
+request includes the bags, it adds up their rows, and sends one row for each bag. ``JoinBags`` makes the bags of what
+arrives. The gradient goes the same way back: ``SplitBags`` gives each part the gradients of its rows, or those of the
+bags, of which ``SpreadBags`` makes gradients of rows there. Which of both, the sizes of ``counts`` say: there are none
+where rows travel. So ``RouteBags`` decides in each step, and there is an executable for each way.
 
 With bags b of ids i, weights w and a divisor d that the combiner says: out[b] = (Σ w[i] row[i]) / d[b].
 """
@@ -29,7 +29,7 @@ from headwater.graph.resources.host_context import HostContext
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation, Tensor
 
-#: As `Capacities` has it. Little: what is left over travels.
+#: As in `Capacities`. Small, since unused places are sent, too.
 _HEADROOM: Final = 1.03
 #: How many outputs ``RouteBags`` has for each part; and which of those for all, that follow, are weights.
 _OF_A_PART: Final = 4
@@ -51,8 +51,8 @@ class _Bags:
 
     Attributes:
       ids: row numbers of the whole table, or places of rows, ``[n]``.
-      of: each one's bag, ``[n]``; ``count`` for one that is left out.
-      weights: theirs, ``[n]``, or none.
+      of: bag of each id, ``[n]``; ``count`` for a skipped id.
+      weights: weights of the ids, ``[n]``, or none.
       count: number of bags.
     """
 
@@ -71,7 +71,7 @@ class _Bags:
         return np.bincount(self.of, weights, self.count + 1)[: self.count]
 
     def divisors(self, combiner: str, *, weighted: bool, safe: bool) -> HostArray:
-        """What each bag's sum is divided by, float32: 1 for an empty bag that is to be zeros."""
+        """Returns the divisor of each bag's sum, float32; 1 for an empty bag, which becomes zeros."""
         if combiner == "sum":
             return np.ones(self.count, np.float32)
         weights = self.weights.astype(np.float64)
@@ -92,7 +92,7 @@ def _bags_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _weights_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
-    """That of the ids' weights, which stand in the order of the ids."""
+    """Returns the gradient of the ids' weights, in the order of the ids."""
     graph = op.graph
     first = graph.create_op("Const", [], {"value": np.zeros(1, np.int32), "dtype": int32}).outputs[0]
     count = graph.create_op("Shape", [op.inputs[3]], {"out_type": int32}).outputs[0]
@@ -157,7 +157,7 @@ def route_bags(
     used = bags.used(which)
     bad, counts, room, routed, found = route_once(rooms.rows, [used.ids], [sizes], [strategy])
     if bad >= 0:
-        # Among all ids, for its place; of those that are left out nothing is said.
+        # Position among all ids; undefined for skipped ids.
         refuse(np.where(bags.of < bags.count, bags.ids, 0)[: ids.size], sizes, parts, strategy)
     used = _Bags(ids=found, of=used.of, weights=used.weights, count=bags.count)
     told = _pooled(used, np.cumsum(room[0]), int(counts.sum()), row_bytes)
@@ -181,7 +181,7 @@ def _ordered(bags: _Bags) -> _Bags:
 
 
 def _safe(bags: _Bags, count: int, combiner: str, default_id: int | None) -> _Bags:
-    """Without what is bad, and with the default in empty bags."""
+    """Drops invalid ids, and adds the default to empty bags."""
     good = bags.ids >= 0
     if len(bags.weights) and combiner != "sum":
         good &= bags.weights > 0
@@ -222,10 +222,10 @@ def _pooled(bags: _Bags, ends: HostArray, keys: int, row_bytes: int) -> list[_Ba
 
 
 def _as_told(capacities: Capacities, told: Sequence[_Bags], keys: Sequence[int]) -> list[HostArray]:
-    """What travels for bags: numbers of all parts, counts of all parts, weights of all parts.
+    """Returns the arrays to send for bags: numbers, counts and weights of all parts.
 
     Args:
-      keys: for how many rows each part has places.
+      keys: number of places for rows of each part.
     """
     if not told:
         nothing = np.empty((0, 1), np.uint8)
@@ -261,7 +261,7 @@ def _as_bytes(numbers: HostArray, width: int) -> HostArray:
 
 
 def _numbers(arrived: jax.Array) -> jax.Array:
-    """What `_as_bytes` made bytes of."""
+    """Restores the argument of `_as_bytes`."""
     scale = np.array([1 << 8 * place for place in range(arrived.shape[1])], np.int64)
     return jnp.sum(arrived.astype(np.int64) * scale, axis=1)
 
@@ -329,7 +329,7 @@ def join_bags(
     combiner: str,
     weighted: bool,
 ) -> jax.Array:
-    """The bags, float32 ``[bags, …]``, of what ``GatherBags`` found in each part."""
+    """Returns the bags, float32 ``[bags, …]``, from the results of ``GatherBags`` of each part."""
     del combiner, weighted  # of use to the gradient
     rows = [part.astype(np.float32) for part in found]
     if counts.shape[0]:
@@ -356,7 +356,7 @@ def split_bags(
     *routed: Any,
     of_rows: bool = False,
 ) -> tuple[jax.Array, ...]:
-    """The gradients of what ``GatherBags`` found in each part; with ``of_rows`` those of rows in any case."""
+    """Returns the gradients of the results of ``GatherBags`` of each part; with ``of_rows``, always of rows."""
     share = grad / _wide(divisors, grad)
     if counts.shape[0] and not of_rows:
         return (share,) * len(routed)
@@ -379,7 +379,8 @@ def _spread_spec(inference: Inference) -> Sequence[Spec]:
 def spread_bags(
     grad: jax.Array, routed: jax.Array, numbers: jax.Array, counts: jax.Array, weights: jax.Array
 ) -> jax.Array:
-    """The gradients of the rows that a part was asked for, of that of what ``GatherBags`` gave; float32."""
+    """Returns the gradients, float32, of the rows requested from a part, given the gradient of the result of
+    ``GatherBags``."""
     grad = grad.astype(np.float32)
     if not counts.shape[0]:
         return grad

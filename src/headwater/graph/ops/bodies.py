@@ -1,7 +1,7 @@
 """Parts of a graph inside an attribute: the branches of a condition, the body of a loop.
 
 A body is a `FunctionAttr` whose attribute ``graph`` is a serialised ``GraphDef``; ``inputs`` and ``outputs`` name
-tensors of it. ``key`` names the input that holds the key of the random numbers drawn in the body, where it draws any.
+tensors of it. ``key`` names the input with the key for the body's random numbers, if it draws any.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def needed(body: Body, outputs: Iterable[str]) -> tuple[BodyNode, ...]:
 
 
 def static_inputs(body: Body) -> frozenset[int]:
-    """Positions of inputs whose values some operation of the body needs when it is compiled."""
+    """Returns the positions of inputs that the body needs to know when it is compiled."""
     wanted: set[str] = set()
     for node in reversed(body.nodes):
         wanted.update(node.inputs[i] for i in node.definition.static_positions(node.attrs, len(node.inputs)))
@@ -129,12 +129,12 @@ def _foldable(inputs: Sequence[jax.Array]) -> bool:
 def evaluate(
     body: Body, inputs: Sequence[Any], outputs: Sequence[str] | None = None, turn: Any = None
 ) -> tuple[Any, ...]:
-    """Outputs of a body of pure and random operations, traced.
+    """Traces a body of pure and random operations; returns its outputs.
 
     Args:
       inputs: a value for each of the body's inputs.
-      outputs: the results wanted; those of the body when None.
-      turn: number of the turn of a loop, so that each draws other random numbers.
+      outputs: the results to compute; the body's outputs if None.
+      turn: number of a loop's turn, so that turns draw different random numbers.
     """
     env = dict(zip(body.inputs, inputs, strict=True))
     wanted = body.outputs if outputs is None else outputs
@@ -157,7 +157,7 @@ def evaluate(
 
 
 def _constant(value: Any) -> jax.Array:
-    """``value``, through which no gradient flows; what is known while compiling stays known."""
+    """Stops gradients through ``value``; values known when compiling stay known."""
     return jax.lax.stop_gradient(value) if isinstance(value, jax.Array) else value
 
 
@@ -218,7 +218,7 @@ def _arrays(result: jax.Array) -> tuple[HostArray, ...]:
 
 
 def _variable(cell: Any, context: HostContext, *, needed: bool) -> jax.Array | None:
-    """A variable's value, as what changes it computes with it; None where it has none and need not have one."""
+    """Returns a variable's value for an operation that changes it; None if it has none and need not have one."""
     value = _value(cell, context, needed)
     return None if value is None else jnp.asarray(value)
 

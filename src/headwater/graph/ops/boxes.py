@@ -122,7 +122,7 @@ def combined_non_max_suppression(
     pad_per_class: bool = False,
     clip_boxes: bool = True,
 ) -> tuple[HostArray, ...]:
-    """For each image the best boxes of all classes, of those of a class that overlap little; zeros fill up."""
+    """Returns the best boxes of all classes for each image, after suppression per class; padded with zeros."""
     del context
     share, least = _check_share(iou_threshold, "iou_threshold"), float(score_threshold)
     each, total, classes = int(max_output_size_per_class), int(max_total_size), scores.shape[2]
@@ -297,9 +297,9 @@ def crop_and_resize(
     method: str = "bilinear",
     extrapolation_value: float = 0.0,
 ) -> jax.Array:
-    """For each box the part of image ``box_ind``, resized to ``crop_size``; float32.
+    """Crops each box from image ``box_ind``, resized to ``crop_size``; float32.
 
-    What lies outside of the image, or in an image that is not there, is ``extrapolation_value``.
+    Points outside of the image, or in a missing image, get ``extrapolation_value``.
     """
     image = jnp.asarray(image).astype(np.float32)
     _, height, width, _ = image.shape

@@ -252,7 +252,8 @@ class SeenClasses:
         self._random = np.random.default_rng(seed)
 
     def draw(self, true_classes: HostArray, count: int, unique: bool) -> tuple[HostArray, HostArray, HostArray]:
-        """``count`` classes and what to expect, by what was seen until now; then the true classes are seen."""
+        """Samples ``count`` classes and their expected counts from the classes seen so far; then records the true
+        classes."""
         with self._lock:
             shares = self._counts / self._counts.sum()
             bounds = np.cumsum(shares)

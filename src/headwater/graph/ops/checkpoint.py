@@ -112,7 +112,7 @@ def _check_shape(reader: BundleReader | OldReader, name: str, shape: Sequence[in
 def merge(
     context: HostContext, checkpoint_prefixes: HostArray, destination_prefix: HostArray, *, delete_old_dirs: bool = True
 ) -> None:
-    """Makes one checkpoint of several, which are gone afterwards."""
+    """Merges several checkpoints into one and deletes them."""
     del context
     merge_bundles(_texts(checkpoint_prefixes), _text(destination_prefix), delete_old_dirs)
 

@@ -1,4 +1,4 @@
-"""What several families of operations share."""
+"""Helpers shared by several families of operations."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ AnyArray: TypeAlias = jax.Array | HostArray
 
 
 def array_module(*values: object) -> Any:
-    """NumPy where every value is a NumPy array, else `jax.numpy`.
+    """Returns NumPy if every value is a NumPy array, else `jax.numpy`.
 
-    A lowering that uses it keeps shapes, and what is computed from them, known while a step is compiled; it also serves
+    A lowering that uses it keeps shapes, and values computed from them, known while a step is compiled; it also serves
     tensors of strings.
     """
     return np if all(isinstance(value, np.ndarray | np.generic) for value in values) else jnp

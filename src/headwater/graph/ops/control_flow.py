@@ -1,6 +1,6 @@
 """Conditions and loops: operations whose attributes hold parts of a graph (see `headwater.graph.ops.bodies`).
 
-Each comes in two kinds. The one with ``Stateless`` in its name is compiled, with JAX's ``cond``, ``while_loop`` and
+Each has two kinds. The kind with ``Stateless`` in its name is compiled, with JAX's ``cond``, ``while_loop`` and
 ``scan``. The other runs on the host, one operation after the other: for bodies that change variables, print, use queues
 or handle text, and for loops whose values change their shapes.
 
@@ -179,7 +179,7 @@ def _start(inputs: Sequence[jax.Array], body: Body, types: Sequence[DType]) -> l
 
 
 class Turns(ABC):
-    """A loop: what a turn does, and whether there is another one.
+    """A loop: the function of a turn, and its condition.
 
     Attributes:
       start: the loop's values before the first turn.
@@ -233,11 +233,11 @@ def stateless_while(
     Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
 ) -> tuple[jax.Array, ...]:
-    """The loop's values when ``cond`` does not hold any more, and how many turns that took.
+    """Returns the loop's values when ``cond`` becomes false, and the number of turns.
 
     Args:
-      inputs: the loop's values at the beginning, then what stays the same.
-      bound: the largest number of turns where that is known; -1 where it is not.
+      inputs: the loop's initial values, then loop-invariant inputs.
+      bound: the maximum number of turns if known, else -1.
     """
     del output_shapes, bound
     known = [isinstance(value, np.ndarray | np.generic) for value in inputs]
@@ -250,10 +250,10 @@ def stateless_while(
 
 
 def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Sequence[object]) -> Any:
-    """The loop with a gradient of its own, for where it lies within something that is differentiated.
+    """Returns the loop with a custom gradient, for loops nested in differentiated code.
 
-    Nothing of the turns is kept. The gradient goes through them from the last to the first and computes the values that
-    each began with anew: time grows with the square of the number of turns, memory does not grow.
+    No values of the turns are stored. The gradient processes the turns backwards and recomputes the initial values of
+    each: time is quadratic in the number of turns, memory is constant.
     """
 
     @jax.custom_vjp
@@ -331,10 +331,10 @@ def while_scan(
     Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
 ) -> jax.Array:
-    """The loop's values as `stateless_while` gives them, by a form that has a gradient.
+    """Returns the loop's values as `stateless_while`, in a differentiable form.
 
     Args:
-      inputs: as there, then what `while_trips` gives.
+      inputs: as there, then the result of `while_trips`.
     """
     del output_shapes, bound
     loop = _Loop(inputs[:-1], cond, body, Tout)
@@ -424,11 +424,11 @@ def _wanted_specs(inference: Inference) -> Sequence[Spec]:
 def while_gradient(
     context: HostContext, *inputs: Any, cond: FunctionAttr, body: FunctionAttr, wanted: Sequence[bool]
 ) -> list[HostArray]:
-    """The gradients of a loop whose values change their shapes: one turn after the other, from the last to the first.
+    """Returns the gradients of a loop whose values change their shapes, turn by turn from the last to the first.
 
     Args:
-      inputs: those of the loop, then a gradient for each of its results that has one.
-      wanted: for each of the loop's inputs whether it has a gradient.
+      inputs: the loop's inputs, then a gradient for each of its results that has one.
+      wanted: for each of the loop's inputs, whether to compute its gradient.
     """
     holds, turn_body = decode_body(cond), decode_body(body)
     count = len(turn_body.outputs)

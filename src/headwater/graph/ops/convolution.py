@@ -22,7 +22,7 @@ from headwater.graph.ops.define import pure
 from headwater.graph.registry import HostArray, Inference, Spec
 
 _MAX_SLICES = 16
-"""Up to this number of elements of a window a maximum of slices is used, whose gradient is much faster on CPUs."""
+"""Windows with up to this number of elements use a maximum of slices: its gradient is much faster on CPUs."""
 
 
 def _space(data_format: str) -> tuple[int, ...]:
@@ -276,7 +276,7 @@ def pool_spec(inference: Inference) -> Sequence[Spec]:
 def max_pool(
     input: jax.Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NHWC"
 ) -> Any:
-    """The maximum of each window; the gradient goes to the first of equal ones."""
+    """Returns the maximum of each window; of equal elements, the first gets the gradient."""
     del data_format
     pads = _pads(input.shape, ksize, strides, padding)
     lowest = -np.inf if jnp.issubdtype(input.dtype, np.inexact) else np.iinfo(input.dtype).min
@@ -408,7 +408,7 @@ def _dilation_spec(inference: Inference) -> Sequence[Spec]:
 def dilation2d(
     input: jax.Array, filter: jax.Array, *, strides: Sequence[int], rates: Sequence[int], padding: str
 ) -> jax.Array:
-    """max over a window of input + filter, whose shape is [height, width, channels]; padding does not count."""
+    """Returns the maximum over a window of input + filter, without padding; filter: [height, width, channels]."""
     steps, spread = tuple(strides[1:3]), tuple(rates[1:3])
     reach = [(size - 1) * rate + 1 for size, rate in zip(filter.shape, spread, strict=False)]
     pads = [(0, 0), *_pads(input.shape[1:3], reach, steps, padding), (0, 0)]

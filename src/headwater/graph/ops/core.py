@@ -118,13 +118,13 @@ def _vjp_static(attrs: Attrs, count: int) -> frozenset[int]:
 
 @pure("Vjp", infer=_vjp_specs, static_of=_vjp_static, types={})
 def vjp(*inputs: object, f: FunctionAttr, wanted: Sequence[bool], given: Sequence[bool]) -> tuple[jax.Array, ...]:
-    """Gradients of a forward operation's inputs, given those of its outputs.
+    """Returns the gradients of a forward operation's inputs, given its outputs' gradients.
 
-    For outputs ``y = F(x)`` with gradients ``g`` it gives ``gᵀ · dF/dx`` for every wanted input. For complex numbers
-    both are conjugates of what JAX has: TensorFlow's gradient points where the real part of ``y`` grows.
+    For outputs ``y = F(x)`` with gradients ``g`` it returns ``gᵀ · dF/dx`` for every wanted input. For complex numbers
+    both are conjugates of JAX's: TensorFlow's gradient points in the direction in which the real part of ``y`` grows.
 
     Args:
-      inputs: the forward operation's inputs, then the gradients of those outputs that have one.
+      inputs: the forward operation's inputs, then the given gradients of outputs.
       f: the forward operation's type and attributes.
       wanted: for every forward input, whether its gradient is an output.
       given: for every forward output, whether its gradient is among the inputs.

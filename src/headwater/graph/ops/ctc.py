@@ -65,9 +65,9 @@ def ctc_loss(
     ctc_merge_repeated: bool = True,
     ignore_longer_outputs_than_inputs: bool = False,
 ) -> Sequence[HostArray]:
-    """-log p(labels | inputs) of each sequence, and its gradient for ``inputs`` [time, batch, classes].
+    """Returns -log p(labels | inputs) of each sequence, and its gradient for ``inputs`` [time, batch, classes].
 
-    The last class is the blank. A sequence whose labels no path gives costs infinity.
+    The last class is the blank. The loss is infinite if no path has the labels.
     """
     del context
     lengths = _checked_lengths(inputs, sequence_length, InvalidArgumentError)
@@ -220,9 +220,9 @@ _Prefix = tuple[int, ...]
 
 
 def _beam(scores: HostArray, width: int) -> list[tuple[_Prefix, float]]:
-    """Label sequences and the logarithms of their probabilities, best first, ``width`` of them at most.
+    """Returns at most ``width`` label sequences and the logarithms of their probabilities, best first.
 
-    Each sequence has two probabilities: of the paths that end with a blank, and of those that end with its last label.
+    Each sequence has two probabilities: of paths that end with a blank, and of paths that end with its last label.
     """
     blank = scores.shape[1] - 1
     beam: dict[_Prefix, tuple[float, float]] = {(): (0.0, -np.inf)}

@@ -1,7 +1,7 @@
 """Functions of a dataset's elements: bodies of graphs, run for one element or for many at once.
 
-What can be compiled of a body is, in as few pieces as its host operations allow; for a block of elements each piece
-is mapped over the rows (`jax.vmap`), and host operations run in their form for rows where they have one.
+The compilable operations of a body are compiled, in as few pieces as its host operations allow; for a block of elements
+each piece is mapped over the rows (`jax.vmap`), and host operations run in their form for rows, if they have one.
 """
 
 from __future__ import annotations
@@ -79,14 +79,14 @@ class BodyFunction(Function):
     """A body as a function of elements.
 
     Attributes:
-      quiet: whether the call has no effect that a program could see.
+      quiet: whether the call has no visible side effects.
 
     Args:
       name: for messages.
       function: the attribute that holds the body. Its first inputs are an element's components.
-      inputs: what is known of an element.
-      captured: values of its other inputs, in order, but for the key of random numbers.
-      specs: what is known of its results.
+      inputs: static properties of an element.
+      captured: values of its other inputs, in order, except the key of random numbers.
+      specs: static properties of its results.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class BodyFunction(Function):
 
 
 class _Captured:
-    """Values that a function uses from outside, to be compared by what they are."""
+    """Captured values of a function, compared by identity."""
 
     def __init__(self, values: Sequence[object]) -> None:
         self.values = [np.asarray(value) for value in values]
@@ -168,12 +168,12 @@ class _Captured:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How a body runs.
+    """A compiled body.
 
     Attributes:
       params: names of the tensors that are an element's components.
       known: values that are the same for all elements.
-      pieces: what runs, in order.
+      pieces: the pieces to run, in order.
     """
 
     params: tuple[str, ...]
@@ -183,7 +183,7 @@ class _Plan:
 
 @functools.lru_cache(maxsize=256)
 def _planned(function: FunctionAttr, inputs: tuple[TensorSpec, ...], captured: _Captured) -> _Plan:
-    """The plan for a function. It is kept, so that what is compiled serves those who go over a dataset anew."""
+    """Returns the plan for a function. It is cached, so that later iterations over a dataset reuse compiled pieces."""
     body = decode_body(function)
     fixed = [item for item in body.inputs if item != body.key]
     params = tuple(fixed[: len(fixed) - len(captured.values)])
@@ -208,10 +208,10 @@ class _Piece:
     """Operations that run together.
 
     Attributes:
-      outputs: names of the tensors it gives.
+      outputs: names of its output tensors.
       one: ``one(env, host, turn)`` for one element.
       rows: ``rows(env, host, last_turn, count)`` for a block; None where it has no such form.
-      host: of one that is a single host operation, what it calls.
+      host: the called function, for a single host operation.
     """
 
     outputs: tuple[str, ...]
@@ -221,7 +221,8 @@ class _Piece:
 
 
 class _Planner:
-    """Divides a body into pieces. What does not depend on an element and can be told now goes into ``known``."""
+    """Divides a body into pieces. Values that do not depend on an element and can be computed now are added to
+    ``known``."""
 
     def __init__(self, body: Body, params: dict[str, TensorSpec], known: _Env) -> None:
         self._body = body
@@ -290,7 +291,7 @@ class _Planner:
         return name in self._varying or name.rpartition(":")[0] + ":" in self._varying
 
     def _of_text(self, node: BodyNode) -> bool:
-        """Whether a node takes or gives what only the host can hold."""
+        """Whether a node has inputs or outputs of types that only exist on the host."""
         outputs = (f"{node.name}:{index}" for index in itertools.count())
         given = itertools.takewhile(lambda name: name in self._specs, outputs)
         return any(self._specs[name].dtype.base_dtype in _HOST_ONLY for name in (*node.inputs, *given))

@@ -1,7 +1,7 @@
 """Operations on datasets and iterators. They run on the host of the task that they are placed on.
 
 A dataset's tensor (`variant`) holds a node of `headwater.data`. Each kind of node has an operation of its own, whose
-inputs are, in order: the datasets it takes elements from, its values, and what its function uses from outside.
+inputs are, in order: the datasets it takes elements from, its values, and its function's captured values.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def settings_of(kind: type[Node]) -> tuple[str, ...]:
 def specs_of(
     types: Sequence[DType], shapes: Sequence[TensorShape], classes: Sequence[str] = ()
 ) -> tuple[TensorSpec, ...]:
-    """The components that the attributes describe which say what an element is; all are dense without ``classes``."""
+    """Returns the components of an element described by the attributes; all are dense without ``classes``."""
     codes = [code.decode() if isinstance(code, bytes) else code for code in classes] or ["dense"] * len(types)
     return tuple(map(spec_of_code, codes, shapes, types))
 
@@ -123,7 +123,7 @@ def _lowering(op_type: str, kind: type[Node]) -> Callable[..., object]:
 
 
 def _taken(kind: type[Node], given: dict[str, Any]) -> tuple[TensorSpec, ...]:
-    """What a node's function takes."""
+    """Returns the inputs of a node's function."""
     specs = given["input"].specs
     return (*map(spec_of_value, given["state"]), *specs) if "state" in given else specs
 
@@ -170,7 +170,7 @@ def dataset_component(
 
 
 def element_specs(inference: Inference) -> Sequence[Spec]:
-    """What operations give whose attributes say what an element is."""
+    """Returns the outputs of operations whose attributes describe an element."""
     attrs = inference.attrs
     shapes = list(map(as_shape, attrs["output_shapes"]))
     found = specs_of(attrs["output_types"], shapes, attrs.get("output_classes", ()))
@@ -227,7 +227,7 @@ def iterator_get_next(
 
 
 def checked_element(element: Element, specs: Sequence[TensorSpec]) -> tuple[Any, ...]:
-    """The arrays of an element; InvalidArgumentError for one that is not as promised."""
+    """Returns the arrays of an element; InvalidArgumentError if it does not match its description."""
     found: list[Any] = []
     for index, (part, spec) in enumerate(zip(element, specs, strict=True)):
         if isinstance(part, Node):

@@ -125,11 +125,11 @@ _CODES = {
 
 
 def _call(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DType]) -> Any:
-    """Calls the Python function that this process knows as ``token``.
+    """Calls this process's Python function with the given ``token``.
 
     Raises:
-      InvalidArgumentError: it gives other values than it said.
-      OpError: of a class that says what the function raised, whose message it has.
+      InvalidArgumentError: its results have other types than declared.
+      OpError: the function's error, with its message and of a matching class.
     """
     function = function_of(token)
     if function is None:

@@ -1,4 +1,4 @@
-"""How operation types are defined: decorators that turn one function into a registered operation type.
+"""Decorators that define operation types: each turns a function into a registered operation type.
 
 Keyword-only parameters of the function are the operation's attributes, their defaults the attributes' defaults;
 positional ones are its inputs. Those of compiled operations are annotated ``jax.Array``: a value that the graph already
@@ -31,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _MAX_PROBED_RANK = 5
 _MISFITS = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError)
-"""What a function raises for shapes that it cannot take."""
+"""Errors of functions for unsupported shapes."""
 _cache: dict[object, tuple[Spec, ...]] = {}
 
 
@@ -132,7 +132,7 @@ def stateful(
     """Registers an update of variables: ``f(*inputs, **attrs)`` gives the tuple of new values of ``updates``.
 
     Inputs in ``refs`` arrive as the variables' values (None for one that is not in ``reads`` and has none). The
-    operation's one output is a reference to the first of ``updates``.
+    operation's only output is a reference to the first of ``updates``.
     """
 
     def define(function: F) -> F:

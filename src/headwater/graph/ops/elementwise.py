@@ -80,7 +80,7 @@ def _given_result(function: Function, slope: Function) -> Function:
         return y, y
 
     def backward(y: jax.Array, dy: jax.Array) -> tuple[jax.Array]:
-        # JAX's gradients of complex numbers are the conjugates of TensorFlow's, as is what comes in and goes out here.
+        # JAX's complex gradients are the conjugates of TensorFlow's, so inputs and outputs are conjugated here.
         return (jnp.conj(masked_product(jnp.conj(dy), slope(y))),)
 
     compute.defvjp(forward, backward)
@@ -169,12 +169,12 @@ def _truncate_div(x: AnyArray, y: AnyArray) -> AnyArray:
 
 
 def _maximum(x: AnyArray, y: AnyArray) -> AnyArray:
-    """max(x, y). Where both are equal, the whole gradient goes to x; NaN in x stays."""
+    """Returns max(x, y). If both are equal, x gets the whole gradient; NaN in x is kept."""
     return array_module(x, y).where(x < y, y, x)
 
 
 def _minimum(x: AnyArray, y: AnyArray) -> AnyArray:
-    """min(x, y). Where both are equal, the whole gradient goes to x; NaN in x stays."""
+    """Returns min(x, y). If both are equal, x gets the whole gradient; NaN in x is kept."""
     return array_module(x, y).where(x > y, y, x)
 
 
@@ -395,10 +395,10 @@ def cast(x: AnyArray, *, DstT: DType) -> AnyArray:
 
 
 def _integers(x: AnyArray, target: np.dtype[Any]) -> AnyArray:
-    """Floats as integers, as x86-64 processors convert them, and with them TensorFlow on CPUs.
+    """Converts floats to integers as x86-64 processors do, and so TensorFlow on CPUs.
 
-    A number goes through int32 (int64 where 32 bits do not hold the type), where what does not fit, NaN too, becomes
-    the lowest integer; its low bits are the result. So 300 is 44 as uint8, and -1 is 255.
+    A number is converted by way of int32 (int64 if 32 bits do not hold the type), where values that do not fit, and
+    NaN, become the lowest integer; its low bits are the result. So 300 is 44 as uint8, and -1 is 255.
     """
     xp = array_module(x)
     wide = np.dtype(np.int32 if target.itemsize < 4 or target == np.int32 else np.int64)
@@ -428,7 +428,7 @@ def _bitcast_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("Bitcast", inputs="input:T", infer=_bitcast_spec, differentiable=False)
 def bitcast(input: jax.Array, *, type: DType) -> jax.Array:
-    """The same bits as elements of another type; a last dimension takes up what sizes differ by."""
+    """Reinterprets the bits as elements of another type; a last dimension absorbs a difference in size."""
     return lax.bitcast_convert_type(input, type.numpy_dtype)
 
 

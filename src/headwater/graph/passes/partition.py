@@ -115,7 +115,7 @@ def _statically_known(placement: Placement, fed: set[Tensor]) -> set[Operation]:
 
 
 def _static_edges(op: Operation, known: set[Operation], fed: set[Tensor]) -> set[Operation]:
-    """Returns the producers of inputs whose values ``op`` needs when compiling, and that are only known in a run."""
+    """Returns the producers of inputs that ``op`` needs when compiling, but that are only known in a run."""
     if runs_on_host(op):
         return set()
     positions = op.definition.static_positions(op.attrs, len(op.inputs))

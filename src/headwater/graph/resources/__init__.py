@@ -1,1 +1,1 @@
-"""What a task keeps between steps: variables' values, queues, accumulators, tables, barriers, in containers."""
+"""Resources of a task that outlive steps: variables' values, queues, accumulators, tables, barriers, in containers."""

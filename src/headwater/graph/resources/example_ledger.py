@@ -46,7 +46,7 @@ FOREVER: Final = 1 << 62
 """Number of epochs of a program without a limit."""
 
 RESUME_S: Final = 60.0
-"""How long workers that find no other range wait for a step of the former primary to resume here, in seconds."""
+"""How long workers that find no other range wait for a step of the previous primary to resume here, in seconds."""
 
 Array = np.ndarray[Any, Any]
 _Key = tuple[str, int]  # session and number of a step
@@ -301,7 +301,7 @@ class ExampleLedger(Kept):
         return hold.resumes_by is not None and hold.resumes_by < self._clock()
 
     def resumed(self, session: str, number: int) -> None:
-        """Notes that a step that took its range from the former primary has resumed here."""
+        """Notes that a step that took its range from the previous primary has resumed here."""
         with self._condition:
             key = session, number
             for hold in (self._holds.get(key), self._gathered.get(key), *self._taken.get(key, ())):

@@ -137,9 +137,9 @@ class FixedLengthReader(Reader):
 
     Args:
       record_bytes: length of a record.
-      header_bytes: what is left out at a file's begin.
-      footer_bytes: what is left out at its end.
-      hop_bytes: from the begin of one record to that of the next; 0 for ``record_bytes``.
+      header_bytes: bytes skipped at the start of a file.
+      footer_bytes: bytes skipped at the end of a file.
+      hop_bytes: distance between the starts of records; 0 for ``record_bytes``.
       encoding: ``ZLIB`` for compressed files, or empty.
     """
 

@@ -72,7 +72,7 @@ class Recorder(Protocol):
     """Records changes of a task's variables, and runs operations on its other resources."""
 
     def known(self, step: RecordedStep, place: Place) -> Outcome | None:
-        """Returns the outcome of an instruction of ``step``, perhaps from the former primary; None if it was not
+        """Returns the outcome of an instruction of ``step``, perhaps from the previous primary; None if it was not
         run."""
         ...
 

@@ -163,7 +163,7 @@ def left(lives: Lives, session: str) -> Lives:
 
 
 def is_void(lives: Lives, session: str) -> bool:
-    """Whether ``session`` joined an earlier run. A session that never joined counts as a member of the present run."""
+    """Whether ``session`` joined an earlier run. A session that never joined counts as a present member."""
     return lives.sessions.get(session, lives.life) != lives.life
 
 

@@ -379,8 +379,8 @@ class Executable:
         program.compile(donated, kept, inputs, counter)
 
     def _state(self) -> tuple[list[AnyArray], list[AnyArray]]:
-        """Returns the values of the variables that a run changes, and of those that it only reads. The caller holds the
-        lock."""
+        """Returns the values of the variables that a run changes, and of the variables that it only reads. The caller
+        holds the lock."""
         donated, kept = values_of(self._donated_cells), values_of(self._kept_cells)
         if self._device is not None:  # another session may have placed a variable on another device
             donated, kept = moved(donated, self._device), moved(kept, self._device)

@@ -148,8 +148,7 @@ def get_memory_growth(device: PhysicalDevice) -> bool:
     """Whether GPU memory is allocated only as needed.
 
     Raises:
-      ValueError: no device of this machine.
-      KeyError: a CPU, whose memory is always allocated as needed.
+      ValueError: not a device of this machine. KeyError: a CPU, whose memory is always allocated as needed.
     """
     _must_be_there(device)
     if device.device_type != "GPU":

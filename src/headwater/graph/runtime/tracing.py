@@ -27,7 +27,7 @@ class PlanTracer:
 
     Executables run concurrently on different devices, and are not waited for. A thread for each determines its start
     (its inputs were computed, and its device had finished the previous executable) and its end. The times of its
-    operations are those of XLA's profiler, unless another program is using that; executables are then listed
+    operations are taken from XLA's profiler, unless another program is using that; executables are then listed
     separately, under a device suffix ``executables``.
 
     A context manager: leaving it waits until all instructions have ended.

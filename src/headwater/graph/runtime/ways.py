@@ -163,7 +163,7 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
     """Estimates the cost of one operation.
 
     Args:
-      op_type: its type; that of the forward operation for a gradient.
+      op_type: its type; for a gradient, the forward operation's type.
       arrays: its inputs.
       results: its outputs.
     """

@@ -323,7 +323,7 @@ class ServedStep(Step):
 
     @staticmethod
     def of_former_life(known: LeftStep, master: str, runtime: TaskRuntime, push: Push) -> ServedStep:
-        """Restores a step of the previous incarnation: an ended one, whose answer may be asked for again, or one to
+        """Restores a step of the previous incarnation: an ended step, whose answer may be asked for again, or a step to
         resume."""
         step = ServedStep.without_channel(known.number, known.session, master, runtime, push)
         step._came, step._dropped, step._kept = set(known.came), known.dropped, list(known.kept)

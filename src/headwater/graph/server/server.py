@@ -134,7 +134,7 @@ class Server:
 
 def _require_fixed_servers(cluster: ClusterSpec) -> None:
     """Raises FailedPreconditionError if the number of ``ps`` may change and variables are not replicated: variables of
-    graphs do not move, so those of a removed ``ps`` would be lost."""
+    graphs do not move, so a removed ``ps`` would lose its variables."""
     shards, first = os.environ.get(SHARDS, ""), os.environ.get(FIRST_PS, "")
     if not shards or PS not in cluster.jobs or has_two_copies():
         return

@@ -62,7 +62,7 @@ class Follower(Protocol):
 
     def failed(self) -> None:
         """Called when a step has failed, before the error is sent: `secured` then returns only if this replica is still
-        the primary. A former primary may fail only because it lacks what the step needs."""
+        the primary. A previous primary may fail only because it lacks what the step needs."""
         ...
 
     def ended(self, session: str, step: int) -> None:
@@ -343,7 +343,7 @@ class StepService:
                     del known[key]
 
     def go_on(self, session: str, number: int, plan: int) -> None:
-        """Resumes a step of the former primary without its master. Does nothing if the step needs input from the
+        """Resumes a step of the previous primary without its master. Does nothing if the step needs input from the
         master, which then has to reconnect, or if the master has reconnected already."""
         runtime = self._runtime
         compiled, master = runtime.find_plan(session, plan), runtime.owner(session)

@@ -123,7 +123,7 @@ class BaseSession:
 
         Args:
           fetches: a tensor, operation, variable, or name of one, or lists, tuples, dicts and named tuples of these.
-          feed_dict: values that replace those of tensors.
+          feed_dict: values for tensors, used instead of computing them.
           options: a ``RunOptions``; ``timeout_in_ms``, ``trace_level`` and ``output_partition_graphs`` are used.
           run_metadata: a ``RunMetadata`` to fill in; unchanged if no option asks for it. The three trace levels are
             equivalent: each records the times of every executable and operation on every task; operations that XLA has

@@ -124,8 +124,7 @@ class CopiedTaskLink:
       wiring: see `Wiring`.
       task: the other task.
       address: its address in the cluster spec.
-      links: returns the links to the processes that may hold replicas of it, the initial primary first; links may be
-        added later.
+      links: returns the links to the processes that may hold replicas of it, the initial primary first; may grow later.
       owner: the claim of this task.
     """
 

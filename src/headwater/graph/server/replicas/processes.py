@@ -1,4 +1,4 @@
-"""The processes of job ``ps`` that may hold replicas: those of the cluster spec, and those that join a running job.
+"""The processes of job ``ps`` that may hold replicas: all in the cluster spec, and any that join a running job.
 
 A graph's *tasks* are fixed by its program. The *processes* that hold them may change: a process announces itself to all
 others when it starts, and before it ends. A record of a process carries its incarnation and state, which only grow: of

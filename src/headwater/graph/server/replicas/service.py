@@ -147,8 +147,8 @@ class CopyService(Service):
         return [] if self._shell.is_over else [copy for copy in self.copies if not copy.is_free]
 
     def _patience_s(self) -> float:
-        """Returns how long to wait for another process: one that stays, or a lost one that may return while workers
-        need it."""
+        """Returns how long to wait for a staying process, or for a lost process that may return while workers need
+        it."""
         if self.processes.others_stay():
             return LEAVE_S
         return LOST_S if self.processes.others_stay(lost=self._shell.is_needed) else 0.0
