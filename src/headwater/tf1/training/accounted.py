@@ -150,7 +150,7 @@ class AccountedDataset:
         return nest.map_structure(lambda spec: spec.shape, self.element_spec)
 
     def make_one_shot_iterator(self) -> AccountedIterator:
-        """An iterator over the batches, which needs no initializer.
+        """Returns an iterator over the batches, which needs no initializer.
 
         Raises:
           ValueError: the dataset depends on a tensor of the graph.
@@ -187,7 +187,7 @@ class AccountedDataset:
 
 
 class AccountedIterator(Iterator):
-    """The batches of an `AccountedDataset`, one in each step that takes one."""
+    """Iterates over the batches of an `AccountedDataset`: each step that runs `get_next` takes a batch."""
 
     def __init__(
         self, batches: Tensor, example_spec: Structure, spec: Structure, applied: Variable, taken: dict[str, object]
@@ -202,9 +202,9 @@ class AccountedIterator(Iterator):
         return self._batch_spec
 
     def get_next(self, name: str | None = None) -> Structure:
-        """The next batch: tensors, in the structure of an example. Steps end in OutOfRangeError after the last epoch.
+        """Returns the next batch: tensors in the structure of an example. Steps raise OutOfRangeError after the last.
 
-        A step that takes one has to run the update of an optimizer with gradients of it, else the examples are handed
+        A step that takes a batch has to run an optimizer's update with gradients of it, else the examples are handed
         out again.
         """
         specs = nest.flatten(self._batch_spec)
@@ -285,11 +285,11 @@ class Gathered:
         rounds.append((frozenset(takes), self._entry, ranges))
 
     def round(self, required: Tensor) -> Tensor:
-        """Of how many gradients an update is made that wants ``required``."""
+        """Returns the number of gradients of an update that requires ``required``; waits until these are gathered."""
         return self._here("ExampleRound", [self._entry.applied.op.outputs[0], required]).outputs[0]
 
     def given(self, given: Sequence[Operation]) -> Operation:
-        """Says that ``given`` have given the gradients of a step."""
+        """Reports, after ``given``, that a step's gradients are in the accumulators."""
         with self._entry.applied.graph.control_dependencies(given):
             return self._here("ExamplesGiven", [])
 
@@ -300,10 +300,10 @@ class Gathered:
 
 
 def gathered_examples(gradients: Iterable[Any]) -> Gathered | None:
-    """The examples that are accounted for of gradients that several replicas gather; None if there are none.
+    """Returns the record of the accounted examples of gradients that are gathered; None if there are none.
 
     Raises:
-      ValueError: they are of several datasets.
+      ValueError: the examples are of several datasets.
     """
     found = _reached(gradients)
     if len(found) > 1:
@@ -327,7 +327,7 @@ def _entries(graph: Graph) -> list[_Handed]:
 
 
 def _reached(gradients: Iterable[Any]) -> list[_Handed]:
-    """The batches that some gradients were computed from."""
+    """Returns the accounted batches from which gradients were computed."""
     entries = {entry.batch: entry for entry in _entries(get_default_graph())}
     if not entries:
         return []

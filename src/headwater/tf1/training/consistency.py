@@ -1,8 +1,8 @@
-"""`ConsistentOptimizer`: any optimizer, as consistent as wanted; see `headwater.ps.consistency` for the choices.
+"""`ConsistentOptimizer`: any optimizer with a consistency model; see `headwater.ps.consistency` for the choices.
 
-Where each gradient is an update of its own, nothing is added to a step but a count: beside the variables, of updates,
-and of how many of them each gradient had missed. Where gradients are gathered, they go to accumulators beside the
-variables, and a thread of one of the workers makes the update; should that worker be lost, another one's does.
+If each gradient is applied as an update of its own, a step only also counts, on the variables' tasks, updates and the
+staleness of each gradient. If gradients are gathered, they are added to accumulators on the variables' tasks, and a
+thread of one of the workers applies the updates; if that worker is lost, another worker's thread takes over.
 """
 
 from __future__ import annotations
@@ -107,11 +107,11 @@ class ConsistentOptimizer(Optimizer):
 
         Args:
           grads_and_vars: pairs of gradient and variable.
-          global_step: counts the updates of the strictest choice; None: nothing does.
+          global_step: counts the updates of the strictest choice; None: they are not counted.
           name: name scope of the operations.
 
         Raises:
-          ValueError: no variables.
+          ValueError: there are no variables.
           TypeError: the consistency of a variable is neither a choice nor a text.
         """
         groups: dict[Consistency, GradsAndVars] = {}
@@ -222,7 +222,7 @@ class _Part:
         self._devices = list(dict.fromkeys(var.device for grad, var in pairs if grad is not None)) or [""]
 
     def direct(self) -> Operation:
-        """Every gradient is an update at once."""
+        """Builds a step in which each gradient is applied immediately."""
         seen = [self._read_here(self._record(index)) for index in range(len(self._devices))]
         with self._graph.name_scope(None):
             update = self.opt.apply_gradients(self._pairs, self._global_step)
@@ -236,7 +236,7 @@ class _Part:
             return self._give(_element(seen[0], 0)).op
 
     def gather(self) -> Operation:
-        """Updates are of the mean of several gradients."""
+        """Builds a step that contributes a gradient, and the updates with the mean of several gradients."""
         graph = self._graph
         examples = gathered_examples(grad for grad, _ in self._pairs)
         if examples is not None:  # accounted examples also know the end of the data
@@ -258,7 +258,7 @@ class _Part:
                 counted = self._count(record, record.read_value())  # only this replica updates these variables
             with graph.control_dependencies([counted]):
                 updated = graph.create_op("ConsistencyUpdated", [], self._attrs)
-            # The gate lets workers go on only when no gradient of before is left: each that it counts has to be there.
+            # Restart the gate after the accumulators: it counts gradients, so none from before the start may remain.
             with graph.control_dependencies(gathering.starts):
                 start_over = graph.create_op(
                     "ConsistencyRestart", [gathering.begins, gathering.elsewhere, gathering.name], self._attrs
@@ -281,7 +281,7 @@ class _Part:
         return record
 
     def _read_here(self, record: Tensor) -> Tensor:
-        """The record as of when this worker reads the variables: it travels with them."""
+        """Reads the record on this worker, together with the variables, to know the version of their values."""
         with self._graph.colocate_with(self._here):
             return self._graph.create_op("Identity", [convert_to_tensor(record)]).outputs[0]
 

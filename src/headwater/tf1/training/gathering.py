@@ -191,14 +191,14 @@ def _parts(grad: Tensor) -> list[Tensor]:
 
 
 class UpdateRunner(QueueRunner):
-    """Updates the variables again and again, until the session is closed.
+    """Applies updates in a loop until the session is closed.
 
     Once training ends, its threads wait for gradients that no replica will contribute. So they are not joined.
 
     Args:
-      update: one update; waits for the gradients it is made of.
-      start_over: runs where ``update`` raises AbortedError, because another maker of updates left one undone; None:
-        that ends the thread as other errors do.
+      update: applies one update; waits for its gradients.
+      start_over: runs if ``update`` raises AbortedError, because another worker's thread left an update incomplete;
+        None: this error ends the thread like other errors.
     """
 
     def __init__(self, update: Operation, start_over: Operation | None = None) -> None:
@@ -237,5 +237,5 @@ class UpdateRunner(QueueRunner):
                 return
             else:
                 coord.request_stop(error)
-            # The program may wait in this session for the next step, which will not come.
+            # The program may be waiting for a step that no update will ever complete: make its runs fail.
             sess.give_up(error)

@@ -69,7 +69,7 @@ class Leftovers:
         try:
             if alone:
                 self._delete(folder, base)
-                fcntl.flock(lock, fcntl.LOCK_SH)
+                fcntl.flock(lock, fcntl.LOCK_SH)  # downgrade, so that other savers can save at the same time
             yield
         finally:
             _unlock(lock, path)
@@ -123,11 +123,11 @@ def _lock(path: str) -> tuple[int, bool]:
         except OSError:
             os.close(lock)
             raise
-        os.close(lock)  # the one before has just removed it
+        os.close(lock)  # the previous holder has just removed this file: lock its successor
 
 
 def _unlock(lock: int, path: str) -> None:
-    """Ends a lock, and removes its file after the last one."""
+    """Releases a lock, and removes its file if no other saver holds the lock."""
     with contextlib.suppress(OSError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_at(lock, path):

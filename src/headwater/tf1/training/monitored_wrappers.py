@@ -1,4 +1,4 @@
-"""The layers of a monitored session: hooks inside, then threads that stop together, then recovery from lost tasks."""
+"""The layers of a monitored session, from the inside: hooks, coordinated threads, recovery from lost tasks."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _check_disjoint(one: FeedDict, other: FeedDict, message: str) -> None:
 
 
 class CoordinatedSession(WrappedSession):
-    """Raises errors of the threads that run beside it, and ends them when it is closed.
+    """A session that raises errors of its coordinator's threads, and stops these threads when it is closed.
 
     Args:
       sess: the session.
@@ -210,7 +210,7 @@ class CoordinatedSession(WrappedSession):
         try:
             return super().run(fetches, feed_dict, options, run_metadata)
         except LOST:
-            raise
+            raise  # the surrounding RecoverableSession handles lost tasks
         except Exception:
             # A thread's error may be the cause: it tells more than the error of the queue that the thread closed.
             self._coord.raise_requested_exception()

@@ -56,7 +56,7 @@ def forget_session(session: object) -> None:
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
     del number, frame
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second SIGTERM ends the process at once
     # Save in another thread: the interrupted main thread may hold locks that saving needs.
     threading.Thread(target=_save_and_end, args=(_installed[:],), name="saves before the end").start()
     _installed.clear()
@@ -69,4 +69,5 @@ def _save_and_end(installed: list[SaveOnSigterm]) -> None:
             one.save()
         except Exception:  # a failed save must not keep the process from ending
             _logger.exception("Nothing could be saved")
+    # The default action is restored by now, so the process ends with the exit status of SIGTERM.
     os.kill(os.getpid(), signal.SIGTERM)

@@ -152,17 +152,17 @@ class CheckpointSaverHook(SessionRunHook):
                     raise
 
         if self._at_sigterm is not None:
-            self._at_sigterm.remove()  # of the session before, which is lost
+            self._at_sigterm.remove()  # of the previous, lost session
         self._at_sigterm = SaveOnSigterm(save, session)
         self._at_sigterm.install()
 
     def _write(self, session: SessionLike, step: int) -> None:
-        """Writes a checkpoint; from any thread, one at a time."""
+        """Writes a checkpoint. Thread-safe: the hook and the SIGTERM handler save one after the other."""
         with self._saving:
             self._get_saver().save(session, self._save_path, global_step=step)
 
     def _save(self, session: SessionLike, step: int, *, last: bool = False) -> bool:
-        """Saves; whether a listener wants to stop. A full disk is an error for the last checkpoint only."""
+        """Saves; returns whether a listener requests a stop. A full disk is an error for the last checkpoint only."""
         _logger.info("Saving checkpoints for %d into %s.", step, self._save_path)
         for listener in self._listeners:
             listener.before_save(session, step)
@@ -195,7 +195,7 @@ class StepCounterHook(SessionRunHook):
 
     Args:
       every_n_steps: steps between two measurements.
-      every_n_secs: seconds between.
+      every_n_secs: seconds between two measurements.
       output_dir: folder of the summaries.
       summary_writer: writes them, in place of ``output_dir``.
 

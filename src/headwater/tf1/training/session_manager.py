@@ -128,6 +128,7 @@ class SessionManager:
                         f"Init operations did not make model ready{what}.  Init op: {_name(init_op)}, init fn: "
                         f"{init_fn}, local_init_op: {_name(self._local_init_op)}, error: {missing}"
                     )
+            # Seal last: if this chief is lost before, its next incarnation finds no seals and prepares the model again.
             self._seal(master, config, checkpoint_dir or checkpoint_filename_with_path)
         except BaseException:
             _close(sess)
@@ -144,7 +145,7 @@ class SessionManager:
         max_wait_secs: float = 7200,
         config: ConfigProto | None = None,
     ) -> tuple[SupervisedSession, bool]:
-        """A session restored from a checkpoint, and whether its model is ready; see `prepare_session`."""
+        """Returns a session restored from a checkpoint, and whether its model is ready; see `prepare_session`."""
         sess, restored = self._restored_session(
             master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint, max_wait_secs, config
         )
@@ -211,6 +212,7 @@ class SessionManager:
                 missing = self._run_local_init(sess)
                 if missing is None:
                     missing = self._missing(sess)
+                # Variables may have values of an unfinished restore: also wait until the chief has sealed them.
                 if missing is None:
                     missing = self._being_prepared(master, config)
                 if missing is None:
@@ -258,13 +260,14 @@ class SessionManager:
         *,
         prepares: bool = False,
     ) -> tuple[SupervisedSession, bool]:
-        """A session, and whether something was restored into it; ``prepares``: the caller seals the model."""
+        """Returns a session, and whether its model was kept or restored; ``prepares``: the caller seals it later."""
         if checkpoint_dir and checkpoint_filename_with_path:
             raise ValueError("Can not provide both checkpoint_dir and checkpoint_filename_with_path.")
         sess = SupervisedSession(master, self._graph, config)
         try:
             if self._keeps(sess, master, config, checkpoint_dir or checkpoint_filename_with_path, prepares=prepares):
                 saved = get_checkpoint_state(checkpoint_dir) if checkpoint_dir else None
+                # The saver also has to delete checkpoints of the chief's previous incarnation.
                 if saved is not None and saver is not None:
                     saver.recover_last_checkpoints(saved.all_model_checkpoint_paths)
                 return sess, True
@@ -350,7 +353,7 @@ class SessionManager:
         return _are_names(found) and held.isdisjoint(name.decode() for name in found.ravel())
 
     def _step(self, sess: SessionLike) -> int | None:
-        """The global step; None without a global step, or where it has no value."""
+        """Returns the global step; None if there is none, or it has no value."""
         if self._global_step is None:
             return None
         try:

@@ -90,6 +90,7 @@ class SupervisedSession(Session):
         while True:
             life = self._life
             try:
+                # Another thread may have replaced the session since this runner was prepared.
                 if self._lives[runner][0] != life:
                     self._prepare_again(runner)
                 result = super()._run(runner, arrays, options, run_metadata)
@@ -97,7 +98,7 @@ class SupervisedSession(Session):
             except LOST as error:
                 self._start_over(life, error)
             except CancelledError:
-                # Another thread may have given up the session that this step was in.
+                # Another thread may have closed the lost session in which this step ran: then retry in the new one.
                 with self._recovery:
                     if self._life == life:
                         raise
@@ -115,11 +116,12 @@ class SupervisedSession(Session):
         """Replaces the lost session number ``life`` by a new one; raises ``error`` if it cannot."""
         with self._recovery:
             if self._life != life:
-                return
+                return  # another thread has already replaced the session
             if self._recover is None or self._opened is None or isinstance(error, GaveUpError):
                 raise error
             _logger.warning("The session is made anew once the model is ready again: %s", error.message)
             fresh = self._opened_again(self._recover)
+            # Move the connection of the new session into this object, which the program keeps using.
             old, self._opened, fresh._opened = self._opened, fresh._opened, None
             self._life += 1
             _logger.warning("The session is there again.")

@@ -47,7 +47,7 @@ _logger: Final = logging.getLogger(__name__)
 
 
 class SyncReplicasOptimizer(Optimizer):
-    """Wraps an optimizer, so that it updates with the mean gradient of several replicas.
+    """Wraps an optimizer to apply the mean gradient of several replicas.
 
     ::
 
@@ -62,9 +62,9 @@ class SyncReplicasOptimizer(Optimizer):
 
     Args:
       opt: the optimizer.
-      replicas_to_aggregate: how many gradients make an update. Fewer than replicas: the slowest ones are not waited
-        for. More: some replicas give more than one.
-      total_num_replicas: how many replicas there are; ``replicas_to_aggregate`` when None.
+      replicas_to_aggregate: number of gradients per update. If less than the number of replicas, updates do not wait
+        for the slowest ones; if more, some replicas contribute several gradients.
+      total_num_replicas: number of replicas; ``replicas_to_aggregate`` when None.
       variable_averages: an `ExponentialMovingAverage` to update after each step.
       variables_to_average: its variables.
       use_locking: accepted; updates are always atomic.
@@ -194,7 +194,7 @@ class SyncReplicasOptimizer(Optimizer):
     # Operations of the chief ------------------------------------------------------------------------------------
 
     def get_chief_queue_runner(self) -> QueueRunner:
-        """The queue runner with which the chief updates the variables.
+        """Returns the queue runner with which the chief updates the variables.
 
         Raises:
           ValueError: `apply_gradients` was not called.
@@ -204,14 +204,14 @@ class SyncReplicasOptimizer(Optimizer):
         return self._chief_queue_runner
 
     def get_init_tokens_op(self, num_tokens: int = -1) -> Operation:
-        """An operation for the chief to run once, after `chief_init_op`.
+        """Returns an operation for the chief to run once, after `chief_init_op`.
 
         Args:
           num_tokens: number of initial tokens for replicas that end their first runs. -1, where TensorFlow uses
             ``replicas_to_aggregate``, and 0: none; the operation does nothing, and a run waits for the next step.
 
         Raises:
-          ValueError: `apply_gradients` was not called, or too few tokens.
+          ValueError: `apply_gradients` was not called, or there are too few tokens.
         """
         if self._chief_queue_runner is None:
             raise ValueError("get_init_tokens_op() should be called after apply_gradients().")
@@ -229,7 +229,7 @@ class SyncReplicasOptimizer(Optimizer):
         return no_op(name="clean_up")
 
     def make_session_run_hook(self, is_chief: bool, num_tokens: int = -1) -> SessionRunHook:
-        """A hook that does all of this in a `MonitoredSession`; ``num_tokens`` as for `get_init_tokens_op`."""
+        """Returns a hook that runs these operations in a `MonitoredSession`; see `get_init_tokens_op`."""
         return _SyncReplicasHook(self, is_chief, num_tokens)
 
     # Slots ------------------------------------------------------------------------------------------------------
