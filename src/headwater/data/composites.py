@@ -331,7 +331,7 @@ def _dtype(array: HostArray) -> DType:
 
 
 def spec_of_code(code: str, shape: ShapeLike, dtype: DTypeLike) -> TensorSpec:
-    """The spec with this `TensorSpec.code`."""
+    """Returns the spec with this `TensorSpec.code`."""
     kind, *settings = code.split()
     if kind == "sparse":
         return SparseSpec(shape, dtype)
@@ -359,7 +359,7 @@ def element_of(specs: Sequence[TensorSpec], arrays: Sequence[Any]) -> tuple[Any,
 
 
 def is_dense(specs: Sequence[TensorSpec]) -> bool:
-    """Whether each component is one array."""
+    """Returns whether each component is one array."""
     return all(spec.code == "dense" for spec in specs)
 
 

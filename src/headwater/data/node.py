@@ -2,7 +2,7 @@
 
 An element is a flat tuple of its components: arrays, or values of `headwater.data.composites`. A *block* is many
 elements at once: for each component one array with a row for each element. A node that can give blocks cheaply is
-*columnar*; nodes above it then work on blocks, and elements come out as they would have one by one.
+*columnar*; nodes above it then work on blocks, with the same elements as one by one.
 """
 
 from __future__ import annotations

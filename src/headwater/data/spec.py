@@ -52,7 +52,7 @@ class TensorSpec:
 
     @classmethod
     def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
-        """The spec of a tensor or array."""
+        """Returns the spec of a tensor or array."""
         return cls(tensor.shape, tensor.dtype, name or getattr(getattr(tensor, "op", None), "name", None))
 
     @classmethod

@@ -1,5 +1,5 @@
-"""Detects that a worker has joined just as the job ends, so that it does not wait for parameter servers that are
-gone."""
+"""Detects that a worker has joined just as the job ends, so that it does not wait for parameter servers that have
+ended."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class Examples:
         return training, self._next_epoch - 1, protocol.UNKNOWN_STEPS, -1, asking(first, plan)
 
     def ranges(self, wish: Wish) -> Generator[tuple[Work, int]]:
-        """Ranges for this worker, each with the seed of its epoch's order, until all epochs are over.
+        """Yields ranges for this worker, each with the seed of its epoch's order, until all epochs are over.
 
         Raises:
           DataLossError: some examples were set aside.

@@ -56,7 +56,7 @@ class BlockValues:
         self.others = [jnp.array(given[at]) for at in self.others_at]
 
     def get(self, extras: Sequence[int] | None) -> list[Array]:
-        """See `headwater.ps.updater.Updater.values`."""
+        """Returns values as `headwater.ps.updater.Updater.values` does."""
         optimized = [np.asarray(value) for value in self.optimized]
         if extras is not None:
             return [*optimized, *(np.asarray(self.others[number]) for number in extras)]

@@ -283,7 +283,7 @@ class ParameterClient:
         ]
 
     def values(self) -> list[Array]:
-        """The variables' values as they were last read; empty arrays for tables."""
+        """Returns the variables' values as they were last read; empty arrays for tables."""
         sessions = self._sessions
         found: list[Array] = []
         for variable, places in enumerate(self._parts):
@@ -372,6 +372,7 @@ class ParameterClient:
         Returns:
           The step number, and whether every ``ps`` accepted the gradients.
         """
+        # Ask before the push: otherwise other ps might apply a gradient that the first one drops.
         if given and not self._holds(given):
             self.steps += 1
             number, back = self._next_number(), [*returned, *((work, "") for work in given)]
@@ -564,6 +565,7 @@ class ParameterClient:
             answer = found
             frame = frames[index]
             while answer is None:
+                # The ps was restarted without its values, and has lost this request's gradients: only read.
                 if session.filled != filled[index]:
                     filled[index] = session.filled
                     wish, number = frame.header[2 if frame.kind == kinds.PULL else 3], frame.header[-1]

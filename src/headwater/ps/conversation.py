@@ -126,7 +126,7 @@ class Conversation:
       worker: this worker's name.
       sessions: one for each ``ps``.
       greet: opens a channel to a ``ps``, given its number, and introduces this worker there.
-      may_leave: whether this worker can do without a ``ps`` that is gone when the job is over.
+      may_leave: whether this worker can do without a ``ps`` that is lost when the job is over.
 
     Attributes:
       sessions: one for each ``ps``.
@@ -225,6 +225,8 @@ class Conversation:
             for index, (session, frame) in enumerate(zip(self.sessions, frames, strict=True))
             if again and frame is not None
         }
+        # Send all frames before receiving any answer, so that all ps work concurrently, and none waits for this
+        # worker's frame while this worker waits for another ps.
         for index in range(len(self.sessions)):
             frame = frames[index]
             if frame is not None and index not in self._asked:  # else it was sent again after reconnecting
@@ -273,7 +275,7 @@ class Conversation:
             frame, filled = self._repeated.get(index, (None, None))
             if frame is None:
                 return
-            if filled not in (None, session.filled):  # gradients that it had accepted are gone
+            if filled not in (None, session.filled):  # gradients that it had accepted are lost
                 self._late = self._late or frame.kind == kinds.PUSH
                 return
             try:
@@ -325,6 +327,7 @@ class Conversation:
             self._waits(session, str(frame.header[0]) if frame.header else "")
             if waiting is not None:
                 waiting()
+            # The awaited update may itself wait for this worker's next gradient.
             if self._is_too_late(session):
                 self._send(session, Frame(kinds.RELEASE))
         session.waits_for, session.answer_life = None, session.life

@@ -338,8 +338,10 @@ class HostedParameters:
         if frame.kind == kinds.PUSH:
             self.steps += 1
             watchdog.ended(worker, name, _STEP, talk, done=answer.kind == kinds.VALUES)
+        # A worker does not repeat an answered request, so its change must be safe before the answer is sent.
         if self.secured is not None:
             self.secured(channel)
+        # Likewise, the journal must have the examples of an update before the update is acknowledged.
         self._accounts.flush()
         channel.send(answer)
 

@@ -152,6 +152,7 @@ class HostMemory:
                 updates.accounts.restore(ledger, version)
             updates.event(Restarted(version))
             workers.expect(set(members), set(resting), come_s)
+            # Holders outside the membership will not push the gradients of their ranges: assign the ranges again.
             for worker in updates.accounts.holders():
                 if worker not in members and worker not in resting:
                     updates.accounts.left(worker, "it was lost before its update was made")

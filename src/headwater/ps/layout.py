@@ -58,7 +58,7 @@ class Block:
     task: int
 
     def of(self, value: Any) -> Any:
-        """This block's part of the variable's ``value``."""
+        """Returns this block's part of the variable's ``value``."""
         return value if self.stop < 0 else value[self.start : self.stop]
 
 
@@ -66,7 +66,7 @@ class Partitioner(Protocol):
     """Chooses the number of parts of a variable."""
 
     def __call__(self, spec: VariableSpec) -> int:
-        """The number of parts for ``spec``, at least 1; it is limited to the number of rows."""
+        """Returns the number of parts for ``spec``, at least 1. `make_layout` limits it to the number of rows."""
         ...
 
 
@@ -145,7 +145,7 @@ class Layout:
         return sum(block_bytes(self.variables[block.variable], block) for block in self.blocks[task])
 
     def split(self, values: Sequence[Any], task: int) -> list[Any]:
-        """The parts of ``values`` (one for each variable) that belong to the blocks of a ``ps``."""
+        """Returns the parts of ``values`` (one for each variable) that belong to the blocks of a ``ps``."""
         return [block.of(values[block.variable]) for block in self.blocks[task]]
 
     def join(self, parts: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
@@ -169,12 +169,12 @@ def _start(piece: tuple[int, object]) -> int:
 
 
 def block_shape(spec: VariableSpec, block: Block) -> tuple[int, ...]:
-    """The shape of a block of ``spec``."""
+    """Returns the shape of a block of ``spec``."""
     return spec.shape if block.stop < 0 else (block.stop - block.start, *spec.shape[1:])
 
 
 def block_bytes(spec: VariableSpec, block: Block) -> int:
-    """The size of a block of ``spec``, in bytes."""
+    """Returns the size of a block of ``spec``, in bytes."""
     return math.prod(block_shape(spec, block)) * np.dtype(spec.dtype).itemsize
 
 

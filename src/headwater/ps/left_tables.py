@@ -115,6 +115,7 @@ class LeavingTables:
 
     def leave(self) -> None:
         """Hands all tables to the chief; changes after that are not acknowledged."""
+        # Freeze before the snapshot: an update that is acknowledged after it would be lost.
         self._service.ends()
         tables = self._service.tables()
         try:

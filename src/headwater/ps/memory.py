@@ -60,7 +60,7 @@ class MemoryChecked:
         self._checked: set[tuple[bool, ...]] = set()
 
     def __call__(self, *arguments: Any) -> Any:
-        """The function's result.
+        """Calls the function.
 
         Raises:
           MemoryError: see `check_memory`.

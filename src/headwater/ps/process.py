@@ -188,7 +188,7 @@ class ParameterTask:
         shards: int | None = None,
         squares: Callable[[int], Squares] | None = None,
     ) -> None:
-        """On a ``ps``: serves its part of the set ``name`` from now on; see `HostedParameters`.
+        """Serves this ``ps``'s part of the set ``name`` from now on; see `HostedParameters`.
 
         With ``saves`` it recovers its own state, see `ParameterSaver`.
 
@@ -326,7 +326,7 @@ class ParameterTask:
         return RemoteWitness(link, name).ask, LeftCopies(name, link)
 
     def _sites(self) -> dict[int, Site]:
-        """On a ``ps``: returns the sites of this task's replicas, by shard."""
+        """Returns the sites of this ``ps``'s replicas, by shard."""
         index, servers = self.members.number, self.members.servers
         ask, left = self._of_copies()
         sites: dict[int, Site] = {}
@@ -339,7 +339,7 @@ class ParameterTask:
         return sites
 
     def _moving_sites(self, name: str, shards: int) -> dict[int, Site]:
-        """On a ``ps``: returns the sites of this task's replicas of movable shards; most of them may be unused."""
+        """Returns the sites of this ``ps``'s replicas of movable shards; most of the replicas may be unused."""
         index, servers = self.members.me.index, self._servers_of(name)
         ask, left = self._of_copies()
         return {
@@ -476,7 +476,7 @@ class ParameterTask:
         return [(f"{task}, or its second copy", EitherLink([one, other])) for task, one, other in both]
 
     def serve(self) -> NoReturn:
-        """On a ``ps``: serves until the job is over, then ends the process with code 0.
+        """Serves as a ``ps`` until the job is over, then ends the process with code 0.
 
         Raises:
           SystemExit: the job is over.

@@ -51,7 +51,7 @@ class ReachesTask(Protocol):
 
 
 def sum_of_squares(gradients: Sequence[Array]) -> float:
-    """Σ ‖g‖² over arrays of real numbers, of any shapes."""
+    """Returns Σ ‖g‖² over arrays of real numbers, of any shapes."""
     return math.fsum(float(np.square(gradient, dtype=np.float32).sum(dtype=np.float64)) for gradient in gradients)
 
 
@@ -99,6 +99,7 @@ class RoundSums:
           CancelledError: this task stops.
         """
         mine = self._squares(gradients)
+        # Publish this part before asking for the others: every ps waits for the parts of all others.
         with self._changed:
             self._rounds.append((frozenset(sources), mine))
             self._changed.notify_all()

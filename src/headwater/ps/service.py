@@ -77,6 +77,7 @@ class ParameterService(Service):
             elif saver is not None:
                 self._savers[name] = saver
             self._changed.notify_all()
+        # The end may have been reported before this set was hosted.
         if has_ended:
             parameters.worker_ended()
 

@@ -120,6 +120,7 @@ class ParameterSaver(StateSaver):
         if self._host.workers.is_over:
             self._remove_all()
             return
+        # Freeze before the last save: a gradient that is acknowledged after it would be lost.
         self._host.hold_until_end("this task to come back: it saves its state, and ends")
         self.save()
         self._host.updates.accounts.flush()  # flush now: no later answer will

@@ -85,7 +85,7 @@ class Steps:
         number: int,
         tensors: Sequence[Array],
     ) -> Frame:
-        """Answers a PUSH frame once the worker may go on, with values and its next step."""
+        """Answers a PUSH frame once the worker may continue, with values and its next step."""
         worker, workers, updates, turns = talk.worker, self._workers, self._updates, self._turns
         given, returned = work_of(work)
         expected = self._optimized + len(extras) + 2 * len(self._table_widths)
@@ -105,6 +105,8 @@ class Steps:
             request, again = workers.request(talk, number)
             if not again:
                 self._take_back(worker, returned)
+            # A retry was handled before. A worker that counted as lost may have lost its ranges to another worker: its
+            # gradient is dropped then, or the examples would count twice.
             if not again and self._accounts.give(worker, given):
                 updates.free.discard(worker)
                 request.version = updates.state.version
@@ -130,6 +132,7 @@ class Steps:
                     raise
                 self._changed.notify_all()
             elif request.applied and updates.state.gathers and request.version == updates.state.version:
+                # A retry of a gradient that is still gathered: the worker waits for the update as before.
                 updates.event(Back(worker))
             else:
                 self._judged(worker, request)

@@ -248,7 +248,7 @@ class TableClient:
         return answer.tensors[0]
 
     def rows(self, divided: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
-        """By table the rows of its distinct keys, or of its bags, in one round trip; see `look_up`."""
+        """Returns by table the rows of its distinct keys, or of its bags, in one round trip; see `look_up`."""
         if not divided:
             return {}
         names, parts = list(divided), list(divided.values())
@@ -276,7 +276,7 @@ class TableClient:
         }
 
     def _of_bags(self, parts: Sequence[Divided], pooled: Sequence[bool]) -> list[list[Array]]:
-        """For each ``ps``, returns the tensors that describe the bags that it pools."""
+        """Returns, for each ``ps``, the tensors that describe the bags it pools."""
         return [
             [tensor for part, of in zip(parts, pooled, strict=True) if of for tensor in part.bag_tensors(task)]
             for task in range(len(self._sessions.tasks))

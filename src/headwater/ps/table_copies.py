@@ -18,7 +18,7 @@ AT_ONCE_BYTES: Final = 1 << 20
 
 
 def row_bytes(spec: VariableSpec) -> int:
-    """The size of a row of a table, in bytes."""
+    """Returns the size of a row of a table, in bytes."""
     return max(1, math.prod(spec.shape[1:]) * np.dtype(spec.dtype).itemsize)
 
 

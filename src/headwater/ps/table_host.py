@@ -265,7 +265,7 @@ class TableService:
             return self._clients.setdefault(number, Client(number=number, restored=self._went_back))
 
     def _secure(self, channel: Channel) -> None:
-        """Called before each answer on ``channel``; returns once everything the answer acknowledges is safe."""
+        """Returns once everything that the next answer on ``channel`` acknowledges is safe. Overridden by replicas."""
 
     def _changes(
         self, client: Client, frame: Frame, keys: Callable[[], list[tuple[Table, Keys]]], *, looks_up: bool = False
@@ -333,6 +333,7 @@ class TableService:
             case kinds.UPDATE, (int(number), [*names], [*rates], [*forms], [*bags], [*counts], [*sizes]):
                 with client.lock:
                     ends = self._ends
+                    # Updates are idempotent: a number that was applied before is only answered again.
                     if not ends and number > client.last:
                         if client.restored:
                             self._tell_lost(client, number, names, channel.peer)

@@ -164,6 +164,8 @@ class TableSaver(PeriodicSaver):
         with service.saving:
             begun: list[tuple[Table, TableSnapshot]] = []
             with contextlib.ExitStack() as written:
+                # The snapshots of all tables and the clients' numbers of updates must be of one moment: after a
+                # restart, the numbers decide whether a repeated update is applied.
                 with service.still() as clients:
                     at, tables = self._clock(), service.tables()
                     has = {table.name: (table.step, len(table)) for table in tables}
@@ -179,6 +181,7 @@ class TableSaver(PeriodicSaver):
                     written.pop_all()
                     self._number += 1
                     together = _Together(number=self._number, at=at, saves=saves, clients=clients)
+                    # Written last: until this file exists, a restart uses the previous saves of all tables.
                     self._commit(together)
                 except OpError as error:
                     self._could_not(what, error)

@@ -94,7 +94,7 @@ class TableSessions:
             except OpError as error:  # read the others' answers, too: they are on their way
                 failed = failed or error
             except BaseException:
-                self.close()  # an unread answer would be taken for the answer to a later frame
+                self.close()  # an unread answer would be read as the answer to a later frame
                 raise
         if failed is not None:
             raise failed
@@ -115,6 +115,7 @@ class TableSessions:
             nonlocal was_sent
             if not was_sent:
                 self._meet(session).send(frame)
+            # An attempt after this one needs a new connection, and sends the frame again.
             was_sent = False
             assert session.channel is not None
             return self._answer(session.channel, session.task)

@@ -74,7 +74,7 @@ class TableTransfer:
         return {variable: joined(found) for variable, found in parts.items()}
 
     def _row_numbers(self, wanted: Mapping[int, Array]) -> list[list[Array]]:
-        """By ``ps``, for each of its tables the rows that it holds, counted from the first that it holds."""
+        """Returns by ``ps``, for each of its tables, the wanted rows on it, counted from its first row."""
         return [
             [self._numbers(part, wanted[part.variable]) for _, part in session.tables] for session in self._sessions
         ]

@@ -41,7 +41,7 @@ class Tickets:
     at_work: dict[str, int] = field(default_factory=dict[str, int])
 
     def step(self, version: int) -> int:
-        """The number of the next step."""
+        """Returns the number of the next step."""
         return version - self.base if self.in_rounds else self.given
 
     def take(self, worker: str, epoch: int, steps: int, version: int) -> int:

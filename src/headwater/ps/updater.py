@@ -36,15 +36,15 @@ class HostedTable(Protocol):
         ...
 
     def begin_saving(self, *, whole: bool) -> int:
-        """See `headwater.ps.row_changes.RowChanges.begin`."""
+        """Begins a save, see `headwater.ps.row_changes.RowChanges.begin`."""
         ...
 
     def take_saved(self, count: int) -> tuple[Array, list[Array]] | None:
-        """See `headwater.ps.row_changes.RowChanges.take`."""
+        """Returns some rows to save, see `headwater.ps.row_changes.RowChanges.take`."""
         ...
 
     def saving_failed(self) -> None:
-        """See `headwater.ps.row_changes.RowChanges.failed`."""
+        """Abandons a save, see `headwater.ps.row_changes.RowChanges.failed`."""
         ...
 
     def restore(self, numbers: Array, arrays: Sequence[Array]) -> None:

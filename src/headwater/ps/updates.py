@@ -166,4 +166,5 @@ class Updates:
         if self.state.updating:
             for request in self.latest.values():
                 request.applied = request.applied and request.version != self.state.version
+            # End the round all the same: its workers wait for that.
             self.event(Updated())

@@ -11,7 +11,7 @@ from headwater.ps.accounting.ledger import Work
 
 
 def brings_examples(frame: Frame | None) -> bool:
-    """Returns whether a frame brings the gradient of ranges of examples, to the first ``ps``."""
+    """Returns whether a frame carries the gradient of ranges of examples, to the first ``ps``."""
     return frame is not None and frame.kind == kinds.PUSH and bool(frame.header[5]) and bool(frame.header[5][0])
 
 

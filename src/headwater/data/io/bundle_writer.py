@@ -268,6 +268,7 @@ def _publish(
     table[b""] = header.SerializeToString(deterministic=True)
     with AtomicFile(index_path(prefix)) as index:
         index.write(build_table(table))
+        # The index takes its space on the disk before any file is renamed.
         index.sync()
         place_data()
         for shard in range(num_shards):

@@ -27,7 +27,7 @@ class Disk:
     """The real disk."""
 
     def before(self, change: Change, path: str) -> None:
-        """Called before ``path`` is changed; for ``name`` it is the new name.
+        """Allows or refuses a change of ``path``, before it is made; for ``name``, ``path`` is the new name.
 
         Raises:
           OSError: to make the change fail with it.

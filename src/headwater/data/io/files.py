@@ -418,6 +418,8 @@ class AtomicFile:
                     remote.upload(self._upload.name, self.path)
                     return
                 self._disk.before("sync", self.path)
+                # The data must be durable before the name, or a crash of the machine could leave a named, incomplete
+                # file.
                 os.fsync(self.stream.fileno())
                 if not self._temporary_exists:
                     self._disk.before("name", self._temporary_path)
@@ -427,6 +429,7 @@ class AtomicFile:
                 self._disk.before("name", self.path)
                 os.replace(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
                 self._temporary_exists = False
+                # Makes the new name durable, too.
                 os.fsync(self._folder)
             finally:
                 self.discard()

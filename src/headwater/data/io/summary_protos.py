@@ -32,7 +32,7 @@ RED: Final = (255, 0, 0, 255)
 
 
 def _bucket_limits() -> npt.NDArray[np.float64]:
-    """Upper bounds of the buckets of a histogram: from 1e-12 to 1e20 by factors of 1.1, the same below zero."""
+    """Returns upper bounds of the buckets of a histogram: from 1e-12 to 1e20 by factors of 1.1, the same below zero."""
     positive: list[float] = []
     limit = 1e-12
     while limit < 1e20:
@@ -47,7 +47,7 @@ _LIMITS: Final = _bucket_limits()
 
 
 def scalar(tags: npt.ArrayLike, values: npt.ArrayLike) -> Any:
-    """One value for each tag.
+    """Stores one value for each tag.
 
     Args:
       tags: names, bytes or text.

@@ -350,6 +350,8 @@ class Ledger:
         """
         held = self._held.get(worker, {})
         if len(set(works)) < len(works) or not all(work in held for work in works):
+            # Other workers have some of the ranges by now. The gradient cannot be divided, so the rest is computed
+            # again.
             for work in set(works) & held.keys():
                 self._put_back(worker, work, held.pop(work))
             return False
@@ -399,6 +401,7 @@ class Ledger:
         Ranges whose gradient it has pushed stay gathered.
         """
         held = self._held.pop(worker, {})
+        # It may return before its ranges are assigned again, see `back`.
         if reason and held:
             self._away[worker] = list(held)
         return [self._put_back(worker, work, tries + bool(reason), reason) for work, tries in held.items()]
@@ -530,6 +533,7 @@ class Ledger:
             known.out = sum(stop - start for start, stop in its)
             spans = [*known.done, *known.aside, *its, *_spans(piece[:2] for piece in known.waiting)]
             every = Intervals(spans)
+            # Every position must be in exactly one state, or examples would be lost or counted twice.
             if not sum(stop - start for start, stop in spans) == len(every) == every.end == fresh <= known.plan.size:
                 raise ValueError(f"ranges of epoch {epoch} lie upon each other, or some are missing up to {fresh}")
         if out:

@@ -347,7 +347,7 @@ class CopyHolder:
         return [wait for copy in self.copies.values() for wait in copy.waits()]
 
     def refusal(self, task: Claim) -> str:
-        """See `HostedParameters.refusal`."""
+        """Returns why a task has no right to its place, see `HostedParameters.refusal`."""
         return next((reason for copy in self.copies.values() if (reason := copy.refusal(task))), "")
 
     def job_over(self) -> None:
@@ -359,7 +359,7 @@ class CopyHolder:
             copy.job_over()
 
     def worker_ended(self) -> None:
-        """See `HostedParameters.worker_ended`."""
+        """Notes that the program of a worker has ended without an error."""
         for copy in self.copies.values():
             copy.worker_ended()
 

@@ -142,7 +142,7 @@ class ShardCopy(KeptCopy):
         return self._host.waits()
 
     def refusal(self, task: Claim) -> str:
-        """See `HostedParameters.refusal`."""
+        """Returns why a task has no right to its place, see `HostedParameters.refusal`."""
         return self._host.refusal(task)
 
     def job_over(self) -> None:
@@ -150,7 +150,7 @@ class ShardCopy(KeptCopy):
         self._host.job_over()
 
     def worker_ended(self) -> None:
-        """See `HostedParameters.worker_ended`."""
+        """Notes that the program of a worker has ended without an error."""
         self._host.worker_ended()
 
     # Workers ----------------------------------------------------------------------------------------------------------
@@ -178,6 +178,7 @@ class ShardCopy(KeptCopy):
             if self._host is not host or not self._serving:
                 return None, 0
             noted, feed = self._updater.take(), self._feed
+            # These changes need not be kept: the next feed begins with the whole state.
             if not isinstance(feed, ParameterFeed) or feed.broken.is_set():
                 return feed, 0
             try:
@@ -191,6 +192,7 @@ class ShardCopy(KeptCopy):
         memory = host.memory.words()
         host.updates.accounts.flush()
         if noted:
+            # Only the last change has the memory, so that the backup makes all changes of an answer, or none.
             for change in noted[:-1]:
                 feed.change(change, None)
             feed.change(noted[-1], memory)

@@ -149,6 +149,7 @@ class CopiedTables(TableService):
     def _changes(
         self, client: Client, frame: Frame, keys: Callable[[], list[tuple[Table, Keys]]], *, looks_up: bool = False
     ) -> Generator[None]:
+        # Held from the change until it is sent, so that the backup makes the changes in the same order.
         with self.order:
             self._require_served()
             for table, of_table in keys():

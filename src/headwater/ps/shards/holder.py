@@ -162,7 +162,7 @@ class ShardHolder:
                     self._have(shard, *self._make(shard))
         for state in self._states():
             if not state.restore():
-                break  # the chief is gone, or does not answer
+                break  # the chief is lost, or does not answer
         with self._changed:
             self._begun = True
             self._changed.notify_all()
@@ -244,7 +244,7 @@ class ShardHolder:
         return [wait for host in self._hosts for wait in host.waits()]
 
     def refusal(self, task: Claim) -> str:
-        """See `HostedParameters.refusal`."""
+        """Returns why a task has no right to its place, see `HostedParameters.refusal`."""
         return next((reason for host in self._hosts if (reason := host.refusal(task))), "")
 
     def job_over(self) -> None:
@@ -256,7 +256,7 @@ class ShardHolder:
             host.job_over()
 
     def worker_ended(self) -> None:
-        """See `HostedParameters.worker_ended`."""
+        """Notes that the program of a worker has ended without an error."""
         with self._changed:
             self._has_ended = True
             hosts = self._hosts
@@ -291,7 +291,7 @@ class ShardHolder:
         return [self._leaving(shard, host) for shard, host in hosts if host is not None]
 
     def join(self) -> None:
-        """Where this ``ps`` has no shard, gets its share from the others; ends where the job is over."""
+        """Gets this ``ps`` its share of the shards, where it has none; ends where the job is over."""
         if self._late and not self.held:
             self._hear_over("other ps say so")
             return
@@ -365,6 +365,8 @@ class ShardHolder:
 
     def _tell(self, asker: str, known: Places, *, begins: bool) -> Frame:
         with self._changed:
+            # A ps that starts asks for the places of its shards, so an offer of its previous incarnation must not be
+            # completed after this answer.
             for slot in self._slots:
                 if begins and slot.offered is not None and slot.offered[0] == asker:
                     slot.void = max(slot.void, slot.offered[1])
@@ -483,6 +485,7 @@ class ShardHolder:
             channel.send(Frame(kinds.OFFER, (self._name, shard, term, self._task, words, knobs)))
             if answer_on(channel, target, PREPARE_S).header != (True,):
                 raise UnavailableError(None, None, f"{target} takes no shards now")
+            # Freeze before the snapshot: an update that is acknowledged after it would be lost by the move.
             with host.lock:
                 if not host.turns.hold_outside_rounds(f"shard {shard} of {self._name!r} to move to {target}", ROUND_S):
                     what = (
@@ -507,6 +510,8 @@ class ShardHolder:
                 _log.warning("%s does not know whether %s has shard %d: %s", self._task, target, shard, error)
         finally:
             link.give_back(channel, False)
+        # Neither serve nor discard the shard until its owner is known: two owners would accept different updates, and
+        # without an owner the shard would be lost.
         if taken is None:
             taken = self._ask_until_known(shard, term, target)
         with self._changed:
@@ -609,6 +614,7 @@ class ShardHolder:
         with self._changed:
             place = self.directory.of(shard)
             taken = place is not None and place.term >= term
+            # The sender keeps the shard after this answer, so its STATE frame must be refused if it arrives late.
             if not taken:
                 slot.void = max(slot.void, term)
             return taken

@@ -87,6 +87,7 @@ def spread(
     takers = takers[:servers]
     places = {shard: place.task for shard, place in directory.places().items()}
     away = sorted({task for task in places.values() if task not in told})
+    # The loads of these shards are unknown, so there can be no plan.
     if away:
         raise UnavailableError(None, None, f"{', '.join(away)} does not answer, and has shards of {directory.name!r}")
     loads = _loads(told, by_rate=by_rate)
