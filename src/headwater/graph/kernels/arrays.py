@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from headwater.dtypes import DType
     from headwater.graph.registry import Attrs, HostArray
 
-# What a shape is --------------------------------------------------------------------------------------------------
+# Reading shapes ---------------------------------------------------------------------------------------------------
 
 
 @kernel("Shape")
@@ -178,7 +178,7 @@ def mirror_pad(input: HostArray, paddings: HostArray, *, mode: str) -> HostArray
 
 
 def _folded(gradient: HostArray, paddings: HostArray, mode: str) -> HostArray:
-    """The gradient with that of each mirrored element added to that of the element."""
+    """Adds the gradient of each mirrored element to the gradient of its original."""
     skip = 1 if mode == "REFLECT" else 0
     for axis, (before, after) in enumerate(_pairs(paddings)):
         if not before and not after:
@@ -220,7 +220,7 @@ def reverse_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Att
 
 @kernel("Reverse")
 def old_reverse(tensor: HostArray, dims: HostArray) -> HostArray:
-    """Backwards along the dimensions whose flag is set."""
+    """Reverses the dimensions whose flag is set."""
     return np.flip(tensor, tuple(np.flatnonzero(dims).tolist()))
 
 
@@ -232,7 +232,7 @@ def old_reverse_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs:
 
 @kernel("Roll")
 def roll(input: HostArray, shift: HostArray, axis: HostArray) -> HostArray:
-    """Shifted along dimensions; what falls out comes in at the other end."""
+    """Shifts elements cyclically along dimensions."""
     return np.roll(input, ints(shift), ints(axis))
 
 
@@ -365,7 +365,7 @@ def pack_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs)
 
 @kernel("Unpack")
 def unpack(value: HostArray, *, num: int, axis: int = 0) -> tuple[HostArray, ...]:
-    """The slices along one dimension, which is gone."""
+    """Splits along one dimension, which is removed."""
     if value.shape[axis] != num:
         raise ValueError(f"Input shape axis {axis} must equal {num}, got shape {list(value.shape)}")
     return tuple(np.moveaxis(value, axis, 0))
@@ -404,14 +404,14 @@ def split(split_dim: HostArray, value: HostArray, *, num_split: int) -> tuple[Ho
 
 @kernel("SplitV")
 def split_v(value: HostArray, size_splits: HostArray, split_dim: HostArray, *, num_split: int) -> tuple[HostArray, ...]:
-    """Parts of the given sizes along one dimension; one size may be -1, for what is left."""
+    """Splits into parts of the given sizes along one dimension; one size may be -1, for the rest."""
     del num_split
     axis = axis_in(split_dim, value.ndim)
     return _cut(value, _sizes(ints(size_splits), value.shape[axis]), axis)
 
 
 def _sizes(sizes: tuple[int, ...], total: int) -> list[int]:
-    """The sizes with -1 replaced by what is left over."""
+    """Returns the sizes with -1 replaced by the remaining size."""
     known = sum(size for size in sizes if size != -1)
     if known > total or (-1 not in sizes and known != total):
         raise ValueError(f"sizes {list(sizes)} do not add up to the dimension's {total}")

@@ -1,8 +1,8 @@
 """The number of threads in which NumPy's BLAS multiplies matrices.
 
-OpenBLAS has a thread for each core, which spin while they wait for each other. Where several tasks share a machine, or
-XLA computes beside, one that waits takes the core from one that works: a product of 100 × 784 × 100 then takes 10 to
-50 ms in place of 0.5. Products that are worth several threads are those of parts that are compiled.
+OpenBLAS has a thread for each core, and the threads spin while they wait for each other. If several tasks share a
+machine, or XLA computes at the same time, spinning threads take cores from working ones: a product of 100 × 784 × 100
+then takes 10 to 50 ms instead of 0.5 ms. Products that are worth several threads are in compiled parts.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _SETTERS = ("scipy_openblas_set_num_threads64_", "openblas_set_num_threads64_", 
 
 @cache
 def use_one_thread() -> bool:
-    """Has OpenBLAS, where NumPy brought one, use the calling thread only; whether that was possible.
+    """Makes NumPy's bundled OpenBLAS, if any, use only the calling thread; returns whether it did.
 
-    What a user has set in ``OPENBLAS_NUM_THREADS`` or ``OMP_NUM_THREADS`` holds.
+    A user's ``OPENBLAS_NUM_THREADS`` or ``OMP_NUM_THREADS`` takes precedence.
     """
     if any(variable in os.environ for variable in _VARIABLES):
         return False

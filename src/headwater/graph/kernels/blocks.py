@@ -36,25 +36,26 @@ def depth_to_space(input: HostArray, *, block_size: int) -> HostArray:
 
 @gradient_kernel("SpaceToDepth")
 def space_to_depth_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """The gradient's blocks where they came from."""
+    """Moves the gradient's blocks back to their places."""
     return (depth_to_space(grads[0], block_size=attrs["block_size"]),)
 
 
 @gradient_kernel("DepthToSpace")
 def depth_to_space_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """The gradient's blocks where they came from."""
+    """Moves the gradient's blocks back to their places."""
     return (space_to_depth(grads[0], block_size=attrs["block_size"]),)
 
 
 def _inside(sizes: tuple[int, ...], borders: HostArray) -> tuple[slice, ...]:
-    """All of the batch, and what lies between the borders of the dimensions behind it."""
+    """Returns the slices of the whole batch, and of the other dimensions without their borders."""
     pairs = borders.reshape(-1, 2).tolist()
     return (slice(None), *(slice(before, size - after) for size, (before, after) in zip(sizes, pairs, strict=False)))
 
 
 @kernel("SpaceToBatchND")
 def space_to_batch(input: HostArray, block_shape: HostArray, paddings: HostArray) -> HostArray:
-    """The dimensions behind the first, after padding, cut into blocks, whose places become part of the batch."""
+    """Divides the padded dimensions after the first into blocks, and moves the positions in a block to the batch
+    dimension."""
     block = ints(block_shape)
     rank = len(block)
     whole = [size + int(pair.sum()) for size, pair in zip(input.shape[1:], paddings.reshape(-1, 2), strict=False)]
@@ -70,7 +71,7 @@ def space_to_batch(input: HostArray, block_shape: HostArray, paddings: HostArray
 
 @kernel("BatchToSpaceND")
 def batch_to_space(input: HostArray, block_shape: HostArray, crops: HostArray) -> HostArray:
-    """The reverse of SpaceToBatchND: what it padded is cropped."""
+    """Reverses SpaceToBatchND; crops the padding."""
     block = ints(block_shape)
     rank = len(block)
     batch, sizes = len(input) // math.prod(block), input.shape[1 : 1 + rank]
@@ -83,13 +84,13 @@ def batch_to_space(input: HostArray, block_shape: HostArray, crops: HostArray) -
 
 @gradient_kernel("SpaceToBatchND")
 def space_to_batch_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient's blocks where they came from, without the padding."""
+    """Moves the gradient's blocks back to their places, without the padding."""
     return batch_to_space(grads[0], *inputs[1:]), None, None
 
 
 @gradient_kernel("BatchToSpaceND")
 def batch_to_space_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient's blocks where they came from, with zeros for what was cropped."""
+    """Moves the gradient's blocks back to their places, with zeros in the cropped parts."""
     return space_to_batch(grads[0], *inputs[1:]), None, None
 
 

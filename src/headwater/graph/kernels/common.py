@@ -1,4 +1,4 @@
-"""What several families of kernels share."""
+"""Helpers shared by several families of kernels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def axis_in(axis: Any, rank: int) -> int:
 
 
 def sum_to(gradient: HostArray, shape: tuple[int, ...]) -> HostArray:
-    """The gradient of something of ``shape`` that was broadcast, given that of the result: summed where it repeats."""
+    """Returns the gradient of a broadcast input of ``shape``, given the result's gradient, summed over repetitions."""
     if gradient.shape == shape:
         return gradient
     more = gradient.ndim - len(shape)

@@ -101,7 +101,7 @@ class _Windows:
 def _windows(
     size: Sequence[int], filter_shape: Sequence[int], strides: Sequence[int], padding: str, dilations: Sequence[int]
 ) -> _Windows:
-    """Those of an image of ``size``, [batch, height, width, channels]."""
+    """Returns the windows of an image of ``size``, [batch, height, width, channels]."""
     steps, rates = (strides[1], strides[2]), (dilations[1], dilations[2]) if dilations else (1, 1)
     reach = [(window - 1) * rate + 1 for window, rate in zip(filter_shape, rates, strict=False)]
     above, beside = _pads(size[1:3], reach, steps, padding)
@@ -247,7 +247,8 @@ def conv2d_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs)
 
 @gradient_kernel("Conv2DBackpropInput")
 def conv2d_backprop_input_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
-    """Those of a transposed convolution: a convolution of the gradient, and one with it in place of the image."""
+    """Returns the gradients of a transposed convolution's filter and image; the latter is a convolution of the
+    gradient."""
     _, filter, image = inputs
     return (
         None,

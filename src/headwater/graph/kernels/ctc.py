@@ -132,12 +132,12 @@ def _scaled(emitted: HostArray, states: _States) -> tuple[HostArray, HostArray] 
 
 
 def _forward(y: HostArray, directions: tuple[_States, _States]) -> tuple[HostArray, HostArray]:
-    """Forward probabilities, and the logarithms of what they were divided by in each moment, ``[time, sequences]``."""
+    """Returns forward probabilities, and the logarithms of their divisors at each moment, ``[time, sequences]``."""
     time, sequences, size = y.shape
     skip = np.concatenate([states.skip for states in directions]).astype(np.float64)
     stays = np.concatenate([states.stay for states in directions])
     stay = None if stays.all() else stays.astype(np.float64)
-    # Two columns of zeros stand for what is before the first state.
+    # Two columns of zeros stand for the states before the first one.
     found = np.zeros((time, sequences, size + 2))
     found[0, :, 2:4] = y[0, :, :2]
     scales = np.zeros((time, sequences))

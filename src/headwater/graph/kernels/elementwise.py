@@ -1,6 +1,6 @@
-"""Functions of each element on its own: arithmetic, comparison, logic, rounding, casts; and their gradients.
+"""Elementwise functions: arithmetic, comparison, logic, rounding, casts; and their gradients.
 
-The gradient of y = f(x), given that of y, is  g · conj(f'(x)). Each function stands here beside its slope f'.
+The gradient of y = f(x), given the gradient g of y, is g · conj(f'(x)). Each function is next to its slope f'.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ _binary("Mod", np.fmod, (lambda g, x, y: g + np.zeros_like(y), lambda g, x, y: -
 _binary("TruncateDiv", _truncate_div)
 _binary("TruncateMod", np.fmod)
 _binary("Pow", _power, (_power_by_x, _power_by_y))
-# Where both are equal the whole gradient goes to x, and NaN in x stays.
+# If both are equal, x gets the whole gradient; NaN in x is kept.
 _binary(
     "Maximum",
     lambda x, y: np.where(x < y, y, x),
@@ -411,9 +411,9 @@ def select_v2_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: At
 
 @kernel("Cast")
 def cast(x: HostArray, *, DstT: DType) -> HostArray:
-    """``x`` as another type: floats lose their fraction, complex numbers their imaginary part.
+    """Converts ``x`` to another type: floats lose their fraction, complex numbers their imaginary part.
 
-    Floats that do not fit an integer type become what `headwater.graph.ops.elementwise.cast` says.
+    Floats that do not fit an integer type are converted as in `headwater.graph.ops.elementwise.cast`.
     """
     target = DstT.numpy_dtype
     if x.dtype.kind == "c" and target.kind == "b":
@@ -426,8 +426,8 @@ def cast(x: HostArray, *, DstT: DType) -> HostArray:
 
 
 def _integers(x: HostArray, target: np.dtype[Any]) -> HostArray:
-    """Floats as integers, as x86-64 processors convert them: by way of int32 or int64, whose lowest number stands for
-    what does not fit."""
+    """Converts floats to integers as x86-64 processors do: by way of int32 or int64, whose lowest number replaces
+    values that do not fit."""
     wide = np.dtype(np.int32 if target.itemsize < 4 or target == np.int32 else np.int64)
     if x.dtype.kind != "f" or x.dtype.itemsize < 4:
         x = x.astype(np.float32)
@@ -452,7 +452,7 @@ def cast_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs)
 
 @kernel("Bitcast")
 def bitcast(input: HostArray, *, type: DType) -> HostArray:
-    """The same bits as elements of another type; a last dimension takes up what sizes differ by."""
+    """Reinterprets the bits as elements of another type; a last dimension absorbs a difference in size."""
     target = type.numpy_dtype
     if "b" in (input.dtype.kind, target.kind) or "c" in (input.dtype.kind, target.kind):
         raise NoKernel

@@ -12,7 +12,7 @@ _BITS: Final = 63
 
 
 def in_order(x: HostArray) -> tuple[HostArray, HostArray]:
-    """Where the elements of a vector stand in ascending order, those of equals first come first; and the elements."""
+    """Returns the stable sort order of a vector, and the sorted elements."""
     places = max(len(x) - 1, 1).bit_length()
     if x.dtype.kind in "iu" and len(x) and x.min() >= 0 and int(x.max()) < 1 << (_BITS - places):
         # An element and its place in one number: to sort numbers takes a fraction of the time of sorting their places.
@@ -33,8 +33,8 @@ def run_starts(ordered: HostArray) -> HostArray:
 
 
 def distinct(x: HostArray) -> tuple[HostArray, HostArray, HostArray]:
-    """The distinct elements of a vector in the order in which each comes first, for each element the number of its
-    equal among them, and for each of them the number of its equals. Each NaN is an element of its own."""
+    """Returns the distinct elements of a vector in the order of first occurrence, the index of each element among them,
+    and their counts. Each NaN is distinct."""
     order, ordered = in_order(x)
     starts = run_starts(ordered)
     first = order[starts]

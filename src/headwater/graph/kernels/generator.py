@@ -1,4 +1,4 @@
-"""Random numbers of float32 by NumPy: bit for bit those that the compiled forms of `headwater.graph.ops.random` give.
+"""Random numbers of float32 in NumPy, bit for bit equal to the compiled forms in `headwater.graph.ops.random`.
 
 The generator is Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), as
 in JAX: element ``i`` of a draw is the exclusive or of both words that the key makes of the counter ``i``. A number in

@@ -26,7 +26,7 @@ def gather(params: HostArray, indices: HostArray, *, validate_indices: bool = Tr
 
 @gradient_kernel("Gather")
 def gather_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The rows of the gradient added up where they came from."""
+    """Adds up the gradient's rows at the gathered places."""
     params, indices = inputs
     return _spread(grads[0], indices, params.shape, 0), None
 
@@ -73,7 +73,7 @@ def gather_v2(params: HostArray, indices: HostArray, axis: HostArray, *, batch_d
 
 @gradient_kernel("GatherV2")
 def gather_v2_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """The slices of the gradient added up where they came from."""
+    """Adds up the gradient's slices at the gathered places."""
     params, indices, axis = inputs
     where, batch = _with_batch(axis, params.ndim, indices, attrs.get("batch_dims", 0))
     if not batch:
@@ -96,7 +96,7 @@ def gather_nd(params: HostArray, indices: HostArray) -> HostArray:
 
 @gradient_kernel("GatherNd")
 def gather_nd_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient's slices added up where they came from."""
+    """Adds up the gradient's slices at their source places."""
     params, indices = inputs
     return scattered(np.add, np.zeros(params.shape, params.dtype), indices, grads[0]), None
 
@@ -246,7 +246,7 @@ def stitch(*inputs: HostArray) -> HostArray:
 
 @gradient_kernel("DynamicStitch", "ParallelDynamicStitch")
 def stitch_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient's rows for those that counted."""
+    """Returns the gradient's rows, with zeros for rows that were overwritten."""
     indices, data = _halves(inputs)
     owner = np.empty(_stitched_count(indices), np.int64)
     first = 0

@@ -99,7 +99,7 @@ def einsum(*inputs: HostArray, equation: str) -> HostArray:
 
 @gradient_kernel("Einsum")
 def einsum_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
-    """The gradient times the other factors, with the indices of each; what an index lacks there is repeated."""
+    """Returns the gradient times the other factors, with the indices of each; missing indices are broadcast."""
     terms, right = _terms(attrs["equation"], len(inputs))
     found: list[Any] = []
     for place, (term, value, wanted) in enumerate(zip(terms, inputs, needed, strict=True)):

@@ -1,4 +1,4 @@
-"""Random numbers: bit for bit those of `headwater.graph.ops.random`. A key is two numbers of 32 bits."""
+"""Random numbers, bit for bit equal to `headwater.graph.ops.random`. A key is two numbers of 32 bits."""
 
 from __future__ import annotations
 

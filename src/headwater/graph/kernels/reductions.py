@@ -29,7 +29,7 @@ def _axes(indices: HostArray, rank: int) -> tuple[int, ...]:
 
 
 def _reduction(op_type: str, compute: Callable[..., Any], pull: Pull | None = None) -> None:
-    """``pull(gradient, x, axes)`` gives the gradient of x, from one that has size 1 along ``axes``."""
+    """``pull(gradient, x, axes)`` returns the gradient of x; ``gradient`` has size 1 along ``axes``."""
 
     @kernel(op_type)
     def reduced(input: HostArray, reduction_indices: HostArray, *, keep_dims: bool = False) -> Any:  # pyright: ignore[reportUnusedFunction]

@@ -1,8 +1,8 @@
 """The table of kernels: functions of host arrays that compute what an operation's lowering computes in an executable.
 
-A kernel takes the positional inputs and the keyword attributes of the lowering, as NumPy arrays, and gives one array or
-a tuple of arrays. It never changes an input; an output may be one of the inputs, or a view of one. Results equal those
-of the lowering: integers and booleans exactly, other numbers up to rounding. It imports no JAX.
+A kernel takes the positional inputs and the keyword attributes of the lowering, as NumPy arrays, and returns one array
+or a tuple of arrays. It never changes an input; an output may be one of the inputs, or a view of one. Results equal the
+lowering's: integers and booleans exactly, other numbers up to rounding. It imports no JAX.
 
 Example:
   A kernel, its gradient, and an update of a variable::
@@ -45,10 +45,10 @@ class NoKernel(Exception):
 
 
 def kernel(*names: str) -> Callable[[F], F]:
-    """Registers ``f(*inputs, **attrs)`` as the kernel of operation types, which gives an array or a tuple of arrays.
+    """Registers ``f(*inputs, **attrs)``, which returns an array or a tuple of arrays, as the kernel of operation types.
 
-    The function has the attributes of `headwater.graph.registry.OpDef.attrs` as keyword-only parameters. That of a
-    random operation takes a key of `headwater.graph.kernels.generator` first.
+    The function has the attributes of `headwater.graph.registry.OpDef.attrs` as keyword-only parameters. The kernel of
+    a random operation takes a key of `headwater.graph.kernels.generator` first.
     """
     return _adding(_kernels, names)
 
@@ -71,10 +71,10 @@ def gradient_kernel(*names: str, outputs: bool = False) -> Callable[[F], F]:
 
 
 def update_kernel(*names: str) -> Callable[[F], F]:
-    """Registers an update of variables in place: ``f(*inputs, **attrs)``, which gives None.
+    """Registers an update of variables in place: ``f(*inputs, **attrs)``, which returns None.
 
-    Inputs at the positions of `headwater.graph.registry.OpDef.updates` are writable arrays that nobody else has: the
-    function changes their elements, and must not keep them. Other references are read only. It checks shapes before
+    Inputs at the positions of `headwater.graph.registry.OpDef.updates` are writable arrays without other references:
+    the function changes their elements, and must not keep them. Other references are read only. It checks shapes before
     it changes anything. ``Assign``, whose result may have another shape, is the engine's own.
     """
     return _adding(_updates, names)

@@ -48,7 +48,7 @@ def _cut(rows: HostArray, sizes: list[int], halves: bool = False) -> tuple[HostA
 
 @kernel("SplitRouted")
 def split_routed(grad: HostArray, places: HostArray, *routed: HostArray, halves: bool = False) -> tuple[HostArray, ...]:
-    """The gradients of `join_routed` for what each part found: those of the same place added up."""
+    """Returns the gradients of `join_routed` for each part's rows; gradients of the same place are added up."""
     sizes = [len(each) for each in routed]
     rows = np.zeros((sum(sizes), *grad.shape[places.ndim :]), grad.dtype)
     add_rows(rows, places.reshape(-1), grad.reshape((places.size, *rows.shape[1:])))
@@ -140,7 +140,7 @@ def join_bags(
     combiner: str,
     weighted: bool,
 ) -> HostArray:
-    """The bags, float32 ``[bags, …]``, of what ``GatherBags`` found in each part."""
+    """Returns the bags, float32 ``[bags, …]``, from the results of ``GatherBags`` of each part."""
     del combiner, weighted
     rows = [part.astype(np.float32, copy=False) for part in found]
     if len(counts):
@@ -162,7 +162,7 @@ def split_bags(
     *routed: HostArray,
     of_rows: bool = False,
 ) -> tuple[HostArray, ...]:
-    """The gradients of what ``GatherBags`` found in each part; with ``of_rows`` those of rows in any case."""
+    """Returns the gradients of the results of ``GatherBags`` of each part; with ``of_rows``, always of rows."""
     share = grad / _wide(divisors, grad)
     if len(counts) and not of_rows:
         return (share,) * len(routed)
@@ -174,7 +174,8 @@ def split_bags(
 def spread_bags(
     grad: HostArray, routed: HostArray, numbers: HostArray, counts: HostArray, weights: HostArray
 ) -> HostArray:
-    """The gradients of the rows that a part was asked for, of that of what ``GatherBags`` gave; float32."""
+    """Returns the gradients, float32, of the rows requested from a part, given the gradient of the result of
+    ``GatherBags``."""
     grad = grad.astype(np.float32, copy=False)
     if not counts.size:
         return grad

@@ -19,7 +19,7 @@ _PAIRS: Final = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float
 
 
 def outside(indices: HostArray, size: int) -> HostArray | None:
-    """Which of ``indices`` are not in [0, size); None where all are."""
+    """Returns which of the ``indices`` are not in [0, size); None if all are."""
     if not indices.size:
         return None
     if indices.dtype.kind == "i" and indices.flags.c_contiguous:
@@ -49,7 +49,7 @@ def take_nearest(array: HostArray, indices: HostArray) -> HostArray:
 
 
 def inside(indices: HostArray, rows: HostArray, size: int) -> tuple[HostArray, HostArray]:
-    """Those of flat ``indices`` that are in [0, size), and their rows."""
+    """Returns the flat ``indices`` in [0, size), and their rows."""
     bad = outside(indices, size)
     if bad is None:
         return indices, rows
@@ -88,7 +88,8 @@ def combine_rows(combine: Any, array: HostArray, indices: HostArray, rows: HostA
 
 
 def sum_equal_rows(values: HostArray, indices: HostArray) -> tuple[HostArray, HostArray]:
-    """Rows with the same index added up, first; in what is left over zeros, and as index its type's largest number."""
+    """Adds up rows with the same index; the results are first, padded with zeros, and with the largest integer as
+    index."""
     if indices.size < 2:
         return values, indices
     order, ordered = in_order(indices)

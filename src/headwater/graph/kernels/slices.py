@@ -22,9 +22,9 @@ class Entry:
     """The effect of a strided slice on one dimension of the input, or a dimension that it adds.
 
     Attributes:
-      position: which element of begin, end and strides describes it; -1 for a dimension an ellipsis stands for.
+      position: its position in begin, end and strides; -1 for a dimension covered by an ellipsis.
       adds: it adds a dimension.
-      drops: it takes one element, whose dimension is dropped.
+      drops: it takes one element, and drops the dimension.
       begin: begin counts; otherwise the slice starts at the very end.
       end: end counts.
     """
@@ -77,7 +77,7 @@ def entries(masks: Masks, count: int, rank: int) -> tuple[Entry, ...]:
 def keys(
     written: Sequence[Entry], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], sizes: Sequence[int]
 ) -> Iterator[Any]:
-    """What Python's brackets take for each entry.
+    """Converts each entry to an index for Python's brackets.
 
     Raises:
       ValueError: an element is out of bounds; the message names it and its dimension.
@@ -112,7 +112,7 @@ def _key(
 
 
 def key_of(begin: HostArray, end: HostArray, strides: HostArray, masks: Masks, sizes: tuple[int, ...]) -> Any:
-    """What Python's brackets take for a strided slice of an array of ``sizes``."""
+    """Converts a strided slice of an array of ``sizes`` to an index for Python's brackets."""
     return _key(tuple(begin.tolist()), tuple(end.tolist()), tuple(strides.tolist()), masks, sizes)
 
 

@@ -40,7 +40,7 @@ def product(
 
 @gradient_kernel("SparseTensorDenseMatMul")
 def product_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
-    """Those of the values and of the dense matrix."""
+    """Returns the gradients of the values and of the dense matrix."""
     indices, values, _, b = inputs
     if values.dtype.kind == "c":
         raise NoKernel

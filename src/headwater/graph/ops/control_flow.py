@@ -102,9 +102,9 @@ def _as_type(value: jax.Array, dtype: DType) -> jax.Array:
 
 
 def _join(a: tuple[int, ...] | None, b: tuple[int, ...] | None) -> tuple[int, ...]:
-    """The shape of two values that are to have the same; that of a TensorArray nothing was written to fits any.
+    """Returns the common shape of two values. An empty TensorArray fits any shape.
 
-    A value that is not there, None, has the shape of the other one.
+    A missing value, None, has the other value's shape.
     """
     if a is None or b is None:
         shape = b if a is None else a

@@ -393,9 +393,9 @@ def reduce_dataset(
     output_shapes: Any,
     output_classes: Any = (),
 ) -> Sequence[HostArray]:
-    """The last state of those that a function gives for a state and each element.
+    """Folds a function over the elements of a dataset; returns the last state.
 
-    The inputs are the first state's ``count`` components, then what the function uses from outside.
+    The inputs are the initial state's ``count`` components, then the function's captured values.
     """
     node = dataset.item()
     state, specs = tuple(map(unpacked, inputs[:count])), specs_of(output_types, output_shapes, output_classes)

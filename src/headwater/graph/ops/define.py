@@ -129,10 +129,10 @@ def stateful(
     static_of: Callable[[Attrs, int], frozenset[int]] | None = None,
     admit: Callable[..., Callable[[], object]] | None = None,
 ) -> Callable[[F], F]:
-    """Registers an update of variables: ``f(*inputs, **attrs)`` gives the tuple of new values of ``updates``.
+    """Registers an update of variables: ``f(*inputs, **attrs)`` returns the tuple of new values of ``updates``.
 
-    Inputs in ``refs`` arrive as the variables' values (None for one that is not in ``reads`` and has none). The
-    operation's only output is a reference to the first of ``updates``.
+    Inputs in ``refs`` are passed as the variables' values (None for a variable without a value that is not in
+    ``reads``). The operation's only output is a reference to the first of ``updates``.
     """
 
     def define(function: F) -> F:

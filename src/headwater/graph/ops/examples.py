@@ -48,11 +48,11 @@ def take(
     epochs: int,
     patience_s: float,
 ) -> HostArray:
-    """A range for this step: its epoch, its first place, the first behind it, and the seed of the epoch's order.
+    """Takes a range for this step; returns its epoch, start, end, and the seed of the epoch's order.
 
     Args:
-      applied: the variable that says what is applied.
-      seed: -1 for one that the ``ps`` draws.
+      applied: the variable of applied batches.
+      seed: -1 to let the ``ps`` draw a seed.
     """
 
     ledger = _ledger(context, shared_name, applied)
@@ -119,7 +119,7 @@ def batches(
     container: str = "",
     shared_name: str = "",
 ) -> HostArray:
-    """What makes batches of ranges, of the dataset that ``dataset_factory`` gives, or ``MakeIterator``."""
+    """Returns the source of batches of ranges, for the dataset of ``dataset_factory`` or of ``MakeIterator``."""
     make = lambda: ExampleBatches(context.op_name, size=size, shuffle=shuffle)  # noqa: E731 - it is one
     signature = {"size": size, "shuffle": shuffle, "element types": output_types, "element shapes": output_shapes}
     if output_classes:

@@ -1,4 +1,4 @@
-"""Numbers rounded to those that a few bits can hold, for training that knows of it (Jacob and others, 2017)."""
+"""Numbers rounded to low-bit values, for quantization-aware training (Jacob and others, 2017)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which computations fail: integers divided by zero, and places outside of what they index.
+"""Failures of computations: integer divisions by zero, and indices out of range.
 
-Within an executable nothing can fail. For each operation that could, it gives one truth value more, which the runtime
-looks at when it has run (`headwater.graph.runtime.compile`). Updates of rows leave out those that are not there, as
-gradients of tables ask them to. What a compiled loop or branch computes is not looked at.
+Within an executable nothing can fail. For each operation that could fail, it returns an additional boolean, which the
+runtime checks after the run (`headwater.graph.runtime.compile`). Updates of rows skip missing rows, as gradients of
+tables require. Operations within compiled loops and branches are not checked.
 """
 
 from __future__ import annotations

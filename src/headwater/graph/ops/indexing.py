@@ -324,7 +324,7 @@ def _stitch(op_type: str) -> None:
             for where, rows in zip(indices, data, strict=True):
                 result[where.ravel()] = rows.reshape((where.size, *rest))
             return result
-        # Each row once, the last one given for it, so that gradients go only where values came from.
+        # Keeps each row once, with its last value, so that only used values get gradients.
         flat = jnp.concatenate([jnp.reshape(r, (w.size, *rest)) for w, r in zip(indices, data, strict=True)])
         origin = np.full(count, flat.shape[0])
         origin[np.concatenate([where.ravel() for where in indices])] = np.arange(flat.shape[0])

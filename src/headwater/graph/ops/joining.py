@@ -98,7 +98,7 @@ def _unpacked(inference: Inference) -> Sequence[Spec]:
 
 @pure("Unpack", inputs="value:T", infer=_unpacked, strings=True)
 def unpack(value: AnyArray, *, num: int, axis: int = 0) -> Any:
-    """The slices along one dimension, which is gone."""
+    """Splits along one dimension, which is removed."""
     if value.shape[axis] != num:
         raise ValueError(f"Input shape axis {axis} must equal {num}, got shape {list(value.shape)}")
     return tuple(array_module(value).moveaxis(value, axis, 0))
@@ -142,7 +142,7 @@ def _split_v_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _sizes(sizes: Sequence[int], total: int | None) -> list[int | None]:
-    """The sizes with -1 replaced by what is left over."""
+    """Returns the sizes with -1 replaced by the remaining size."""
     known = sum(size for size in sizes if size != -1)
     if total is not None and (known > total or (-1 not in sizes and known != total)):
         raise ValueError(f"sizes {list(sizes)} do not add up to the dimension's {total}")
@@ -157,7 +157,7 @@ def _sizes(sizes: Sequence[int], total: int | None) -> list[int | None]:
     strings=True,
 )
 def split_v(value: AnyArray, size_splits: HostArray, split_dim: HostArray, *, num_split: int) -> Any:
-    """Parts of the given sizes along one dimension; one size may be -1, for what is left."""
+    """Splits into parts of the given sizes along one dimension; one size may be -1, for the rest."""
     del num_split
     axis = int(split_dim)
     sizes = [size or 0 for size in _sizes(as_ints(size_splits), value.shape[axis])]

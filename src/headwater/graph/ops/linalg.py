@@ -397,7 +397,7 @@ def _lu_specs(inference: Inference) -> Sequence[Spec]:
 
 @pure("Lu", inputs="input:T|inexact", infer=_lu_specs)
 def lu(input: jax.Array, *, output_idx_type: DType = int32) -> tuple[jax.Array, jax.Array]:
-    """L and U in one matrix, and which row of the input each row comes from."""
+    """Returns L and U in one matrix, and the permutation: the input's row for each row."""
     factors, _, permutation = jax.lax.linalg.lu(input)
     return factors, permutation.astype(output_idx_type.numpy_dtype)
 

@@ -1,4 +1,4 @@
-"""Protocol buffers whose fields are tensors."""
+"""Conversion between protocol buffers and tensors."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def decode_proto(
     message_format: str = "binary",
     sanitize: bool = False,
 ) -> Sequence[HostArray]:
-    """The values of fields of messages, and how many there are."""
-    del context, sanitize  # what is given is what was read: no unknown fields
+    """Decodes fields of messages; returns the number of values of each field, and the values."""
+    del context, sanitize  # results have only the named fields, so there are no unknown ones
     fields = Fields(message_type, field_names, [dtype.name for dtype in output_types], descriptor_source)
     sizes, values = fields.decoded(bytes, "text" if message_format == "text" else "binary")
     return [sizes, *values]
@@ -51,7 +51,7 @@ def encode_proto(
     descriptor_source: str = "local://",
     Tinput_types: Sequence[DType] = (),
 ) -> HostArray:
-    """Messages whose fields have values."""
+    """Encodes messages from the values of their fields."""
     del context
     fields = Fields(message_type, field_names, [dtype.name for dtype in Tinput_types], descriptor_source)
     return fields.encoded(sizes, values)

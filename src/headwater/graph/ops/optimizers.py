@@ -1,7 +1,7 @@
 """Updates of variables by gradients: one operation type per optimizer, with TensorFlow's inputs and arithmetic.
 
-Every rule is written once, as a function of arrays. Its sparse twin takes the rows named by ``indices`` out of the
-variable and its slots, applies the rule to them, and puts them back. Equal indices must have been added up before
+Every rule is written once, as a function of arrays. Its sparse version gathers the rows at ``indices`` from the
+variable and its slots, applies the rule to them, and scatters them back. Equal indices must have been added up before
 (``SumEqualRows``); indices outside the variable update nothing.
 
 The order of operations within a rule is that of TensorFlow 1.15's CPU kernels, so that values agree to the last bits.
@@ -58,12 +58,12 @@ _COUNTER: dict[str, int] = {}
 def _define(
     name: str, *, slots: int, sparse: Sequence[str] | None = None, at_once: Rule | None = None
 ) -> Callable[[Rule], Rule]:
-    """Registers ``Apply<name>``, and ``SparseApply<name>`` where ``sparse`` gives the order of its inputs.
+    """Registers ``Apply<name>``, and ``SparseApply<name>`` if ``sparse`` has the order of its inputs.
 
     Args:
-      slots: how many of the first inputs are variables; the rule returns their new values.
-      sparse: names of the inputs of the sparse twin, with ``indices`` among them.
-      at_once: does what the sparse twin does in one call; gives None where it cannot.
+      slots: number of variables among the first inputs; the rule returns their new values.
+      sparse: names of the inputs of the sparse version, including ``indices``.
+      at_once: computes the sparse version in one call; returns None if it cannot.
     """
 
     def define(rule: Rule) -> Rule:

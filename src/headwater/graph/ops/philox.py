@@ -73,7 +73,7 @@ def _normals(words: HostArray, dtype: DType) -> HostArray:
 
 
 def _truncated(start: int, key: int, count: int, dtype: DType) -> HostArray:
-    """Normal numbers below 2 in size: of each group of them, as many as a block gives, those that come first."""
+    """Draws normal numbers of magnitude below 2: the first ones of each group of a block's numbers."""
     group = 4 if dtype == float32 else 2
     found: list[HostArray] = []
     for at in range(-(-count // group)):
@@ -91,7 +91,7 @@ def _given(inference: Inference) -> Sequence[Spec]:
 
 
 def _taken(context: HostContext, ref: Any, algorithm: int, count: int) -> tuple[int, int]:
-    """The counter and the key of a variable, which moves on by what ``count`` numbers may need."""
+    """Returns the counter and the key of a variable, and advances it by the maximum that ``count`` numbers need."""
     if algorithm != 1:
         raise InvalidArgumentError(None, None, f"Unsupported algorithm id: {algorithm}")
     with context.resources.lock:
@@ -188,6 +188,6 @@ def integers_between(
 
 @host("PhiloxSkip", inputs="state:int64, delta:int64", infer=lambda inference: [Spec(int64, ())], refs=(0,))
 def skip(context: HostContext, state: Any, delta: HostArray, *, algorithm: int = 1) -> HostArray:
-    """Moves a state on by what ``delta`` numbers may need; gives ``delta``."""
+    """Advances a state by the maximum that ``delta`` numbers need; returns ``delta``."""
     _taken(context, state, algorithm, int(delta))
     return delta

@@ -116,7 +116,7 @@ def dequantize(
     T: Any,
     mode: str = "MIN_COMBINED",
 ) -> HostArray:
-    """What `quantize` made integers of, float32. The bounds are those that it gave."""
+    """Restores the input of `quantize`, float32, from its integers and bounds."""
     del context
     low, high = np.float32(min_range), np.float32(max_range)
     least, most = _bounds(T)
@@ -257,7 +257,7 @@ def _rounded(values: jax.Array) -> jax.Array:
 
 
 def _zero(low: jax.Array, high: jax.Array) -> jax.Array:
-    """The number that stands for 0, beyond those of ``quint8`` where the range does not hold it."""
+    """Returns the integer that represents 0, outside of ``quint8`` if the range does not include 0."""
     return -_rounded(low * _scale(low, high)).astype(jnp.int32)
 
 
@@ -278,7 +278,7 @@ def quantized_relu_x(
     *,
     out_type: DType = quint8,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """What is below the number for 0 becomes that, what is above the one for ``max_value`` that; the range stays."""
+    """Clips integers to the numbers for 0 and ``max_value``; the range is unchanged."""
     _of_8_bits("QuantizedReluX", features)
     if out_type.base_dtype != quint8:
         raise InvalidArgumentError(None, None, f"QuantizedReluX gives quint8, not {out_type.name}")

@@ -42,7 +42,7 @@ def _same_as_first(inference: Inference) -> Sequence[Spec]:
 
 @host("RaggedCheckedSplits", inputs="splits:T|index, count:T", infer=_same_as_first)
 def checked_splits(context: HostContext, splits: HostArray, count: HostArray) -> HostArray:
-    """The splits, where they are those of this number of values."""
+    """Returns the splits, checked for this number of values."""
     del context
     if splits.ndim != 1 or not splits.size or splits[0] != 0:
         raise _refuse("Arguments to from_row_splits do not form a valid RaggedTensor:zero")
@@ -127,7 +127,7 @@ def string_ngrams(
             pads = min(pad_width if pad_width >= 0 else width - 1, width - 1)
             padded = [left] * pads + row + [right] * pads
             found += [between.join(padded[at : at + width]) for at in range(len(padded) - width + 1)]
-            # A row that is too short for the width is one n-gram, where nothing else came of it.
+            # A row shorter than the width is one n-gram, if it has no other.
             if preserve_short_sequences and len(found) == count and row:
                 found.append(between.join(padded))
         lengths.append(len(found) - count)

@@ -21,14 +21,14 @@ def _specs(inference: Inference) -> Sequence[Spec]:
 
 @host("RaggedBroadcast", infer=_specs)
 def broadcast(context: HostContext, *splits: HostArray, exact: bool = False) -> Sequence[HostArray]:
-    """The rows that two ragged tensors of one rank have in common, and which value of each belongs to which place.
+    """Broadcasts the rows of two ragged tensors of equal rank; finds the value of each tensor for every place.
 
     Args:
-      splits: those of the first, from the outermost, then those of the second.
-      exact: rows of one value stand beside rows of one value only.
+      splits: the first tensor's splits, from the outermost, then the second tensor's.
+      exact: do not broadcast rows of one value.
 
     Returns:
-      The splits of the result, the places of its values among those of the first, and among those of the second.
+      The splits of the result, and the indices of its values in the first and in the second tensor.
 
     Raises:
       InvalidArgumentError: in a dimension both have another size than 1, and these differ.

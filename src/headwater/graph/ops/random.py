@@ -1,4 +1,4 @@
-"""Random numbers. Same seeds give the same numbers here, but not those that TensorFlow gives."""
+"""Random numbers. Equal seeds give equal numbers, but not the same numbers as in TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operations need of their inputs and attributes, so that a wrong one is refused when the graph is built."""
+"""Requirements of operations on inputs and attributes, checked when the graph is built."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ _NOT_NEGATIVE: Final[Mapping[str, int]] = {
     "TopKV2": 1,
     **{f"UnsortedSegment{kind}": 2 for kind in ("Max", "Min", "Prod", "Sum")},
 }
-"""The input whose numbers, where the graph has them, are at least 0."""
+"""Requires an input's numbers to be at least 0, if the graph determines them."""
 
 _LEAST: Final[Mapping[str, Mapping[str, int]]] = {
     "DepthToSpace": {"block_size": 2},
@@ -112,7 +112,7 @@ _CHANNELS: Final[Mapping[str, int]] = {"HSVToRGB": 3, "RGBToHSV": 3}
 """The last dimension of the first input."""
 
 _PAIRED: Final = {f"SparseSegment{kind}": (1, 2) for kind in ("Mean", "SqrtN", "Sum")}
-"""Two inputs whose first dimensions are equal."""
+"""Requires two inputs to have equal first dimensions."""
 
 _NUMBERS: Final = tuple(dtype for dtype in VALUE_DTYPES if dtype.is_floating or dtype.is_integer)
 _ALLOWED: Final[Mapping[str, Mapping[str, Sequence[DType]]]] = {
@@ -131,9 +131,9 @@ _IMAGE_TYPES: Final[Mapping[str, tuple[int, Sequence[DType]]]] = {
 
 
 def with_requirements(op_type: str, infer: Infer) -> Infer:
-    """``infer``, which gives the specs of an operation's outputs, after a look at what the operation needs.
+    """Wraps ``infer``, which returns the specs of an operation's outputs, with a check of the operation's requirements.
 
-    The function raises ValueError or TypeError where something does not fit.
+    The check raises ValueError or TypeError.
     """
     checks = [check for check, table in _CHECKS if op_type in table]
     if not checks:

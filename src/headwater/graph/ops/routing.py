@@ -268,9 +268,9 @@ def gather_routed(params: AnyArray, routed: AnyArray, *, halves: bool = False) -
 
 @pure("UpdateRows", inputs="indices:Tids|index", differentiable=False)
 def update_rows(indices: jax.Array) -> jax.Array:
-    """Indices of an update some of which are left over: these lie outside the variable, and change nothing.
+    """Marks the indices of an update that includes padding: padding is out of range, and changes nothing.
 
-    An update whose indices come from elsewhere fails where one is outside.
+    An update with other indices fails if one is out of range.
     """
     return indices
 
@@ -283,8 +283,8 @@ def _joined_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("JoinRouted", inputs="places:int32, found:T*", infer=_joined_spec, strings=True)
 def join_routed(places: AnyArray, *found: AnyArray, halves: bool = False) -> AnyArray:
-    """The rows of all parts in the order of the ids, in the shape of ``places`` and a row's; of float32 where
-    ``halves`` of them came."""
+    """Joins the rows of all parts in the order of the ids, with the shape of ``places`` and of a row; float32 if rows
+    were sent as ``halves``."""
     if array_module(places, *found) is np:
         return np.concatenate(found)[places].astype(np.float32 if halves else found[0].dtype, copy=False)
     every = jnp.concatenate(found)
@@ -300,12 +300,12 @@ def _split_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("SplitRouted", inputs="grad:T, places:int32, routed:Tids*", infer=_split_spec)
 def split_routed(grad: jax.Array, places: jax.Array, *routed: Any, halves: bool = False) -> tuple[jax.Array, ...]:
-    """The gradients of `join_routed` for what each part found: those of the same place added up.
+    """Returns the gradients of `join_routed` for each part's rows; gradients of the same place are added up.
 
     Args:
       grad: the gradient of the rows in the order of the ids.
-      routed: what each part was asked for, for the number of places.
-      halves: whether they are to be of bfloat16, for their way; they are added up as they are.
+      routed: the request to each part, for the number of places.
+      halves: whether to convert them to bfloat16 for sending, after adding up.
     """
     sizes = [each.shape[0] for each in routed]
     tail = grad.shape[places.ndim :]
@@ -324,9 +324,9 @@ def _one_part_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("RowsOfPart", inputs="grad:T, places:int32, routed:Tids*", infer=_one_part_spec)
 def rows_of_part(grad: jax.Array, places: jax.Array, *routed: Any, part: int) -> tuple[object, object]:
-    """What `split_routed` gives one part before equal ids are added up, and the rows of the part.
+    """Returns the result of `split_routed` for one part before equal ids are added up, and the indices of rows.
 
-    Each id has a row: those of other parts are zeros, and have the index `NO_ROW`.
+    Each id has a row; rows of other parts are zeros, with the index `NO_ROW`.
     """
     sizes = [each.shape[0] for each in routed]
     place = jnp.ravel(places) - sum(sizes[:part])

@@ -11,7 +11,7 @@ from headwater.graph.ops.parsing import all_fixed, parse_examples_alike
 from headwater.graph.registry import HostArray, Kind, OpDef, as_outputs, lookup
 
 RowForm = Callable[[Any, Sequence[Any]], Sequence[Any]]
-"""``form(context, inputs)``: what an operation gives for many elements."""
+"""``form(context, inputs)``: returns an operation's outputs for many elements."""
 
 _ELEMENTWISE = frozenset(
     {
@@ -27,7 +27,7 @@ _ELEMENTWISE = frozenset(
         "StringUpper",
     }
 )
-"""They do with more dimensions for each element what they do without; only their first input differs by element."""
+"""Operations that support leading dimensions; only their first input differs by element."""
 _FUNCTIONS = frozenset(
     {
         "DecodeAndCropJpeg",

@@ -1,9 +1,8 @@
 """Recurrence along sequences: one body, once per element, as one compiled loop with a gradient.
 
-Unlike a general loop (`headwater.graph.ops.control_flow`) a scan knows how many turns it takes and which slices each of
-them
-reads and writes: `jax.lax.scan` keeps for the gradient just what every turn computed, and its backward pass is a scan
-too. With `headwater.graph.ops.bodies` a body is the same as that of a loop.
+Unlike a general loop (`headwater.graph.ops.control_flow`) a scan has a known number of turns, and known slices that
+each turn reads and writes: `jax.lax.scan` stores only the values computed in every turn for the gradient, and its
+backward pass is a scan, too. With `headwater.graph.ops.bodies` a body is the same as that of a loop.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ def stateless_scan(
     Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
 ) -> tuple[jax.Array, jax.Array]:
-    """The last states, then for each further result of the body its values in all turns, stacked.
+    """Returns the last states, then each further result of the body, stacked over the turns.
 
     Args:
-      inputs: the states before the first turn, the sequences (whose first dimensions are equal), and what stays the
-        same in every turn. The body takes them in this order, with one slice of each sequence, and gives the states
-        after the turn and its further results.
+      inputs: the initial states, the sequences (with equal first dimensions), and loop-invariant inputs. The body takes
+        them in this order, with one slice of each sequence, and gives the states after the turn and its further
+        results.
       states: the number of states.
       sequences: the number of sequences.
     """

@@ -1,4 +1,4 @@
-"""Finding values. Operations whose outputs' shapes depend on values run in NumPy."""
+"""Searching. Operations with output shapes that depend on values run in NumPy."""
 
 from __future__ import annotations
 

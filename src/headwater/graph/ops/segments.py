@@ -92,7 +92,7 @@ def _bounded(compute: Callable[..., Any], rows: jax.Array, ids: jax.Array, count
     return jnp.where(filled, compute(rows, ids, count), jnp.asarray(getattr(limits, bound), rows.dtype))
 
 
-# With ascending ids, whose last one says the number of segments ----------------------------------------------------
+# Ascending ids: the last one determines the number of segments -----------------------------------------------------
 
 
 def _sorted_spec(inference: Inference) -> Sequence[Spec]:
@@ -114,7 +114,7 @@ def _require_ascending(segment_ids: HostArray) -> int:
 
 
 def _divided(sums: HostArray, segment_ids: HostArray, divisor: Callable[[Any], Any]) -> HostArray:
-    """Sums of segments, each divided by what follows from its number of rows; of integers without the fraction."""
+    """Returns the sums of segments, each divided by a function of its number of rows; integers are truncated."""
     sizes = np.maximum(np.bincount(segment_ids, minlength=len(sums)), 1)
     wide = divisor(sizes.reshape((-1,) + (1,) * (sums.ndim - 1))).astype(sums.dtype)
     return (sums / wide).astype(sums.dtype, copy=False)
@@ -162,7 +162,7 @@ def _chosen_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
-    """As the segment sums, of the rows that ``indices`` lists; divided by what follows from their number."""
+    """As the segment sums, for the rows at ``indices``; divided by a function of their number."""
 
     def lower(context: object, data: Any, indices: Any, segment_ids: Any, num_segments: Any = None) -> Any:
         del context

@@ -133,7 +133,7 @@ def _read_specs(inference: Inference) -> Sequence[Spec]:
 def deserialize_sparse(
     context: HostContext, serialized_sparse: HostArray, *, dtype: DType
 ) -> tuple[HostArray, HostArray, HostArray]:
-    """Sparse tensors of equal rank, put together along new first dimensions: those of ``serialized_sparse[…, 3]``.
+    """Stacks sparse tensors of equal rank along new first dimensions, the dimensions of ``serialized_sparse[…, 3]``.
 
     Raises:
       InvalidArgumentError: a part cannot be read, has another type, or another rank than the first one.

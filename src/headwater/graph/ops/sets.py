@@ -54,7 +54,8 @@ def _rows_of_sparse(
 def _combined(
     first: tuple[Rows, tuple[int, ...]], second: tuple[Rows, tuple[int, ...]], operation: str, like: HostArray
 ) -> Sequence[HostArray]:
-    """The indices, values and shape of a sparse tensor with what ``operation`` makes of each row, in order."""
+    """Returns the indices, values and shape of a sparse tensor with the result of ``operation`` for each row, in
+    order."""
     (a, shape), (b, other) = first, second
     if shape != other:
         raise InvalidArgumentError(None, None, f"Mismatched group shapes {list(shape)} and {list(other)}")
@@ -93,7 +94,7 @@ def _set_spec(inference: Inference) -> Sequence[Spec]:
 def dense_to_dense(
     context: HostContext, set1: HostArray, set2: HostArray, *, set_operation: str, validate_indices: bool = True
 ) -> Sequence[HostArray]:
-    """What the operation makes of the sets in the rows of two tensors."""
+    """Applies the operation to the sets in the rows of two tensors."""
     del context, validate_indices
     return _combined(_rows_of_dense(set1), _rows_of_dense(set2), set_operation, set1)
 

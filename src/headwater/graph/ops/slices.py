@@ -159,7 +159,7 @@ def strided_slice(
         return _index(input, written, begin)
     key = tuple(keys(written, as_ints(begin), as_ints(end), as_ints(strides), input.shape))
     result = input[key]
-    # One element of an object array comes bare.
+    # NumPy returns one element of an object array without an array.
     return result if hasattr(result, "shape") else np.array(result, input.dtype)
 
 

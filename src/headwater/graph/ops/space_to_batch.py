@@ -90,7 +90,8 @@ def _batched_spec(inference: Inference) -> Sequence[Spec]:
     infer=_batched_spec,
 )
 def space_to_batch(input: jax.Array, block_shape: HostArray, paddings: HostArray) -> jax.Array:
-    """The dimensions behind the first, after padding, cut into blocks, whose places become part of the batch."""
+    """Divides the padded dimensions after the first into blocks, and moves the positions in a block to the batch
+    dimension."""
     block = as_ints(block_shape)
     rank = len(block)
     padded = jnp.pad(input, [(0, 0), *_pairs(paddings), *[(0, 0)] * (input.ndim - 1 - rank)])
@@ -108,7 +109,7 @@ def space_to_batch(input: jax.Array, block_shape: HostArray, paddings: HostArray
     infer=_batched_spec,
 )
 def batch_to_space(input: jax.Array, block_shape: HostArray, crops: HostArray) -> jax.Array:
-    """The reverse of SpaceToBatchND: what it padded is cropped."""
+    """Reverses SpaceToBatchND; crops the padding."""
     block = as_ints(block_shape)
     rank = len(block)
     batch, rest = input.shape[0] // math.prod(block), input.shape[1 + rank :]

@@ -1,4 +1,4 @@
-"""Sparse tensors whose number of elements depends on values: in NumPy, on the host."""
+"""Operations on sparse tensors whose number of elements depends on values; they run in NumPy, on the host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _reordered(inference: Inference) -> Sequence[Spec]:
 
 
 def _reorder_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
-    """Each element's gradient goes back to where it came from."""
+    """Each element's gradient is the gradient at its place in the output."""
     graph = op.graph
     count = graph.create_op("Shape", [op.inputs[1]], {"out_type": int64}).outputs[0]
     order = graph.create_op("SparseOrder", [op.inputs[0], count]).outputs[0]
@@ -151,12 +151,12 @@ def cross(
     sparse_types: Sequence[HostArray] = (),
     dense_types: Sequence[HostArray] = (),
 ) -> Sequence[HostArray]:
-    """For each row all combinations of one value of every input: joined text, or a number.
+    """Returns, for each row, all combinations of one value of every input, as joined strings or as numbers.
 
     Args:
       inputs: the indices, the values and the shapes of ``N`` sparse matrices, then dense matrices.
-      hashed_output: give numbers, below ``num_buckets`` unless that is 0.
-      hash_key: what the numbers begin with.
+      hashed_output: return numbers, below ``num_buckets`` unless that is 0.
+      hash_key: the initial value of the hash.
     """
     del context, internal_type, sparse_types, dense_types
     indices, values, shapes, dense = inputs[:N], inputs[N : 2 * N], inputs[2 * N : 3 * N], inputs[3 * N :]
@@ -209,7 +209,8 @@ def _pair_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _together(a: Sequence[HostArray], b: Sequence[HostArray], combine: Any) -> tuple[HostArray, HostArray]:
-    """The places of either of two sparse tensors in order, and what their elements there, or zeros, make."""
+    """Returns the union of the places of two sparse tensors in order, and the function of their elements (or zeros)
+    there."""
     if not np.array_equal(a[2], b[2]):
         raise InvalidArgumentError(
             None, None, f"Operands' shapes do not match: got {a[2].tolist()} and {b[2].tolist()}"
@@ -244,7 +245,7 @@ def add(
     b_shape: HostArray,
     thresh: HostArray,
 ) -> Sequence[HostArray]:
-    """The sum, without elements whose absolute value is below ``thresh``."""
+    """Returns the sum, without elements of absolute value below ``thresh``."""
     del context
     places, values = _together((a_indices, a_values, a_shape), (b_indices, b_values, b_shape), lambda x, y: x + y)
     kept = np.abs(values) >= thresh

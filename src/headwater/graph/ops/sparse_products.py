@@ -1,6 +1,6 @@
-"""Operations on sparse tensors that TensorFlow's graphs have and that functions of programs are not made of.
+"""Operations on sparse tensors that occur in TensorFlow's graphs, but are not used by Headwater's own functions.
 
-A sparse tensor comes as its indices, in order, its values and its shape. The functions of
+A sparse tensor is passed as its indices, in order, its values and its shape. The functions of
 `headwater.tf1.functional.sparse` compose what they do of other operations.
 """
 
@@ -126,7 +126,7 @@ _define_reduction("SparseReduceMax", np.maximum, lowest=True)
     infer=lambda inference: [Spec(inference.inputs[1].dtype.base_dtype, inference.inputs[1].dims)],
 )
 def softmax(context: HostContext, indices: HostArray, values: HostArray, shape: HostArray) -> HostArray:
-    """Of the values of each row, as if what is not there were −∞."""
+    """Computes the softmax of each row's values, as if missing elements were −∞."""
     del context, shape
     if not len(values):
         return values

@@ -63,7 +63,7 @@ def _names_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("UninitializedNames", infer=_names_spec)
 def uninitialized_names(context: HostContext, *initialized: object, names: Sequence[str]) -> HostArray:
-    """Those of ``names`` whose truth value among the inputs is False."""
+    """Returns the ``names`` for which the input boolean is false."""
     del context
     return to_string_array([name for name, done in zip(names, initialized, strict=True) if not done])
 

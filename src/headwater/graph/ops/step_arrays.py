@@ -91,13 +91,13 @@ class Elements:
 
     Args:
       dtype: the elements' type.
-      size: how many there are.
-      shape: what is known of their shape.
-      grows: whether writing behind the end makes it longer.
+      size: number of elements.
+      shape: static shape of the elements.
+      grows: whether writing past the end extends it.
       clears: whether each element may be read once.
-      same: whether all have the shape of the first that is written.
+      same: whether all elements must have the shape of the first one written.
       sums: whether writing to an element again adds to it.
-      of: the array whose gradients these are.
+      of: the array of which this array has the gradients.
     """
 
     def __init__(

@@ -231,7 +231,7 @@ def _joined_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("StringJoin", inputs="inputs:string*", infer=_joined_spec)
 def string_join(context: HostContext, *inputs: HostArray, separator: str = "") -> HostArray:
-    """The texts at each place joined; a single text goes with all."""
+    """Joins the strings at each place; a single string is broadcast."""
     del context
     between = as_bytes(separator)
     shapes = {text.shape for text in inputs if text.ndim}

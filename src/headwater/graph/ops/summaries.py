@@ -1,4 +1,4 @@
-"""Summaries: what a step shows in TensorBoard, as serialized messages."""
+"""Summaries for TensorBoard, as serialized messages."""
 
 from __future__ import annotations
 

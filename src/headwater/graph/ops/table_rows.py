@@ -1,4 +1,4 @@
-"""Rows of an array, read, written and added up by their indices: what lookups in tables and their updates are made of.
+"""Reading, writing and adding up rows of an array by index, for lookups in tables and their updates.
 
 XLA's code for CPUs takes tens of nanoseconds for each element of a row that is updated. Where there are enough rows, an
 executable for a CPU calls `headwater.tables.xla_calls` instead, which does the same: in place where the array is the
@@ -20,7 +20,7 @@ import numpy as np
 _jax: Any = jax
 
 _WORTH_ROWS: Final = 64
-"""Fewer rows take XLA less than it takes to load what is called instead."""
+"""With fewer rows, XLA's code takes less time than loading the called library."""
 _COPIED: Final = frozenset({"float32", "float64", "int32", "int64", "uint32", "uint64", "complex64"})
 _ADDED: Final = frozenset({"float32"})
 _INDICES: Final = frozenset({"int32", "int64"})

@@ -73,7 +73,7 @@ def mutable_hash_table_of_tensors(
     use_node_name_sharing: bool = False,
     value_shape: Any = (),
 ) -> HostArray:
-    """A table that steps change, whose values are tensors of one shape."""
+    """Returns a mutable table with tensors of one shape as values."""
     del use_node_name_sharing
     shape = [size or 0 for size in as_shape(value_shape).as_list()]
 
@@ -243,7 +243,7 @@ def _fingerprints(inference: Inference) -> Sequence[Spec]:
 
 @host("Fingerprint", inputs="data:T, method:string", infer=_fingerprints)
 def fingerprint(context: HostContext, data: HostArray, method: HostArray) -> HostArray:
-    """FarmHash's fingerprint of each row's bytes; of several texts that of their fingerprints."""
+    """Returns FarmHash's fingerprint of each row's bytes; for several strings, of their fingerprints."""
     del context
     if method.item() != b"farmhash64":
         raise InvalidArgumentError(None, None, f"Unsupported data fingerprinting method {method.item()!r}")

@@ -1,6 +1,6 @@
-"""Arrays of tensors, as one tensor with the elements along its first dimension.
+"""Arrays of tensors, represented by one tensor with the elements along its first dimension.
 
-An array whose elements' shape is not known yet has shape ``[size, 0]``; the first write gives it the right one.
+An array with elements of unknown shape has shape ``[size, 0]``, until the first write.
 """
 
 from __future__ import annotations

@@ -23,13 +23,13 @@ _LIST: Final = Spec(variant, ())
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorList:
-    """Tensors of one type.
+    """A list of tensors of one type.
 
     Attributes:
-      dtype: their type.
-      dims: what is known of their shape: sizes, -1 for any; None where not even the rank is known.
-      items: the tensors; None for one that was not set yet.
-      limit: how many there may be; negative for any number.
+      dtype: the tensors' type.
+      dims: the tensors' static shape: sizes, -1 for any; None if the rank is unknown.
+      items: the tensors; None for an element that was not set yet.
+      limit: maximum number of elements; negative for no limit.
     """
 
     dtype: DType

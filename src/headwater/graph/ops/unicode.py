@@ -184,7 +184,7 @@ def _same_shape_of_numbers(inference: Inference) -> Sequence[Spec]:
 
 @host("UnicodeScript", inputs="input:int32", infer=_same_shape_of_numbers)
 def unicode_script(context: HostContext, input: HostArray) -> HostArray:
-    """The script of each character, by ICU's number; -1 for what is no character."""
+    """Returns the script of each character, by ICU's number; -1 for invalid code points."""
     del context
     begins, numbers = _scripts()
     found = numbers[np.searchsorted(begins, np.maximum(input, 0), "right") - 1]

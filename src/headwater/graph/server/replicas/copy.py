@@ -2,8 +2,8 @@
 
 Masters do not know which process has the primary: they open a channel to either replica with ``OPEN_COPY``, and the
 primary answers with the generation of the *task*, which both replicas share. So after a failover a master finds the
-same generation of the task, and resumes the step as after any lost connection. The new primary knows what the former
-one had done of the step (`headwater.graph.server.replicas.changes`), and does the rest.
+same generation of the task, and resumes the step as after any lost connection. The new primary knows the recorded
+changes of the step (`headwater.graph.server.replicas.changes`), and makes the rest.
 
 The frames of masters::
 
