@@ -165,6 +165,7 @@ class ParameterClient:
         me = (self._names[index], self._worker, self._layout.signature(), choice, _STARTED, self._life, self.trainings)
         session = self._sessions[index]
         self.conversation.drop(session)
+        # A ps that has ended with the job does not return: a finished worker or an evaluator must not wait for it.
         session.link.reach(SPEAK_S if self._finishes or (self._follows and session.pieces) else None)
         session.channel = session.link.take()
         welcome = self.conversation.ask(session, Frame(kinds.HELLO, (*me, session.read_life, session.read)))
@@ -491,6 +492,7 @@ class ParameterClient:
     def finish(self, training: int) -> None:
         """Leaves training number ``training``; returns once all workers have finished or are lost."""
         frame = Frame(kinds.FINISH, (training,))
+        # From now on, a ps that has ended with the job is not waited for.
         self._finishes = True
         try:
             for index, answer in enumerate(

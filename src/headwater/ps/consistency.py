@@ -3,9 +3,9 @@
 Four choices, from the strictest to the freest:
 
 - `Synchronous`: an update is the mean of one gradient from every member, all of the same version of the variables. When
-workers join or leave, the next update is made with the members at that time.
+  workers join or leave, the next update is made with the members at that time.
 - `KOfN`: an update is the mean of the first k gradients of a version; later ones of that version are stale and dropped.
-Gradients that arrive after the k-th and before the update collects them count, too, as in TensorFlow.
+  Gradients that arrive after the k-th and before the update collects them count, too, as in TensorFlow.
 - `BoundedStaleness`: each gradient is an update at once, and no worker is more than s steps ahead of the slowest one
   (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
   Server", NeurIPS 2013).
@@ -15,7 +15,7 @@ Gradients that arrive after the k-th and before the update collects them count, 
 nor applies anything: the task that holds the variables does, for graphs, Keras and JAX.
 
 Terms: a *version* of the variables is the number of updates applied to them. A worker's *clock* is the number of steps
-  it has completed. The *staleness* of a gradient is the number of updates applied since its values were read.
+it has completed. The *staleness* of a gradient is the number of updates applied since its values were read.
 """
 
 from __future__ import annotations
@@ -483,6 +483,7 @@ def _gave(state: State, gave: Gave, now: float) -> Decision:
     known = state.members.get(worker)
     reason = "" if known else _came(state, worker)
     member = known or _newcomer(state, now)
+    # The worker's own report of the start of its step is exact; the state is the fallback.
     void = worker in state.void if gave.void is None else gave.void
     state = replace(state, arriving=state.arriving - {worker}, void=state.void - {worker})
     if not state.started and not state.gathered and state.gathers:
@@ -511,6 +512,7 @@ def _settled(
     Where updates are gathered, a gradient that completes none can release only its ``giver``. Checking all workers for
     each gradient would take a time per round that grows with the square of their number.
     """
+    # Forming may release every waiting worker, not only the giver.
     if not state.formed and _missing(state) <= 0:
         state, giver = replace(state, formed=True), None
     if state.gathers and not state.updating and not _waits_for_start(state) and _complete(state):
@@ -546,6 +548,7 @@ def _waits_for_start(state: State) -> bool:
 def _complete(state: State) -> bool:
     if isinstance(state.choice, KOfN):
         return state.gathered >= state.choice.k
+    # Gathered gradients may include gradients of workers that have left, so their number alone is not enough.
     given = state.formed and 0 < len(state.members) <= state.gathered
     return given and all(member.gave for member in state.members.values())
 
@@ -557,6 +560,8 @@ def _rule(state: State) -> Callable[[Member], bool]:
         case Synchronous():
             return lambda member: not member.gave and not state.updating
         case KOfN(k=k):
+            # With fewer than k workers left, some must contribute more than one gradient, or the update would never be
+            # made.
             too_few = state.formed and state.gathered + sum(not member.gave for member in members) < k
             return lambda member: not state.updating and (not member.gave or too_few)
         case BoundedStaleness(steps=steps):
@@ -573,6 +578,7 @@ def _restarted(state: State, version: int, again: bool, now: float) -> Decision:
     reason = ""
     if state.members and (version != state.version + state.updating or (state.gathered and not state.updating)):
         reason = f"the variables are at version {version}, after {state.version}; {state.gathered} gradients are lost"
+    # Steps in progress have read the variables before the restart, so their gradients must not count.
     busy = {name for name, member in state.members.items() if member.waits_since is None}
     void = state.arriving | busy if state.gathers else state.void
     return _settled(_fresh(replace(state, version=version, gathered=0, updating=False, void=void)), now, (), reason)
@@ -595,6 +601,7 @@ def _out_of_patience(state: State, now: float) -> Decision:
     ]
     if not gone:
         return Decision(state)
+    # One at a time: with the new membership, the others may not be waited for any more.
     reason = _gone(state, gone[0], f"no gradient for {patience:g} s")
     return _settled(_without(state, gone[0]), now, (), reason)
 

@@ -311,6 +311,8 @@ class Conversation:
         channel = session.channel
         assert channel is not None
         while True:
+            # While other ps were reconnected in `_waits`, this one may have been, too: no answer arrives on the old
+            # channel.
             if session.channel is not channel:
                 raise _MetAnewError(None, None, f"{session.task} was met anew, and has not been asked since")
             if channel.closed:  # it was found lost while another one was awaited

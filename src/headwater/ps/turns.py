@@ -144,6 +144,7 @@ class Turns:
                     updates.event(Tick())
                     for slow in members.keys() - updates.state.members.keys():
                         updates.accounts.left(slow, "others waited for it for too long")
+                # Only a worker that has received a WAIT frame may answer with RELEASE.
                 if speak_at > began + SPEAK_S and _is_released(channel):
                     updates.event(Released(talk.worker))
                 if now >= speak_at:

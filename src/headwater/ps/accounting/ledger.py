@@ -270,6 +270,7 @@ class Ledger:
                 work = Work(epoch, piece.start, piece.stop)
                 self._held.setdefault(worker, {})[work] = piece.tries
                 return work
+            # Only once no range is held or gathered any more: these may still return to the waiting ones.
             if known.aside and not known.out:
                 return Nothing.ASIDE
         return Nothing.YET if known else Nothing.OVER
@@ -293,6 +294,7 @@ class Ledger:
         found: list[int] = []
         epoch = self._over.from_here(first)
         while epoch <= last and len(found) < 2:
+            # An epoch that has not begun when a later one has is skipped.
             if epoch in self._epochs or epoch > begun:
                 found.append(epoch)
             epoch = self._over.from_here(epoch + 1)
@@ -425,6 +427,7 @@ class Ledger:
         else:
             return False
         known.out += work.stop - work.start
+        # The worker's return undoes the try that was counted for its loss.
         self._held.setdefault(worker, {})[work] = found.tries - 1
         return True
 

@@ -148,6 +148,7 @@ class CopyHolder:
         with self._changed:
             self._leaves = True
         others = self._await_others(is_needed)
+        # A shard needs two ps for its replicas.
         if len(others) > 1:
             try:
                 spread(self._directory, without=(self._task,), me=self._told())

@@ -237,6 +237,7 @@ class ShardCopy(KeptCopy):
                 self._host.version,
                 self._standing.view,
             )
+        # The host may have been made after the end of the job was reported.
         if self._over:
             self._host.job_over()
 
@@ -264,6 +265,7 @@ class ShardCopy(KeptCopy):
         begins = [Change(kinds.STATE, (len(values), None if tables else memory), [*values, *state])]
         rows = [self._rows(host, number) for number in range(len(tables))]
         ends = [Change(kinds.MEMORY, (memory,), ())] if tables else []
+        # From here on, rows that change are first set aside with their present values.
         for table in tables:
             table.begin_saving(whole=True)
         return chain(begins, *rows, ends)

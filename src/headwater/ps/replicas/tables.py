@@ -378,6 +378,7 @@ class TablesCopy(KeptCopy):
 
     def _begin_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         contents = self._contents
+        # Excludes saves of the tables until all rows have been sent.
         contents.saving.acquire()
         with contents.order:
             try:

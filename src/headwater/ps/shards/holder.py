@@ -155,6 +155,7 @@ class ShardHolder:
                 _log.info("%s waits for %s to say where shards are", self._task, ", ".join(silent))
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, PAUSE_S)
+        # Initial places have term 0, so they only count for shards of which no ps has told.
         self.directory.learn(Places(shards=dict(first)))
         with self._changed:
             for shard, place in self.directory.places().items():
@@ -566,6 +567,7 @@ class ShardHolder:
             slot.offered = source, term
         try:
             host, updater = self._make(shard)
+            # Compile before the sender freezes the shard, so that its workers do not wait for that.
             self._rehearse(updater, shard, knobs)
             channel.send(Frame(kinds.DONE, (True,)))
             frame = channel.recv(ROUND_S + TAKE_S)
