@@ -142,7 +142,7 @@ class Steps:
                 updates.event(Joined(worker))
                 updates.free.add(worker)
             turns.wait(talk, lambda: worker in updates.free or updates.talks.get(worker) is not talk, "", talk.turn)
-            workers.require_present(talk)  # a retry on the worker's new channel is to use the release instead
+            workers.require_present(talk)  # a retry on a new channel needs the release
             updates.free.discard(worker)
             return self._values(talk, False, extras, wish, keeps, request)
 
@@ -314,7 +314,7 @@ class Steps:
         return batch
 
     def _take_back(self, worker: str, returned: Sequence[Returned]) -> None:
-        """Returns ranges that a worker gives back to the ledger. The lock is held."""
+        """Records ranges that a worker gives back, so that they are assigned again. The lock is held."""
         for work, reason in returned:
             self._accounts.failed(worker, work, reason)
         if returned:

@@ -49,7 +49,7 @@ class Updates:
       accounts: records which examples the applied gradients have used.
       state: the membership and the counters from which `decide` decides.
       round: the gradients of the next update.
-      round_sums: see above.
+      round_sums: exchange of sums over gradients with the other ``ps``; None where it is not needed.
       filled: generation of the values; 0 while there are none.
       made: number of updates made by this object.
       staleness_total: sum over all applied gradients.

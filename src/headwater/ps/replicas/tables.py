@@ -11,7 +11,7 @@ The frames of a feed (see `headwater.state.feed`)::
     OPEN_TABLES  (number, name, packed, step, rate)   a table without rows: factors of its last updates, then keys that
                                         were seen, and have no row (`headwater.tables.shards.Shards.sightings`)
     ROWS         (number, name)         rows, as `headwater.tables.Table.store_records` takes them
-    EVICT        (number, name)         keys of rows that go, [n, 2]
+    EVICT        (number, name)         keys of evicted rows, [n, 2]
     LOOK_UP, UPDATE, WRITE_TABLE (number, client, ...)   as a worker sends them, see
                                         `headwater.ps.table_protocol`
 """
@@ -229,7 +229,7 @@ class TablesCopy(KeptCopy):
       site: see `KeptCopy`.
 
     Attributes:
-      programs: see above.
+      programs: tables of this task's program.
     """
 
     def __init__(
