@@ -1,7 +1,7 @@
 """The table of operation types, filled by `headwater.graph.ops` and read by the graph, the passes and the runtime.
 
 An operation type is registered with its *lowering*: a function of arrays and attributes. Everything else has a
-default: static shapes come from abstract evaluation of the lowering, gradients from its vector-Jacobian product.
+default: static shapes are found by abstract evaluation of the lowering, gradients by its vector-Jacobian product.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def find_contexts(nodes: Mapping[str, NodeDef], mapped: Container[str] = ()) -> 
       mapped: inputs that are replaced by others, as full names of tensors or ``^node``.
 
     Raises:
-      ValueError: a cycle that is not a loop, or a ``Merge`` whose inputs are not the branches of one condition; the
+      ValueError: a cycle that is not a loop, or a ``Merge`` that does not join the branches of one condition; the
         message names the node.
     """
     return _Finder(nodes, mapped).run()

@@ -81,7 +81,7 @@ class _Windows:
         return _padded(image, ((0, 0), *self.pads, (0, 0)))
 
     def offsets(self) -> Iterator[tuple[int, int, tuple[slice, slice, slice]]]:
-        """For each element of a window its place there, and which elements of the padded image it stands for."""
+        """Yields, for each element of a window, its place, and the slices of the padded image."""
         for row, column in itertools.product(range(self.window[0]), range(self.window[1])):
             rows, columns = (
                 slice(place * rate, place * rate + (count - 1) * stride + 1, stride)
@@ -157,7 +157,7 @@ def _for_filter(image: HostArray, shape: Sequence[int], gradient: HostArray, win
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How images stand in arrays; within this module channels are last."""
+    """Layout of images; within this module, channels are the last dimension."""
 
     channels_first: bool
 
@@ -292,7 +292,7 @@ def depthwise_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Att
 
 
 def _pool_slices(sizes: Sequence[int], attrs: Attrs) -> tuple[Pairs, list[tuple[slice, ...]]]:
-    """The padding, and for each offset within a window which elements of the padded array it stands for."""
+    """Returns the padding, and for each offset within a window the slices of the padded array."""
     window, strides = attrs["ksize"], attrs["strides"]
     pads = _pads(sizes, window, strides, attrs["padding"])
     counts = [

@@ -1,9 +1,10 @@
 """Paths of connectionist temporal classification (Graves et al., 2006), over whole batches.
 
 A path visits states: the labels of a sequence with a blank before, between and behind them. In each moment it stays,
-moves to the next state, or skips a blank between different labels. The forward probability α[t, s] is that of all
-beginnings of paths that are in state s at time t, the backward probability β[t, s] that of all ends from there on; both
-count what t emits. The share of the paths through a state is  α β / (y Σₛ α β / y)  with y[t, s] as the emission.
+moves to the next state, or skips a blank between different labels. The forward probability α[t, s] is the total
+probability of all prefixes of paths that are in state s at time t, the backward probability β[t, s] of all suffixes
+from there; both include the emission at t. The share of the paths through a state is  α β / (y Σₛ α β / y)  with y[t,
+s] as the emission.
 
 Backward probabilities are forward probabilities of the sequence read from its end, so that one loop over time computes
 both. It multiplies probabilities, which are scaled every few moments. Where float64 does not hold their range the
@@ -30,7 +31,7 @@ class _States:
 
     Attributes:
       inside: whether a sequence has a state, ``[batch, states]``.
-      skip: whether a path may come from two states before.
+      skip: whether a path may enter it from two states before.
       stay: whether a path may stay.
       counts: numbers of states, ``[batch]``.
       lengths: of the sequences in time, ``[batch]``.

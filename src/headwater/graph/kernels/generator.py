@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 _BLOCK: Final = 32_768
 #: From this number of elements on, a draw is shared by threads.
 _LARGE: Final = 1 << 18
-#: Once so many normal numbers have been drawn, a table of them all costs less than the next ones.
+#: After this many normal numbers, computing a table of all possible values is cheaper than further draws.
 _MANY: Final = 1 << 22
 _WORD: Final = 0xFFFFFFFF
 _ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))

@@ -66,7 +66,7 @@ def gather_v2(params: HostArray, indices: HostArray, axis: HostArray, *, batch_d
         return take(params, indices, where)
     places, order = _batched(params.shape, indices, where, batch)
     found = take(rows_of(params.transpose(order), batch + 1), places)
-    # The dimensions of the indices that are no batch's now stand behind the batch's; they belong where the axis was.
+    # The non-batch dimensions of the indices are now after the batch dimensions; move them to the position of the axis.
     own = tuple(range(batch, indices.ndim))
     return np.moveaxis(found, own, tuple(range(where, where + len(own))))
 

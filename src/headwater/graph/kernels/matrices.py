@@ -24,7 +24,7 @@ def product(a: HostArray, b: HostArray) -> HostArray:
 
 @kernel("MatMul")
 def matmul(a: HostArray, b: HostArray, *, transpose_a: bool = False, transpose_b: bool = False) -> HostArray:
-    """a b, each transposed first where asked for."""
+    """a b, each transposed first if requested."""
     return product(a.T if transpose_a else a, b.T if transpose_b else b)
 
 
@@ -40,7 +40,7 @@ def adjoint(x: HostArray) -> HostArray:
 
 
 def _pulled(inputs: Arrays, g: HostArray, needed: Needed, adj_x: bool, adj_y: bool) -> Arrays:
-    """The gradients of two factors that were conjugated and transposed where asked for."""
+    """Returns the gradients of two factors, conjugated and transposed if requested."""
     x, y = inputs
     for_x = for_y = None
     if needed[0]:
@@ -69,7 +69,7 @@ def sparse_matmul_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs:
 
 @kernel("BatchMatMul", "BatchMatMulV2")
 def batch_matmul(x: HostArray, y: HostArray, *, adj_x: bool = False, adj_y: bool = False) -> HostArray:
-    """x y for each matrix of the batches, which broadcast; each conjugated and transposed first where asked for."""
+    """x y for each matrix of the batches, which broadcast; each conjugated and transposed first if requested."""
     return product(adjoint(x) if adj_x else x, adjoint(y) if adj_y else y)
 
 

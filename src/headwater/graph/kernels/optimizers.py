@@ -1,7 +1,7 @@
 """Updates of variables by gradients, in place: the rules of `headwater.graph.ops.optimizers`, in the same order.
 
-Each rule changes the arrays that it is given. Its sparse twin applies it to the rows that ``indices`` name, and puts
-them back; an index outside of the variable updates nothing.
+Each rule changes its arguments in place. Its sparse version applies it to the rows at ``indices``; an index outside of
+the variable updates nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _define(name: str, *, slots: int, sparse: Sequence[str] | None = None) -> Ca
 
     Args:
       slots: how many of the first inputs are variables, which the rule changes.
-      sparse: names of the inputs of the sparse twin, with ``indices`` among them.
+      sparse: names of the inputs of the sparse version, including ``indices``.
     """
 
     def define(rule: Rule) -> Rule:

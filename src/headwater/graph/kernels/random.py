@@ -63,7 +63,7 @@ def _bits(key: Key, count: int, unsigned: np.dtype[Any]) -> HostArray:
 def uniform_int(
     key: Key, shape: HostArray, minval: HostArray, maxval: HostArray, *, seed: int = 0, seed2: int = 0
 ) -> HostArray:
-    """Integers in [minval, maxval): the remainder of twice as many random bits as they have."""
+    """Draws integers in [minval, maxval) as the remainder of random numbers with twice as many bits."""
     del seed, seed2
     sizes = ints(shape)
     unsigned = np.dtype(f"u{minval.dtype.itemsize}")

@@ -193,7 +193,7 @@ def gradient_of_weights(
     *found: HostArray,
     combiner: str,
 ) -> HostArray:
-    """The gradient of the weights of ids, in places as they stand; see
+    """Returns the gradient of the weights of ids, in the order of places; see
     `headwater.graph.ops.bags.gradient_of_weights`."""
 
     def flat(rows: HostArray) -> HostArray:

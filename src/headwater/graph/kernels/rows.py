@@ -1,7 +1,7 @@
-"""Rows of an array, read, written and added up by their indices. An index outside of the array updates nothing.
+"""Reading, writing and adding up rows of an array by index. An index outside of the array updates nothing.
 
-Rows are added one after the other in the order in which they stand, as `headwater.tables.xla_calls` adds them, so that
-both give the same bits.
+Rows are added one after the other in the given order, as in `headwater.tables.xla_calls`, so that both have the same
+bits.
 """
 
 from __future__ import annotations

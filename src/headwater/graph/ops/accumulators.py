@@ -123,7 +123,7 @@ def set_global_step(context: HostContext, handle: HostArray, new_global_step: Ho
     handle.item().set_step(int(new_global_step))
 
 
-# The gradients of all variables of a task, which come and go together ----------------------------------------------
+# Gradients of all variables of a task, added and taken together ----------------------------------------------------
 
 
 def _gathered(context: HostContext, name: str, shapes: Sequence[TensorShape], rows: Sequence[int]) -> Accumulator:
@@ -209,9 +209,9 @@ def take(
     examples: str = "",
     several: bool = False,
 ) -> Any:
-    """Waits for this number of gradients; gives the step that begins, and the mean gradient of every variable; where
-    their examples are accounted for, also the ranges of these. With ``several`` tasks that take theirs, each hears
-    next that all have, and makes its part of the update."""
+    """Waits for this number of gradients; returns the starting step, the mean gradient of every variable, and the
+    ranges of their examples if these are accounted for. If ``several`` tasks take gradients, the step commits: each
+    task then learns that all have taken theirs, and makes its part of the update."""
     del dtypes
     accumulator = _gathered(context, shared_name, shapes, rows)
     gradients, step, ranges = accumulator.take(context.step, int(num_required), context.step.session, int(start))
@@ -229,13 +229,13 @@ def take(
 
 @host("GatherJoin", infer=no_outputs, keeps=True)
 def join(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> None:
-    """A replica takes part from now on."""
+    """Registers a replica."""
     _gathered(context, shared_name, shapes, rows).join(context.step.session)
 
 
 @host("GatherLife", infer=fixed(int64, ()), keeps=True, stable=True)
 def life(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> np.integer:
-    """How many times the training was started, as far as this task knows."""
+    """Returns the number of starts of the training known to this task."""
     return np.int64(_gathered(context, shared_name, shapes, rows).life)
 
 
@@ -247,7 +247,7 @@ def members(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -
 
 @host("GatherForgotten", infer=fixed(int64, ()))
 def forgotten(context: HostContext, *members: HostArray) -> np.integer:
-    """1 where one of the tasks with gradients was started anew after it was given some, else 0."""
+    """Returns 1 if a task has restarted after it was given gradients, else 0."""
     del context
     return np.int64(has_forgotten(Members.decode(one.item()) for one in members))
 
@@ -264,6 +264,6 @@ def start(
     rows: Any,
     renews: bool,
 ) -> None:
-    """The training starts at ``step``, perhaps once more; ``renews`` says that other replicas have to join again."""
+    """Starts the training at ``step``, perhaps again; ``renews``: other replicas have to join again."""
     accumulator = _gathered(context, shared_name, shapes, rows)
     accumulator.start(context.step.session, int(step), int(elsewhere), renews=renews, name=int(name))

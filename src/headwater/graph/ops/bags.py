@@ -1,12 +1,12 @@
 """Lookups whose rows are combined in bags, in a table on other tasks: pooled there if that sends fewer bytes.
 
 ``RouteBags`` divides the ids among the parts of the table, each once. ``GatherBags`` reads the rows of one part; if the
-request includes the bags, it adds up their rows, and sends one row for each bag. ``JoinBags`` makes the bags of what
-arrives. The gradient goes the same way back: ``SplitBags`` gives each part the gradients of its rows, or those of the
-bags, of which ``SpreadBags`` makes gradients of rows there. Which of both, the sizes of ``counts`` say: there are none
-where rows travel. So ``RouteBags`` decides in each step, and there is an executable for each way.
+request includes the bags, it adds up their rows, and sends one row for each bag. ``JoinBags`` combines the results into
+bags. The gradient takes the reverse path: ``SplitBags`` sends each part the gradients of its rows or of the bags;
+``SpreadBags`` converts gradients of bags to gradients of rows on the part. The sizes of ``counts`` select the form:
+they are empty if rows are sent. So ``RouteBags`` decides in each step, and there is an executable for each form.
 
-With bags b of ids i, weights w and a divisor d that the combiner says: out[b] = (Σ w[i] row[i]) / d[b].
+With bags b of ids i, weights w and a divisor d given by the combiner: out[b] = (Σ w[i] row[i]) / d[b].
 """
 
 from __future__ import annotations
@@ -127,22 +127,22 @@ def route_bags(
 
     Args:
       ids: row numbers of the whole table, ``[n]``.
-      indices: where they are in the matrix, ``[n, rank]``.
-      weights: of the ids, ``[n]``; none where ``weighted`` is false.
-      sizes: how many rows each part has, ``[parts]``.
+      indices: their places in the matrix, ``[n, rank]``.
+      weights: weights of the ids, ``[n]``; none if ``weighted`` is false.
+      sizes: number of rows of each part, ``[parts]``.
       strategy: see `headwater.tf1.variables.embedding.embedding_lookup`.
       combiner: ``sum``, ``mean`` or ``sqrtn``.
-      safe: leaves out ids below 0 and, unless they are summed, weights of 0 and below; all rows of the matrix are bags.
-        Otherwise the bags end with the last id's.
+      safe: skip ids below 0 and, unless bags are summed, weights of 0 and below; all rows of the matrix are bags.
+        Otherwise the last id's bag is the last bag.
       row_bytes: how many a row takes on its way.
-      small: row numbers of a part fit int32.
-      default_id: what stands for an empty bag, if ``safe``; zeros when None.
+      small: whether row numbers of a part fit int32.
+      default_id: id of the row for empty bags, if ``safe``; zeros if None.
 
     Returns:
-      For each part the rows that it is asked for, with `headwater.graph.ops.routing.NO_ROW` in places left over. Where
-      bags are pooled, for each part which of these rows is each of its ids', bag by bag, as bytes ``[places, width]``;
-      for each part how many of its ids each bag has, as bytes ``[bags, width]``; for each part the ids' weights. Then,
-      for all ids, the place of its row among all parts' places, its bag, and its weight; and for each bag its divisor.
+      For each part, the requested rows, padded with `headwater.graph.ops.routing.NO_ROW`. If bags are pooled: for each
+      part, the index of each id's row among these, bag by bag, as bytes ``[places, width]``; for each part, the number
+      of its ids in each bag, as bytes ``[bags, width]``; for each part, the ids' weights. Then, for each id, the place
+      of its row among all parts' places, its bag, and its weight; and the divisor of each bag.
 
     Raises:
       IndexError: the table has no row of an id; the message names the id and its place.
@@ -403,14 +403,14 @@ def gradient_of_weights(
     *found: jax.Array,
     combiner: str,
 ) -> jax.Array:
-    """The gradient of the weights of ids, in places as they stand.
+    """Returns the gradient of the weights of ids, in the order of places.
 
     With out = s / d:  ∂L/∂w[i] = g[b]·(row[i] − out[b] ∂d/∂w[i]) / d[b], where d is Σ w or the root of Σ w².
 
     Args:
       grad: of the bags.
       pooled: the bags.
-      found: the rows that each part was asked for.
+      found: the rows requested from each part.
     """
 
     def flat(rows: jax.Array) -> jax.Array:

@@ -69,7 +69,7 @@ def _sample(
 
 
 def _different(key: jax.Array, draw: Draw, count: int) -> tuple[jax.Array, jax.Array]:
-    """``count`` different classes in the order in which they first come, and how many were drawn until then."""
+    """Draws ``count`` different classes, in the order of first occurrence; also returns the number of draws."""
 
     def more(state: tuple[jax.Array, ...]) -> jax.Array:
         return state[1] < count

@@ -75,7 +75,7 @@ def restore(
     """Reads tensors of one checkpoint, whole or in part; see `save`.
 
     Raises:
-      InvalidArgumentError: a tensor is of another element type or shape than asked for.
+      InvalidArgumentError: a tensor has another element type or shape than requested.
       NotFoundError: the checkpoint, or a tensor in it, is not there.
       DataLossError: a file is damaged.
     """

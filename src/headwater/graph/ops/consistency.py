@@ -28,7 +28,7 @@ def _gate(context: HostContext, shared_name: str, consistency: str) -> Gate:
 
 @host("ConsistencyArrive", infer=fixed(int64, ()), inputs="", keeps=True)
 def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: str) -> np.integer:
-    """A worker is about to begin its first step; gives the start of the training that this is of."""
+    """Registers a worker that is about to start its first step; returns the name of the training's start."""
     gate = _gate(context, shared_name, consistency)
     gate.arrive(context.step.session, worker)
     return np.int64(gate.start)
@@ -38,7 +38,7 @@ def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: 
 def give(
     context: HostContext, version: HostArray, *, shared_name: str, consistency: str, worker: str, examples: str = ""
 ) -> HostArray:
-    """Ends a worker's step of this version and start of the training; gives those to begin the next with.
+    """Ends a worker's step of this version and start of the training; returns version and start for the next step.
 
     ``version``: int64 of shape (2,), or of shape () where each gradient is an update. ``examples``: the name of those
     that the step's gradient is of, where they are accounted for.
@@ -52,7 +52,7 @@ def give(
 
 @host("StartName", infer=fixed(int64, ()), inputs="", keeps=True, stable=True)
 def start_name(context: HostContext) -> np.integer:
-    """A random number for one start of a training; never 0."""
+    """Returns a random name for a start of a training; never 0."""
     del context
     return np.int64(secrets.randbelow(2**62) + 1)
 
@@ -64,7 +64,7 @@ def _due(inference: Inference) -> list[Spec]:
 
 @host("ConsistencyTake", infer=_due, inputs="", blocking=True, keeps=True)
 def take(context: HostContext, *, shared_name: str, consistency: str) -> Any:
-    """Waits until an update is due; gives the number of its gradients, and the start since which they were given."""
+    """Waits until an update is due; returns its number of gradients, and the start that they belong to."""
     gate = _gate(context, shared_name, consistency)
     due, start = gate.take(context.step, context.step.session)
     return [np.int32(due), np.int64(start)]
@@ -72,7 +72,7 @@ def take(context: HostContext, *, shared_name: str, consistency: str) -> Any:
 
 @host("ConsistencyUpdated", infer=no_outputs, inputs="", announces=True, keeps=True)
 def updated(context: HostContext, *, shared_name: str, consistency: str) -> None:
-    """The update is done."""
+    """Completes an update."""
     _gate(context, shared_name, consistency).updated(context.step.session)
 
 
@@ -86,7 +86,7 @@ def restart(
     shared_name: str,
     consistency: str,
 ) -> None:
-    """Training starts, perhaps once more, and the variables are at ``version``."""
+    """Starts the training, perhaps again, with the variables at ``version``."""
     gate = _gate(context, shared_name, consistency)
     gate.restart(int(version), again=bool(elsewhere), name=int(name))
     for ledger in context.resources.of_kind(ExampleLedger).values():

@@ -1,13 +1,13 @@
 """Conditions and loops: operations whose attributes hold parts of a graph (see `headwater.graph.ops.bodies`).
 
 Each has two kinds. The kind with ``Stateless`` in its name is compiled, with JAX's ``cond``, ``while_loop`` and
-``scan``. The other runs on the host, one operation after the other: for bodies that change variables, print, use queues
-or handle text, and for loops whose values change their shapes.
+``scan``. The other kind runs on the host, one operation after the other: for bodies that change variables, print, use
+queues or handle strings, and for loops with values of changing shapes.
 
-Reverse mode needs what every turn of a loop computed. The gradient of a loop is therefore that of `while_scan`: the
-same loop over a number of turns that is known while compiling. Where the graph cannot say it, a run computes it first,
-and it is rounded up to a power of two, so that loops of many lengths share a few executables; turns beyond the end do
-nothing. A loop inside a loop has a gradient that computes turns anew (`stateless_while`).
+Reverse mode needs the values computed in every turn of a loop. The gradient of a loop is therefore the gradient of
+`while_scan`: the same loop with a number of turns that is known when compiling. If the graph does not determine the
+number, a run computes it first, rounded up to a power of two, so that loops of many lengths share a few executables;
+turns beyond the end do nothing. The gradient of a nested loop recomputes its turns (`stateless_while`).
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class Turns(ABC):
         """The values after it."""
 
     def until(self, values: Sequence[jax.Array], turns: object) -> tuple[object, tuple[object, ...]]:
-        """How many turns were made and the values after them: ``turns``, or as many as there are when None."""
+        """The number of turns and the values after them: ``turns``, or as many as there are when None."""
 
         def more(state: Any) -> jax.Array:
             return self.goes_on(*state) if turns is None else state[0] < turns

@@ -37,7 +37,7 @@ _HOST_ONLY = (string, resource, variant)
 
 @dataclass(frozen=True, slots=True)
 class LoneStep:
-    """Stands for a step where elements are made outside any."""
+    """A replacement for the step, where elements are produced outside of a step."""
 
     number: int = 0
     session: str = ""

@@ -1,9 +1,9 @@
 """Decorators that define operation types: each turns a function into a registered operation type.
 
 Keyword-only parameters of the function are the operation's attributes, their defaults the attributes' defaults;
-positional ones are its inputs. Those of compiled operations are annotated ``jax.Array``: a value that the graph already
-determines comes as a NumPy array in place of a traced one; static ones always do. The static shape rule, unless given,
-is abstract evaluation of the function itself (`jax.eval_shape`), with symbolic sizes for unknown dimensions.
+positional ones are its inputs. Inputs of compiled operations are annotated ``jax.Array``; static inputs, and values
+that the graph determines, are passed as NumPy arrays instead of traced ones. The static shape rule, unless given, is
+abstract evaluation of the function itself (`jax.eval_shape`), with symbolic sizes for unknown dimensions.
 """
 
 from __future__ import annotations

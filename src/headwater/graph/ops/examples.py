@@ -95,14 +95,14 @@ def account_round(applied: jax.Array, ranges: jax.Array, *, shared_name: str, ba
 
 @host("ExampleRound", infer=fixed(int32, ()), refs=(0,), blocking=True, keeps=True, stable=True, types={})
 def round_of(context: HostContext, applied: Any, num_required: HostArray, *, shared_name: str) -> np.integer:
-    """Waits until as many gradients are gathered as an update is made of; how many these are."""
+    """Waits until enough gradients for an update are gathered; returns their number."""
     ledger = _ledger(context, shared_name, applied)
     return np.int32(ledger.wait_for_round(context.step, int(num_required)))
 
 
 @host("ExamplesGiven", infer=no_outputs, inputs="", keeps=True)
 def given(context: HostContext, *, shared_name: str) -> None:
-    """The step has given its gradient to all that gather some."""
+    """Notes that the step has given its gradients to all accumulators."""
     ledger_of(context.resources, shared_name).given(context.step)
 
 

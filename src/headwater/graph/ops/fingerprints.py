@@ -1,4 +1,4 @@
-"""Numbers that stand for text: the 64-bit fingerprint of FarmHash, and others derived from it.
+"""Fingerprints of strings: the 64-bit fingerprint of FarmHash, and others derived from it.
 
 Everything here is arithmetic modulo 2⁶⁴ on little-endian words, as G. Pike's FarmHash defines ``Fingerprint64``. The
 numbers are the same on every machine and in every process: hash buckets of a model rely on it.

@@ -51,7 +51,7 @@ def _matmul_dims(inference: Inference) -> Dims:
 
 @pure("MatMul", inputs="a:T|numeric, b:T", infer=_matmul_spec)
 def matmul(a: jax.Array, b: jax.Array, *, transpose_a: bool = False, transpose_b: bool = False) -> jax.Array:
-    """a b, each transposed first where asked for."""
+    """a b, each transposed first if requested."""
     return jnp.matmul(a.T if transpose_a else a, b.T if transpose_b else b)
 
 
@@ -86,7 +86,7 @@ def _adjoint(x: jax.Array) -> jax.Array:
 
 
 def _batch_matmul(x: jax.Array, y: jax.Array, *, adj_x: bool = False, adj_y: bool = False) -> jax.Array:
-    """x y for each matrix of the batches, which broadcast; each conjugated and transposed first where asked for."""
+    """x y for each matrix of the batches, which broadcast; each conjugated and transposed first if requested."""
     return jnp.matmul(_adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y)
 
 

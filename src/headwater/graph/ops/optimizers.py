@@ -4,7 +4,8 @@ Every rule is written once, as a function of arrays. Its sparse version gathers 
 variable and its slots, applies the rule to them, and scatters them back. Equal indices must have been added up before
 (``SumEqualRows``); indices outside the variable update nothing.
 
-The order of operations within a rule is that of TensorFlow 1.15's CPU kernels, so that values agree to the last bits.
+The order of operations within a rule is the same as in TensorFlow 1.15's CPU kernels, so that values agree almost to
+the last bit.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _define(
             updated = rule(**(given | taken), **attrs)
             return tuple(put_rows(old, at, new) for old, new in zip(whole, updated, strict=True))
 
-        # The registry reads attributes off the signature: the twin has the rule's.
+        # The registry reads attributes from the signature, so the sparse version gets the rule's signature.
         apply_rows.__signature__ = inspect.signature(rule)  # pyright: ignore[reportFunctionMemberAccess]
         infer = _spec(slots, sparse.index("grad"), sparse.index("indices"))
         stateful(f"SparseApply{name}", refs=refs, updates=refs, infer=infer)(apply_rows)

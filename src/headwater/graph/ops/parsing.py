@@ -35,7 +35,7 @@ def _batch(
     """Examples of which ``keys`` will be asked for, each with its type."""
     global _read  # how much this process has read; it need not be exact
     wanted = dict(zip(keys, types, strict=True))
-    # A feature may be asked for twice, with different types.
+    # A feature may be requested twice, with different types.
     if len(serialized) < _WORTH_A_CALL or len(wanted) < len(keys):
         return ExampleBatch(serialized, names)
     if _read < _WORTH_LOADING:

@@ -22,7 +22,7 @@ _handle = fixed(resource, ())
 
 
 def as_handle(queue: object) -> HostArray:
-    """A queue or its like as the value of the tensor that stands for it."""
+    """Wraps a queue or another resource as the value of its handle tensor."""
     handle = np.empty((), object)
     handle[()] = queue
     return handle

@@ -1,4 +1,4 @@
-"""Rows of ragged tensors against each other: one row, or a row of one value, stands beside many."""
+"""Broadcasting of ragged tensors: one row, or a row of one value, is repeated."""
 
 from __future__ import annotations
 

@@ -101,8 +101,8 @@ def _cubic(distance: HostArray, a: float) -> HostArray:
 def _cubic_taps(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> tuple[HostArray, HostArray]:
     """For each of ``count`` pixels the four of ``size`` that it is made of, and their weights: [count, 4] each.
 
-    With ``half_pixel_centers`` a = -1/2, and pixels beyond the edge do not count; otherwise a = -3/4, and the pixel at
-    the edge stands for them.
+    With ``half_pixel_centers`` a = -1/2, and pixels beyond the edge are ignored; otherwise a = -3/4, and the edge pixel
+    is repeated.
     """
     scale = np.float32((size - 1) / (count - 1) if align_corners and count > 1 else size / count)
     steps = np.arange(count, dtype=np.float32)

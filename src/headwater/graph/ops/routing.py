@@ -1,8 +1,8 @@
-"""Lookups in a table that is divided into parts: each id goes once to the part that has its row, and to no other.
+"""Lookups in a partitioned table: each id is sent once, to the part that has its row.
 
-``RouteIds`` divides the ids, ``GatherRouted`` reads the rows of one part, and ``JoinRouted`` puts them in the ids'
-order. An executable is compiled for each size of its inputs, and how many ids fall to a part differs from step to step.
-So as many places go to a part as its largest share so far, and some more; places that are left over hold `NO_ROW`.
+``RouteIds`` divides the ids, ``GatherRouted`` reads the rows of one part, and ``JoinRouted`` restores the ids' order.
+An executable is compiled for each size of its inputs, and the number of ids of a part differs from step to step. So the
+number of places of a part is its largest number of ids so far, plus headroom; unused places hold `NO_ROW`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from headwater.graph.ops.table_rows import add_rows, take_rows
 from headwater.graph.registry import HostArray, Inference, Spec
 
 NO_ROW: Final = -1
-"""Stands in a place that no id was routed to. It reads any row, which nothing uses, and updates none."""
+"""Marks an unused place. It reads an arbitrary row, which is not used, and updates no row."""
 
 _HEADROOM = 1.25
-"""Shares that vary as chance has it rarely outgrow this multiple of the largest one so far."""
+"""Shares with random variation rarely exceed this multiple of the largest share so far."""
 
 
 class Capacities:
-    """How many places the parts of tables get, which never becomes less: each growth has executables compiled anew.
+    """The numbers of places of the parts of tables. They never shrink, since each change compiles new executables.
 
-    They are kept apart for batches of different orders of size.
+    Batches of different orders of magnitude have separate numbers.
 
     Args:
       parts: of each table.
@@ -115,7 +115,7 @@ def route_traced(ids: jax.Array, sizes: jax.Array, *, parts: int, strategy: str)
 
 
 def _first_of_equals(ids: jax.Array) -> jax.Array:
-    """For each id the place where it stands first."""
+    """Returns, for each id, the position of its first occurrence."""
     order = jnp.argsort(ids, stable=True)
     ordered = ids[order]
     begins = jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])
@@ -128,12 +128,12 @@ def route(context: object, ids: Any, sizes: Any, *, parts: int, strategy: str) -
     """Divides ids among the parts of a table.
 
     Args:
-      ids: row numbers of the whole.
-      sizes: int64 ``[parts]``, how many rows each part has.
+      ids: row numbers of the whole table.
+      sizes: int64 ``[parts]``, the number of rows of each part.
 
     Returns:
-      For each part the rows that it is asked for, ``[places]``, with `NO_ROW` in places left over; then, in the shape
-      of ``ids``, the place that each id got when the parts' places are put one after the other, as int32.
+      For each part, the requested rows, ``[places]``, padded with `NO_ROW`; then, in the shape of ``ids``, the index of
+      each id's place in the concatenation of all parts' places, as int32.
 
     Raises:
       IndexError: the table has no row of an id; the message names the id and its place.
@@ -153,16 +153,16 @@ def _routes_spec(inference: Inference) -> Sequence[Spec]:
 def route_tables(
     context: object, *inputs: HostArray, parts: int, strategies: Sequence[str], names: Sequence[str]
 ) -> Sequence[HostArray]:
-    """Several ``RouteIds`` at once, as a plan has them (`headwater.graph.passes.lookups`).
+    """Runs several ``RouteIds`` at once, joined by `headwater.graph.passes.lookups`.
 
     Args:
       inputs: the ids of each lookup, then the sizes of the parts of each table.
-      strategies: of each lookup.
-      names: of the operations that it stands for.
+      strategies: the strategy of each lookup.
+      names: names of the operations that it replaces.
 
     Returns:
-      For each part the rows that it is asked for, of one table after the other; for each part the number of these rows
-      by table, ``[lookups]``; and for each lookup the place that each id got.
+      For each part, the requested rows, table by table; for each part, the number of these rows by table,
+      ``[lookups]``; and for each lookup, the place of each id.
 
     Raises:
       InvalidArgumentError: a table has no row of an id; the message names the operation, the id and its place.
@@ -174,7 +174,7 @@ def route_tables(
 def route_once(
     capacities: Capacities, ids: Sequence[HostArray], sizes: Sequence[HostArray], strategies: Sequence[str]
 ) -> tuple[int, HostArray, HostArray, HostArray, HostArray]:
-    """`headwater.tables.routing.route` with as many places as there are requests for, and how many these are.
+    """Calls `headwater.tables.routing.route` with enough places for all requests; also returns their numbers.
 
     Returns:
       The place of the first id that no part has, or -1; how many requests and how many places each part has,

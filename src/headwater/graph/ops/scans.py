@@ -2,7 +2,7 @@
 
 Unlike a general loop (`headwater.graph.ops.control_flow`) a scan has a known number of turns, and known slices that
 each turn reads and writes: `jax.lax.scan` stores only the values computed in every turn for the gradient, and its
-backward pass is a scan, too. With `headwater.graph.ops.bodies` a body is the same as that of a loop.
+backward pass is a scan, too. Bodies are the same as for loops (`headwater.graph.ops.bodies`).
 """
 
 from __future__ import annotations

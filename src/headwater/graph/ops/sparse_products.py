@@ -1,7 +1,7 @@
 """Operations on sparse tensors that occur in TensorFlow's graphs, but are not used by Headwater's own functions.
 
 A sparse tensor is passed as its indices, in order, its values and its shape. The functions of
-`headwater.tf1.functional.sparse` compose what they do of other operations.
+`headwater.tf1.functional.sparse` are composed of other operations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stand-in GPUs: JAX is told how many devices to make of the CPU, which it has to know before it computes anything."""
+"""Stand-in GPUs: sets the number of devices that JAX makes of the CPU, before JAX computes anything."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Variables and their updates.
 
 A variable is a ``VariableV2`` operation: it names a cell in the container of its task, and its output is a reference
-to it. The operations here take references and give the new values; when their own output is used, it is the first
-updated variable.
+to it. The operations here take references and return the new values; their own output, if used, is the first updated
+variable.
 
-Indices outside a variable update nothing; where a program gave them, `headwater.graph.ops.faults` tells of them.
+Indices outside of a variable update nothing; for indices from the program, `headwater.graph.ops.faults` reports them.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def _sum_rows_spec(inference: Inference) -> Sequence[Spec]:
 def sum_equal_rows(values: jax.Array, indices: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Adds up rows that have the same index, with as many rows as before so that the shape stays known.
 
-    The sums come first. The rest has the largest number of its type as index, which is outside every
-    variable, so that updates leave it out, and zeros as rows.
+    The sums are first. The remaining rows are zeros, with the largest integer as index, which is outside of every
+    variable, so that updates skip them.
     """
     return table_rows.sum_equal_rows(jnp.asarray(values), jnp.asarray(indices))

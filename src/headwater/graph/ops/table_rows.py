@@ -1,8 +1,8 @@
 """Reading, writing and adding up rows of an array by index, for lookups in tables and their updates.
 
 XLA's code for CPUs takes tens of nanoseconds for each element of a row that is updated. Where there are enough rows, an
-executable for a CPU calls `headwater.tables.xla_calls` instead, which does the same: in place where the array is the
-executable's to change, each row in the order in which it stands. An index outside of the array updates nothing.
+executable for a CPU calls `headwater.tables.xla_calls` instead, which does the same: in place if the executable owns
+the array, with rows in the given order. An index outside of the array updates nothing.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def hash_table(
     shared_name: str = "",
     use_node_name_sharing: bool = False,
 ) -> HostArray:
-    """A table that an initialiser fills."""
+    """Returns a table to be filled by an initializer."""
     del use_node_name_sharing
 
     def make() -> Table:
@@ -52,7 +52,7 @@ def mutable_hash_table(
     shared_name: str = "",
     use_node_name_sharing: bool = False,
 ) -> HostArray:
-    """A table that steps change."""
+    """Returns a mutable table."""
     del use_node_name_sharing
 
     def make() -> Table:
@@ -186,21 +186,21 @@ def insert(context: HostContext, handle: HostArray, keys: HostArray, values: Hos
 
 @host("LookupTableImportV2", infer=no_outputs, keeps=True)
 def replace(context: HostContext, handle: HostArray, keys: HostArray, values: HostArray) -> None:
-    """Makes these the only entries."""
+    """Replaces all entries."""
     del context
     handle.item().replace(keys, values)
 
 
 @host("LookupTableRemoveV2", infer=no_outputs, keeps=True)
 def remove(context: HostContext, handle: HostArray, keys: HostArray) -> None:
-    """Takes entries out."""
+    """Removes entries."""
     del context
     handle.item().remove(keys)
 
 
 @host("LookupTableSizeV2", infer=fixed(int64, ()), keeps=True)
 def size(context: HostContext, handle: HostArray) -> np.integer:
-    """How many entries a table has."""
+    """Returns the number of entries."""
     del context
     return np.int64(handle.item().size())
 
@@ -211,7 +211,7 @@ def _exported(inference: Inference) -> Sequence[Spec]:
 
 @host("LookupTableExportV2", infer=_exported, keeps=True)
 def export(context: HostContext, handle: HostArray, *, Tkeys: DType, Tvalues: DType) -> HostArray:
-    """All keys and values."""
+    """Returns all keys and values."""
     del context, Tkeys, Tvalues
     return handle.item().export()
 

@@ -335,7 +335,7 @@ class ServedStep(Step):
         return step
 
     def answer(self, results: Sequence[Any]) -> None:
-        """Tells the master that the step is done."""
+        """Sends the results to the master."""
         self.answered = True
         header, tensors = (self.number,), [np.asarray(value) for value in results]
         if self._closing is not None:

@@ -228,8 +228,8 @@ class StepService:
         """Stops starting steps, and waits for the running ones to end. Masters of new steps get no answer until the
         task stops; then they send these steps to its next incarnation.
 
-        Running steps get ``seconds`` to end, less if all of them wait for each other. Those that remain are suspended:
-        a step that has changed nothing yet is treated as never received; a waiting step resumes in the next
+        Running steps get ``seconds`` to end, less if all of them wait for each other. The remaining steps are
+        suspended: a step that has changed nothing yet is treated as never received; a waiting step resumes in the next
         incarnation; any other step fails.
 
         Args:

@@ -284,7 +284,7 @@ class GraphCopy(KeptCopy):
         try:
             devices = [device.name() for device in contents.runtime.devices()]
             channel.send(Frame(kinds.DONE, (True, contents.generation, contents.steps.steps, devices)))
-            # Plans come before steps, and on the same channels.
+            # Plans are sent before steps, on the same channels.
             first = channel.recv()
             while self._other_frame(contents, channel, first):
                 first = channel.recv()

@@ -134,7 +134,7 @@ class CopyService(Service):
             copy.runtime.resources.job_over(reason)
 
     def before_end(self, *, over: bool) -> None:
-        """Hands this process's replicas to other processes if the job goes on and there are others."""
+        """Hands this process's replicas to other processes if the job continues and there are others."""
         if not over:
             self.processes.say(LEAVING)
             self.processes.tell_now()
