@@ -1,4 +1,4 @@
-"""``tf.contrib.lookup``: lookup tables, and the functions that make them of lists and files."""
+"""``tf.contrib.lookup``: lookup tables, and functions that make them from lists and files."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _RENAMED_ARGUMENTS: Final = {"flag_name": "name", "default_value": "default", "d
 
 
 class BadFlagError(_absl.Error, SystemExit):
-    """A wrong command line. Uncaught, it ends the program with exit code 2, and nothing more is shown."""
+    """An invalid command line. If uncaught, it ends the program with exit code 2 and no further output."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -37,7 +37,7 @@ def pack_sequence_as(
 def assert_same_structure(
     nest1: Structure, nest2: Structure, check_types: bool = True, expand_composites: bool = False
 ) -> None:
-    """Raises ValueError where the two have parts in other places, TypeError where only the kinds of parts differ.
+    """Raises ValueError if the nesting differs, TypeError if only the types of containers differ.
 
     Args:
       check_types: whether a list and a tuple differ.

@@ -1,4 +1,4 @@
-"""Summaries as before TensorFlow 1.0: the tag is given as it is, and is not the operation's name."""
+"""Summaries of TensorFlow before 1.0: the tag is used unchanged, independent of the operation's name."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def enable_control_flow_v2() -> None:
 def enable_eager_execution(
     config: ConfigProto | None = None, device_policy: object = None, execution_mode: object = None
 ) -> None:
-    """Does nothing in a program of TensorFlow 2's way, which a call of this makes a program.
+    """Does nothing: a program that calls this is run as a program of TensorFlow 2.
 
     Raises:
       RuntimeError: the program was started as one of graphs.
@@ -95,5 +95,5 @@ def enable_eager_execution(
 
 
 def enable_v2_behavior() -> None:
-    """Does nothing in a program of TensorFlow 2's way; RuntimeError in one of graphs."""
+    """Does nothing in a program of TensorFlow 2; RuntimeError in a program of graphs."""
     enable_eager_execution()

@@ -21,7 +21,7 @@ bytes_or_text_types: tuple[type[bytes], type[str]] = (bytes, str)
 
 
 def as_bytes(bytes_or_text: object, encoding: str = "utf-8") -> bytes:
-    """Text encoded, bytes as they are; TypeError for anything else."""
+    """Encodes text, returns bytes unchanged; TypeError for other objects."""
     if isinstance(bytes_or_text, bytes | bytearray):
         return bytes(bytes_or_text)
     if isinstance(bytes_or_text, str):
@@ -30,7 +30,7 @@ def as_bytes(bytes_or_text: object, encoding: str = "utf-8") -> bytes:
 
 
 def as_text(bytes_or_text: object, encoding: str = "utf-8") -> str:
-    """Bytes decoded, text as it is; TypeError for anything else."""
+    """Decodes bytes, returns text unchanged; TypeError for other objects."""
     if isinstance(bytes_or_text, str):
         return bytes_or_text
     if isinstance(bytes_or_text, bytes):
@@ -42,7 +42,7 @@ as_str = as_text
 
 
 def as_str_any(value: TensorLike) -> str:
-    """Like `as_text`; of anything else its ``str``."""
+    """Like `as_text`, but converts other objects with ``str``."""
     return as_text(value) if isinstance(value, bytes) else str(value)
 
 

@@ -1,1 +1,1 @@
-"""Feature columns (TensorFlow 1.15's ``tf.feature_column``): how features of examples become a model's inputs."""
+"""Feature columns (TensorFlow 1.15's ``tf.feature_column``): transform features of examples to a model's inputs."""

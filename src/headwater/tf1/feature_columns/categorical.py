@@ -1,4 +1,4 @@
-"""Columns of categories: by vocabulary, by number, by fingerprint, by combination."""
+"""Categorical columns: by vocabulary, by number, by fingerprint, by combination."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class VocabularyFileColumn(_Keyed):
 
     @property
     def vocabulary_size(self) -> int:
-        """How many lines count."""
+        """Number of lines to use."""
         return self.size
 
     def numbered(self, tensor: SparseTensor) -> SparseTensor:

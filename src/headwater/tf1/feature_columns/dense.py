@@ -1,4 +1,4 @@
-"""Columns of numbers: numeric ones, buckets, indicators, embeddings."""
+"""Dense columns: numeric columns, buckets, indicators, embeddings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NumericColumn(DenseColumn):
-    """Numbers as they are."""
+    """Numbers, unchanged or normalised."""
 
     key: str
     shape: tuple[int, ...]
@@ -207,7 +207,7 @@ def numeric_column(
     dtype: DTypeLike = dtypes.float32,
     normalizer_fn: Callable[[Tensor], Tensor] | None = None,
 ) -> NumericColumn:
-    """Numbers as they are, or as ``normalizer_fn`` makes them.
+    """Returns a column of numbers, transformed by ``normalizer_fn`` if given.
 
     Args:
       shape: of one example's.
@@ -265,7 +265,7 @@ def embedding_column(
     max_norm: float | None = None,
     trainable: bool = True,
 ) -> EmbeddingColumn:
-    """Categories as rows of a table that is trained, combined to one; see `embedding_lookup_sparse`.
+    """Returns a column that combines trainable table rows of categories; see `embedding_lookup_sparse`.
 
     Raises:
       ValueError: a bad dimension or initializer, or a checkpoint, which is not supported.

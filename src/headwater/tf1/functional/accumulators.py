@@ -79,7 +79,7 @@ def _make(
 
 
 def as_int64(value: Any) -> Tensor:
-    """``value`` as a tensor of the type that steps and indices have here."""
+    """Converts ``value`` to int64, the type of steps and indices."""
     tensor = convert_to_tensor(value)
     if tensor.dtype.base_dtype == int64:
         return tensor
@@ -126,7 +126,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
 
 
 class SparseConditionalAccumulator(ConditionalAccumulatorBase):
-    """A `ConditionalAccumulator` for `IndexedSlices`. A row's mean is over those gradients that had the row."""
+    """A `ConditionalAccumulator` for `IndexedSlices`. The mean of a row is over the gradients that contain it."""
 
     def __init__(
         self,

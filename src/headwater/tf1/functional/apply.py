@@ -104,7 +104,7 @@ class _Converter:
         self._types: dict[str, tuple[DType, str]] = {}
 
     def single(self, argument: Argument, value: TensorLike) -> Tensor:
-        """``value`` as the input ``argument``."""
+        """Converts ``value`` to the input ``argument``."""
         wanted = argument.dtype or self._types.get(argument.type_attr, (None,))[0]
         tensor = self._convert(argument, value, wanted, argument.name)
         found = tensor.dtype.base_dtype

@@ -106,7 +106,7 @@ def identity(input: TensorLike, name: str | None = None) -> Any:
 
 
 def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Tensor]:
-    """Tensors with the values of several, all of which must be there first.
+    """Returns copies of several tensors, available once all of them are computed.
 
     Raises:
       ValueError: there are none.
@@ -171,7 +171,7 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None, squeez
 
 
 def transpose(a: TensorLike, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
-    """Dimension ``i`` of the result is dimension ``perm[i]`` of ``a``; all turned round when ``perm`` is None."""
+    """Permutes dimensions: ``i`` of the result is ``perm[i]`` of ``a``; reverses them when ``perm`` is None."""
     with name_scope(name, "transpose", [a]) as scope:
         a = convert_to_tensor(a, name="a")
         op_type = "ConjugateTranspose" if conjugate and a.dtype.is_complex else "Transpose"
@@ -210,7 +210,7 @@ def _count_to(count: int) -> list[int]:
 
 
 def concat(values: object, axis: TensorLike, name: str = "concat") -> Tensor:
-    """Tensors one after the other along a dimension."""
+    """Concatenates tensors along a dimension."""
     items: list[Any] = list(values) if isinstance(values, list | tuple) else [values]  # pyright: ignore[reportUnknownArgumentType]
     if len(items) == 1:
         with name_scope(name, "concat") as scope:
@@ -220,7 +220,7 @@ def concat(values: object, axis: TensorLike, name: str = "concat") -> Tensor:
 
 
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
-    """Tensors of one shape along a new dimension.
+    """Stacks tensors of one shape along a new dimension.
 
     Raises:
       ValueError: ``axis`` is out of range.
@@ -238,7 +238,7 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
 
 
 def parallel_stack(values: Sequence[TensorLike], name: str = "parallel_stack") -> Tensor:
-    """As `stack` along a first dimension."""
+    """Like `stack` along a new first dimension."""
     return one("Pack", list(values), axis=0, name=name)
 
 
@@ -262,7 +262,7 @@ def unstack(value: TensorLike, num: int | None = None, axis: int = 0, name: str 
 def split(
     value: TensorLike, num_or_size_splits: Any, axis: TensorLike = 0, num: int | None = None, name: str = "split"
 ) -> list[Tensor]:
-    """Parts along a dimension.
+    """Splits a tensor along a dimension.
 
     Args:
       num_or_size_splits: how many equal parts, or the size of each, one of which may be -1.
@@ -288,7 +288,7 @@ def split(
 
 
 def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> Tensor:
-    """``input`` repeated ``multiples[i]`` times along dimension ``i``."""
+    """Repeats ``input`` ``multiples[i]`` times along dimension ``i``."""
     return one("Tile", input, multiples, name=name)
 
 
@@ -299,7 +299,7 @@ def pad(
     name: str | None = None,
     constant_values: TensorLike = 0,
 ) -> Tensor:
-    """More elements before and behind, per dimension.
+    """Pads a tensor with elements before and after, per dimension.
 
     Args:
       paddings: an integer matrix, a row [before, behind] for each dimension.
@@ -320,7 +320,7 @@ def pad(
 
 
 def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
-    """Backwards along the dimensions that ``axis`` lists."""
+    """Reverses a tensor along the dimensions in ``axis``."""
     return one("ReverseV2", tensor, axis, name=name)
 
 
@@ -354,7 +354,7 @@ def _of(value: int, shape: Any, dtype: Any, name: str | None, default: str) -> T
 
 
 def _known_shape(shape: ShapeLike) -> tuple[int, ...] | None:
-    """``shape`` as integers; None where a tensor or an unknown size is in it."""
+    """Returns ``shape`` as integers; None if it contains a tensor or an unknown size."""
     try:
         dims = as_shape(shape).as_dims
     except (TypeError, ValueError):
@@ -405,7 +405,7 @@ def _in_shape_of(tensor: Tensor, make: Any, dtype: DType, name: str, optimize: b
 
 
 def broadcast_to(input: TensorLike, shape: TensorLike, name: str | None = None) -> Tensor:
-    """``input`` repeated to a larger shape by the rules of broadcasting."""
+    """Broadcasts ``input`` to a larger shape."""
     return one("BroadcastTo", input, shape, name=name)
 
 

@@ -1,4 +1,4 @@
-"""Boxes in images (TensorFlow 1.15's ``tf.image``): chosen, cut out, drawn.
+"""Boxes in images (TensorFlow 1.15's ``tf.image``): selection, cropping, drawing.
 
 A box is [y of top, x of left, y of bottom, x of right]; 0 is the first row or column of the image, 1 the last.
 """
@@ -20,7 +20,7 @@ _NO_SCORE = float("-inf")
 
 
 class CombinedNonMaxSuppression(NamedTuple):
-    """For each image of a batch boxes, their scores and classes, best first, and how many of these count."""
+    """Boxes of each image of a batch with scores and classes, best first, and the number of valid boxes."""
 
     nmsed_boxes: Tensor
     nmsed_scores: Tensor
@@ -37,7 +37,7 @@ class DistortedBoundingBox(NamedTuple):
 
 
 def _named(**limits: Any) -> list[Tensor]:
-    """Numbers as tensors of these names."""
+    """Converts numbers to tensors with these names."""
     return [convert_to_tensor(value, float32, name=name) for name, value in limits.items()]
 
 
@@ -132,7 +132,7 @@ def non_max_suppression_padded(
     pad_to_max_output_size: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Like `non_max_suppression`, with zeros up to ``max_output_size`` where wanted; and how many boxes there are."""
+    """Like `non_max_suppression`, padded with zeros on request; also returns the number of boxes."""
     with name_scope(name, "non_max_suppression_padded"):
         limits = _named(iou_threshold=iou_threshold, score_threshold=score_threshold)
         op = apply(

@@ -12,7 +12,7 @@ from headwater.tf1.functional.random import seed_attrs
 
 
 class Candidates(NamedTuple):
-    """Classes drawn, and how often the true ones [batch, num_true] and these are to be expected among them."""
+    """Drawn classes, and the expected counts of the true classes [batch, num_true] and of the drawn ones."""
 
     sampled_candidates: Tensor
     true_expected_count: Tensor
@@ -20,7 +20,7 @@ class Candidates(NamedTuple):
 
 
 class AccidentalHits(NamedTuple):
-    """For each drawn class that is a true one its row, its place among those drawn, and the lowest float32."""
+    """Drawn classes that are true ones: their rows, their indices among the drawn, and weights (lowest float32)."""
 
     indices: Tensor
     ids: Tensor
@@ -43,7 +43,7 @@ def uniform_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """Classes below ``range_max``, each as probable as the others.
+    """Draws classes below ``range_max`` with equal probability.
 
     Args:
       true_classes: int64 [batch, num_true].
@@ -142,7 +142,7 @@ def compute_accidental_hits(
     seed: int | None = None,
     name: str | None = None,
 ) -> AccidentalHits:
-    """Where classes that were drawn are true ones of a row."""
+    """Finds drawn classes that are true classes of a row."""
     op = apply(
         "ComputeAccidentalHits", true_classes, sampled_candidates, num_true=num_true, name=name, **seed_attrs(seed)
     )

@@ -1,4 +1,4 @@
-"""Checks that a run makes: a run fails with InvalidArgumentError where one does not hold."""
+"""Assertions on tensors: a run fails with InvalidArgumentError if one is violated."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def Assert(
 
 
 def assert_that(condition: Tensor, data: Sequence[TensorLike], tensor: Tensor) -> Tensor:
-    """``tensor``, where ``condition`` holds; ValueError at once where the graph already says that it does not."""
+    """Returns ``tensor`` after a check of ``condition``; ValueError if the condition is known to be false."""
     known = constant_value(condition)
     if known is not None:
         if not known.all():
@@ -222,7 +222,7 @@ def assert_rank_in(
 
 
 def assert_scalar(tensor: TensorLike, name: str | None = None, message: str | None = None) -> Tensor:
-    """``tensor``; ValueError when it is known to be no scalar."""
+    """Returns ``tensor``; ValueError if it is known not to be a scalar."""
     with name_scope(name, "assert_scalar", [tensor]):
         tensor = convert_to_tensor(tensor)
         if tensor.dims not in (None, ()):
@@ -231,7 +231,7 @@ def assert_scalar(tensor: TensorLike, name: str | None = None, message: str | No
 
 
 def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> Operation:
-    """TypeError unless ``x`` holds integers."""
+    """Raises TypeError unless ``x`` has an integer type."""
     with name_scope(name, "assert_integer", [x]):
         x = convert_to_tensor(x, name="x")
         if not x.dtype.is_integer:
@@ -240,7 +240,7 @@ def assert_integer(x: TensorLike, message: str | None = None, name: str | None =
 
 
 def assert_type(tensor: TensorLike, tf_type: object, message: str | None = None, name: str | None = None) -> Operation:
-    """TypeError unless ``tensor`` has elements of ``tf_type``."""
+    """Raises TypeError unless ``tensor`` has the element type ``tf_type``."""
     with name_scope(name, "assert_type", [tensor]):
         tensor = convert_to_tensor(tensor, name="tensor")
         if tensor.dtype.base_dtype != tf_type:
@@ -249,7 +249,7 @@ def assert_type(tensor: TensorLike, tf_type: object, message: str | None = None,
 
 
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
-    """``tensor``; a run fails where it has an element that is not a finite number."""
+    """Returns ``tensor``; a run fails if an element is not finite."""
     return one("CheckNumerics", tensor, message=message, name=name)
 
 

@@ -28,7 +28,7 @@ def _like(item: TensorLike, values: Tensor) -> IndexedSlices | Tensor:
 def clip_by_value(
     t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
 ) -> Any:
-    """min and max of every element with two bounds, which broadcast to the shape of ``t``.
+    """Clips every element to two bounds, which are broadcast to the shape of ``t``.
 
     Raises:
       ValueError: a bound has a larger shape than ``t``.
@@ -43,7 +43,7 @@ def clip_by_value(
 
 
 def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: TensorLike | None = None, name: str | None = None) -> Any:
-    """``t`` scaled so that its Euclidean norm along ``axes`` is at most ``clip_norm``: t n / max(‖t‖, n)."""
+    """Scales ``t`` so that its Euclidean norm along ``axes`` is at most n = ``clip_norm``: t n / max(‖t‖, n)."""
     with name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
         values = _values(t)
         squares = reductions.reduce_sum(values * values, axes, keepdims=True)
@@ -66,7 +66,7 @@ def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: TensorLike | None =
 
 
 def clip_by_average_norm(t: TensorLike, clip_norm: TensorLike, name: str | None = None) -> Tensor:
-    """``t`` scaled so that its Euclidean norm divided by the number of elements is at most ``clip_norm``."""
+    """Scales ``t`` so that its Euclidean norm divided by the number of elements is at most ``clip_norm``."""
     with name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
         t = convert_to_tensor(t, name="t")
         count = math.cast(arrays.size(t), t.dtype.base_dtype)
@@ -76,7 +76,7 @@ def clip_by_average_norm(t: TensorLike, clip_norm: TensorLike, name: str | None 
 
 
 def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) -> Tensor:
-    """√ Σ ‖t‖² over all tensors of a list; None in it counts nothing.
+    """Returns √ Σ ‖t‖² over all tensors of a list; None items are ignored.
 
     Raises:
       TypeError: ``t_list`` is not a list.

@@ -1,4 +1,4 @@
-"""``tf.xla.experimental``: wishes to compile a part of a graph. Steps are compiled by XLA as a whole in any case."""
+"""``tf.xla.experimental``: requests to compile a part of a graph. XLA compiles whole steps in any case."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def compile(computation: Callable[..., object], inputs: Sequence[TensorLike] | N
 def jit_scope(
     compile_ops: bool | Callable[..., bool] = True, separate_compiled_gradients: bool = False
 ) -> Generator[None]:
-    """Within the block operations are compiled, as they are without it."""
+    """Returns a context without effect: operations are compiled in any case."""
     del compile_ops, separate_compiled_gradients
     yield

@@ -1,4 +1,4 @@
-"""Order without data: groups, and tensors that wait for operations."""
+"""Control dependencies: groups, and tensors that wait for operations."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _operations(values: Any) -> Iterator[Operation]:
 
 
 def with_dependencies(dependencies: Sequence[object], output_tensor: Any, name: str | None = None) -> Any:
-    """``output_tensor``, a tensor or `IndexedSlices`, available once ``dependencies`` are done."""
+    """Returns ``output_tensor``, a tensor or `IndexedSlices`, available once ``dependencies`` have run."""
     with name_scope(name, "control_dependency", [output_tensor]) as scope:
         graph = get_default_graph()
         if isinstance(output_tensor, IndexedSlices):
@@ -92,7 +92,7 @@ def with_dependencies(dependencies: Sequence[object], output_tensor: Any, name: 
 def tuple(
     tensors: Sequence[object], name: str | None = None, control_inputs: Sequence[TensorLike] | None = None
 ) -> list[IndexedSlices | Tensor | None]:
-    """``tensors`` (None stays None), none of which is available before all of them are.
+    """Returns ``tensors`` (None stays None), available once all of them are computed.
 
     Args:
       tensors: tensors, `IndexedSlices` and None.

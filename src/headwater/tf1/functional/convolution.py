@@ -15,7 +15,7 @@ from headwater.tf1.functional.reductions import either
 
 
 def _spread(value: Any, count: int, data_format: str, what: str) -> tuple[int, ...]:
-    """One number for all dimensions of space, one for each, or one for each dimension of the tensor, as the last.
+    """Expands a number for all spatial dimensions, or one for each, to one for each dimension of the tensor.
 
     Raises:
       ValueError: another number of numbers.

@@ -1,4 +1,4 @@
-"""`CriticalSection`: parts of graphs of which only one runs at a time."""
+"""`CriticalSection`: mutually exclusive parts of graphs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Execution:
 
 
 class CriticalSection:
-    """A part of a graph, or several, that no two steps run at once, nor one step twice at once.
+    """Parts of a graph that are executed one at a time, within a step and across steps.
 
     ::
 
@@ -97,7 +97,7 @@ class CriticalSection:
                 return nest.pack(found, [None if leaf is None else _identity(leaf) for leaf in leaves])
 
     def _note(self, graph: Graph, inside: list[Operation], exclusive: bool) -> None:
-        """Remembers which variables the operations use.
+        """Records the variables that the operations use.
 
         Raises:
           ValueError: see `execute`.

@@ -27,7 +27,7 @@ def ctc_loss(
     time_major: bool = True,
     logits: TensorLike | None = None,
 ) -> Tensor:
-    """-log p(labels | inputs) of each sequence. The last class is the blank between labels.
+    """Returns -log p(labels | inputs) of each sequence. The last class is the blank between labels.
 
     Args:
       labels: int32 sparse tensor [batch, labels].
@@ -68,7 +68,7 @@ def ctc_loss_v2(
     blank_index: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Like `ctc_loss`, of a matrix of labels as well, with any class as the blank.
+    """Like `ctc_loss`, but also accepts a matrix of labels, and any class as the blank.
 
     Args:
       labels: int32 [batch, labels], or a sparse tensor.
@@ -154,12 +154,12 @@ def ctc_beam_search_decoder(
 def ctc_beam_search_decoder_v2(
     inputs: TensorLike, sequence_length: TensorLike, beam_width: int = 100, top_paths: int = 1
 ) -> tuple[list[SparseTensor], Tensor]:
-    """`ctc_beam_search_decoder` that keeps equal labels side by side."""
+    """Like `ctc_beam_search_decoder`, but keeps equal adjacent labels."""
     return ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths, merge_repeated=False)
 
 
 def collapse_repeated(labels: TensorLike, seq_length: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Rows of labels with equal ones side by side counted once, 0 behind them; and how many are left of each.
+    """Merges equal adjacent labels of each row, pads with 0, and returns the new lengths.
 
     Args:
       labels: [batch, labels].

@@ -16,7 +16,7 @@ from headwater.graph.types import TensorLike
 
 
 def device(device_name_or_function: object) -> AbstractContextManager[None]:
-    """Asks for a device for the operations made within the block: a name in full or in part, a function, or None."""
+    """Requests a device for operations made within the block: a full or partial name, a function, or None."""
     return get_default_graph().device(device_name_or_function)
 
 
@@ -103,7 +103,7 @@ def get_collection_ref(key: TensorLike) -> list[Any]:
 def convert_to_tensor_or_indexed_slices(
     value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Tensor | IndexedSlices:
-    """``value`` as a tensor, or itself where it is `IndexedSlices`.
+    """Converts ``value`` to a tensor, unless it is `IndexedSlices`.
 
     Raises:
       ValueError: slices of another type than ``dtype``.

@@ -1,4 +1,4 @@
-"""Tables that steps change, with two keys that no entry may have."""
+"""Mutable tables with two reserved keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrices taken apart, and equations solved with the parts."""
+"""Matrix factorisations, and solutions of linear equations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -> Tensor:
-    """X with A X = rhs, given the Cholesky factor of A."""
+    """Solves A X = rhs, given the Cholesky factor of A."""
     with name_scope(name, "cholesky_solve", [chol, rhs]):
         half = matrix_triangular_solve(chol, rhs, adjoint=False, lower=True)
         return matrix_triangular_solve(chol, half, adjoint=True, lower=True)
@@ -34,7 +34,7 @@ def matrix_determinant(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """X with matrix X = rhs."""
+    """Solves matrix X = rhs."""
     return one("MatrixSolve", matrix, rhs, adjoint=adjoint, name=name)
 
 
@@ -68,7 +68,7 @@ def matrix_solve_ls(
 
 
 def matrix_square_root(input: TensorLike, name: str | None = None) -> Tensor:
-    """X with X X = input."""
+    """Returns X with X X = input."""
     return one("MatrixSquareRoot", input, name=name)
 
 
@@ -80,7 +80,7 @@ def expm(input: TensorLike, name: str | None = None) -> Tensor:
 def matrix_triangular_solve(
     matrix: TensorLike, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
-    """X with matrix X = rhs, for a triangular matrix."""
+    """Solves matrix X = rhs for a triangular matrix."""
     return one("MatrixTriangularSolve", matrix, rhs, lower=lower, adjoint=adjoint, name=name)
 
 
@@ -91,7 +91,7 @@ def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) 
 
 
 def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
-    """Singular values in descending order, left and right singular vectors as columns (the values alone on demand)."""
+    """Returns descending singular values, and left and right singular vectors as columns (values only on request)."""
     s, u, v = apply("Svd", tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name).outputs
     return (s, u, v) if compute_uv else s
 

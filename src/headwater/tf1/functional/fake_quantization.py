@@ -25,7 +25,7 @@ def fake_quant_with_min_max_args(
     narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Inputs rounded to the numbers of ``num_bits`` bits between two bounds, which move so that 0 is among them.
+    """Rounds inputs to ``num_bits`` bits between two bounds, which are adjusted so that 0 is representable.
 
     Args:
       inputs: float32.

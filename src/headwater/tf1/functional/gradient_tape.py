@@ -58,7 +58,7 @@ class GradientTape:
         self._spans[-1] = self._spans[-1][0], get_default_graph().version
 
     def watch(self, tensor: Structure) -> None:
-        """Derivatives with respect to a tensor, or each of a structure of them, count from now on."""
+        """Starts watching a tensor, or each tensor of a structure."""
         for each in nest.flatten(tensor):
             self._watched.setdefault(convert_to_tensor(each, as_ref=True), get_default_graph().version)
 
@@ -125,7 +125,7 @@ class GradientTape:
         return gradients(targets, source, given, stop_gradients=stops, unconnected_gradients=unconnected)[0]
 
     def _outside(self, targets: Sequence[Tensor], source: Tensor, since: int) -> list[Tensor]:
-        """Tensors that targets were computed from, and that are not results of recorded operations."""
+        """Returns tensors on which targets depend, and which are not results of recorded operations."""
         stops: dict[Tensor, None] = {}
         seen: set[Tensor] = set()
         left = list(targets)
@@ -182,7 +182,7 @@ class GradientTape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """For each row the derivatives of each of its numbers: of the shape of ``target``, then of a row of ``source``.
+        """Returns, for each row, the Jacobian: shape of ``target``, followed by the shape of a row of ``source``.
 
         Raises:
           RuntimeError: a second one of a tape that is not persistent.
@@ -235,7 +235,7 @@ def _flat_ones(target: Tensor) -> Tensor:
 
 
 def _stacked(sources: Structure, rows: Sequence[Structure], dims: Sequence[int], axis: int) -> Structure:
-    """For each source its rows, as one tensor with the dimensions ``dims`` at ``axis``."""
+    """Stacks the rows of each source to one tensor, with the dimensions ``dims`` at ``axis``."""
     by_source = zip(*[nest.flatten(row) for row in rows], strict=True)
     found: list[Any] = []
     for parts in by_source:

@@ -56,7 +56,7 @@ def _nothing(op: Operation, *grads: object) -> list[None]:
 
 
 def NotDifferentiable(op_type: str) -> None:
-    """Says that no gradient flows through operations of type ``op_type``.
+    """Declares that no gradient flows through operations of type ``op_type``.
 
     Raises:
       TypeError: ``op_type`` is not a string.
@@ -188,7 +188,7 @@ def _segment_mean(op: Operation, grad: Tensor) -> Any:
 
 
 def _segment_extreme(op: Operation, grad: Tensor) -> Any:
-    """Equal extremes share the gradient."""
+    """Divides the gradient equally among equal extremes."""
     data, ids = op.inputs
     hit = math.cast(math.equal(data, indexing.gather(op.outputs[0], ids)), data.dtype.base_dtype)
     share = convert_to_tensor(grad) / reductions.segment_sum(hit, ids)

@@ -22,7 +22,7 @@ Function = Callable[..., Any]
 
 
 def _elements(elems: TensorLike) -> tuple[list[Tensor], Any]:
-    """Tensors to go along, and how many slices they have."""
+    """Returns the tensors to iterate over, and their number of slices."""
     leaves = [convert_to_tensor(leaf, name="elem") for leaf in nest.flatten(elems)]
     dims = leaves[0].dims
     return leaves, dims[0] if dims and dims[0] is not None else arrays.shape(leaves[0])[0]
@@ -118,7 +118,7 @@ def foldr(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Like `foldl`, from the last slice to the first."""
+    """Like `foldl`, but from the last slice to the first."""
     return _fold("foldr", fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name)
 
 

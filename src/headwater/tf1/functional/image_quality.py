@@ -1,4 +1,4 @@
-"""How like two images are, how much one changes from pixel to pixel, and other models of colour (``tf.image``)."""
+"""Similarity of images, image gradients, and conversions of colour models (``tf.image``)."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def ssim_multiscale(
 
 
 def _halved(image: Tensor) -> Tensor:
-    """Each pixel the mean of four; an odd row or column at the end counts twice."""
+    """Halves an image by the mean of four pixels; repeats an odd last row or column."""
     shape = arrays.shape(image)
     flat = arrays.reshape(image, arrays.concat([[-1], shape[-3:]], 0))
     odd = math.floormod(shape[-3:-1], 2)
@@ -215,7 +215,7 @@ _YUV = np.array([[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496
 
 
 def _mixed(images: TensorLike, weights: TensorLike) -> Tensor:
-    """Each pixel's channels times a matrix."""
+    """Multiplies each pixel's channels by a matrix."""
     images = convert_to_tensor(images, name="images")
     kernel = convert_to_tensor(weights, images.dtype.base_dtype, name="kernel")
     rank = images.shape.ndims
@@ -272,7 +272,7 @@ def resize_image_with_pad(
     method: int | str = ResizeMethod.BILINEAR,
     align_corners: bool = False,
 ) -> Tensor:
-    """Resized within the target's size, its proportions kept; zeros around it.
+    """Resizes to fit the target's size with the same aspect ratio, padded with zeros.
 
     Raises:
       ValueError: a size that is not positive, or images of other dimensions than 3 or 4.

@@ -1,4 +1,4 @@
-"""Images changed (TensorFlow 1.15's ``tf.image``): turned, cut, filled up, brightened.
+"""Transformations of images (TensorFlow 1.15's ``tf.image``): flips, crops, padding, colours.
 
 Images are [height, width, channels], or [batch, height, width, channels].
 """
@@ -18,7 +18,7 @@ from headwater.tf1.functional.apply import one
 
 
 def _image(image: TensorLike) -> Tensor:
-    """``image`` as a tensor of three or four dimensions.
+    """Converts ``image`` to a tensor of three or four dimensions.
 
     Raises:
       ValueError: it has another number.
@@ -30,7 +30,7 @@ def _image(image: TensorLike) -> Tensor:
 
 
 def _sizes(image: Tensor) -> tuple[Any, Any]:
-    """Height and width: numbers where they are known, else tensors."""
+    """Returns height and width: numbers if they are known, else tensors."""
     known = image.dims
     axis = -3
     sizes = arrays.shape(image)
@@ -42,13 +42,13 @@ def _sizes(image: Tensor) -> tuple[Any, Any]:
 
 
 def flip_left_right(image: TensorLike) -> Tensor:
-    """Mirrored, left becoming right."""
+    """Flips images horizontally."""
     tensor = _image(image)
     return arrays.reverse(tensor, [len(tensor.dims or (0, 0, 0)) - 2])
 
 
 def flip_up_down(image: TensorLike) -> Tensor:
-    """Mirrored, top becoming bottom."""
+    """Flips images vertically."""
     tensor = _image(image)
     return arrays.reverse(tensor, [len(tensor.dims or (0, 0, 0)) - 3])
 
@@ -79,7 +79,7 @@ def random_flip_up_down(image: TensorLike, seed: int | None = None) -> Tensor:
 
 
 def transpose_image(image: TensorLike, name: str | None = None) -> Tensor:
-    """Rows become columns."""
+    """Exchanges rows and columns."""
     with name_scope(name, "transpose", [image]):
         tensor = _image(image)
         order = [0, 2, 1, 3] if len(tensor.dims or ()) == 4 else [1, 0, 2]
@@ -87,7 +87,7 @@ def transpose_image(image: TensorLike, name: str | None = None) -> Tensor:
 
 
 def rot90(image: TensorLike, k: int = 1, name: str | None = None) -> Tensor:
-    """Turned by ``k`` right angles, against the clock."""
+    """Rotates counterclockwise by ``k`` right angles."""
     with name_scope(name, "rot90", [image]):
         tensor = _image(image)
         for _ in range(int(k) % 4):
@@ -137,7 +137,7 @@ def _note(result: Tensor, source: Tensor, height: object, width: object) -> None
 def pad_to_bounding_box(
     image: Tensor, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
-    """Within zeros of the target's size, beginning at the offsets.
+    """Pads with zeros to the target's size, with the image at the offsets.
 
     Raises:
       ValueError: it is known not to fit.
@@ -161,7 +161,7 @@ def pad_to_bounding_box(
 
 
 def resize_image_with_crop_or_pad(image: TensorLike, target_height: TensorLike, target_width: TensorLike) -> Tensor:
-    """Cut or filled up with zeros around its middle, to the target's size.
+    """Crops, or pads with zeros, around the centre to the target's size.
 
     Raises:
       ValueError: a size that is not above 0.
@@ -241,7 +241,7 @@ def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = Fa
 
 
 def _as_floats(image: TensorLike, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """``change`` of a floating image; others are converted and converted back."""
+    """Applies ``change`` to a floating image; converts other types there and back."""
     tensor = convert_to_tensor(image, name="image")
     own = tensor.dtype.base_dtype
     if own.is_floating:
@@ -393,7 +393,7 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def rotate(images: TensorLike, angles: TensorLike, interpolation: str = "NEAREST", name: str | None = None) -> Tensor:
-    """Turned by angles in radians, against the clock; pixels from outside are 0.
+    """Rotates counterclockwise by angles in radians; pixels from outside are 0.
 
     Args:
       images: [height, width], [height, width, channels] or [batch, height, width, channels].

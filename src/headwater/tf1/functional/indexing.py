@@ -1,4 +1,4 @@
-"""Parts of tensors: slices, rows, single elements; choosing between two; and putting parts together."""
+"""Indexing of tensors: slices, rows, elements; selection between two tensors; scattering and stitching."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def strided_slice(
 
 
 def assignable(taken: Tensor, variable: Variable | None = None) -> Tensor:
-    """``taken``, a strided slice of ``variable``, with a method ``assign``, which changes these elements of it.
+    """Returns ``taken``, a strided slice of ``variable``, with a method ``assign`` that updates these elements.
 
     The method of a slice of anything else raises ValueError.
     """
@@ -117,7 +117,7 @@ class _Slices:
         self.masks[mask] |= 1 << len(self.begin)
 
     def add(self, item: Any) -> None:
-        """Takes in one part of the subscript."""
+        """Adds a part of the subscript."""
         if isinstance(item, builtins.slice):
             self._add_slice(item)  # pyright: ignore[reportUnknownArgumentType]
         elif item is Ellipsis:
@@ -322,7 +322,7 @@ def where(condition: TensorLike, x: TensorLike | None = None, y: Any = None, nam
 def where_v2(
     condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
-    """Like `where`, with all three broadcast."""
+    """Like `where`, but broadcasts all three arguments."""
     if x is not None and y is not None:
         return one("SelectV2", condition, x, y, name=name)
     return where(condition, x, y, name)

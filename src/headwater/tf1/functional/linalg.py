@@ -276,7 +276,7 @@ def matrix_set_diag(input: TensorLike, diagonal: TensorLike, name: str = "set_di
 def matrix_band_part(
     input: TensorLike, num_lower: TensorLike, num_upper: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Zero outside of a band of ``num_lower`` diagonals below and ``num_upper`` above the main one; -1 is all."""
+    """Sets elements to 0 outside of ``num_lower`` diagonals below and ``num_upper`` above the main one; -1 is all."""
     return one("MatrixBandPart", input, num_lower, num_upper, name=name)
 
 

@@ -1,4 +1,4 @@
-"""`while_loop`: a part of a graph that runs again and again, and its gradient."""
+"""`while_loop`, and its gradient."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def _is_integer(dtype: DType) -> bool:
 
 
 def _uses(function: dict[str, Any], outputs: Sequence[str]) -> set[int] | None:
-    """Positions of a body's inputs that some outputs are computed from; None where they depend on chance."""
+    """Returns the positions of a body's inputs on which some outputs depend; None if outputs are random."""
     data = function["graph"]
     nodes = {node.name: node for node in graph_pb2.GraphDef.FromString(data).node}
     inputs = {name: index for index, name in enumerate(function["inputs"])}

@@ -19,7 +19,7 @@ from headwater.tf1.functional.reductions import either, reduce_max
 
 
 def require_names(sentinel: object, labels: object, logits: object, function: str) -> None:
-    """ValueError unless both ``labels`` and ``logits`` were given, by name."""
+    """Raises ValueError unless both ``labels`` and ``logits`` were given, by name."""
     if sentinel is not None:
         raise ValueError(f"Only call `{function}` with named arguments (labels=..., logits=..., ...)")
     if labels is None or logits is None:

@@ -1,4 +1,4 @@
-"""Matrices taken apart by values and by diagonals (``tf.linalg``)."""
+"""Matrix functions (``tf.linalg``): LU, logarithm, rank, pseudoinverse, norms, tridiagonal systems."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def logm(input: TensorLike, name: str | None = None) -> Tensor:
 def normalize(
     tensor: TensorLike, ord: object = "euclidean", axis: int | None = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """``tensor`` divided by its norm along ``axis``, and the norm, which keeps the dimensions. See `tf.norm`."""
+    """Divides ``tensor`` by its norm along ``axis``; also returns the norm, with kept dimensions. See `tf.norm`."""
     with name_scope(name, "normalize", [tensor]):
         tensor = convert_to_tensor(tensor)
         size = math.cast(linalg.norm(tensor, ord, axis, keepdims=True), tensor.dtype)

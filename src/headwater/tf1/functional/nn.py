@@ -1,4 +1,4 @@
-"""Neural networks: activations, layers' arithmetic, normalisation, dropout, the best of a row."""
+"""Functions of neural networks: activations, affine maps, normalisation, dropout, top k."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None
 
 
 def crelu(features: TensorLike, name: str | None = None, axis: int = -1) -> Tensor:
-    """`relu` of the features and of their negatives, side by side."""
+    """Concatenates the `relu` of the features and of their negatives."""
     with name_scope(name, "CRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
         return relu(arrays.concat([features, math.negative(features)], axis, name=scope))
@@ -398,7 +398,7 @@ def local_response_normalization(
 
 
 class TopK(NamedTuple):
-    """The highest entries of each row, highest first, and where they are."""
+    """The highest entries of each row in descending order, and their indices."""
 
     values: Tensor
     indices: Tensor

@@ -1,4 +1,4 @@
-"""``tf.py_function``: functions that get values at once, and may compute with functions of ``tf`` on the way."""
+"""``tf.py_function``: Python functions of values that may use functions of ``tf`` eagerly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_GRADIENT = "EagerPyFunc"
 
 
 class Value(np.ndarray[Any, Any]):
-    """An argument: an array that has `numpy`, too."""
+    """An argument: an array that also has the method `numpy`."""
 
     def numpy(self) -> Any:
         """The plain array; of one text its bytes."""

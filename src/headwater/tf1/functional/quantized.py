@@ -280,7 +280,7 @@ def quantized_relu_x(
     out_type: DTypeLike = quint8,
     name: str | None = None,
 ) -> QuantizedReluX:
-    """Quantised numbers, no less than the one for 0 and no more than the one for ``max_value``.
+    """Clips quantised numbers to the representations of 0 and ``max_value``.
 
     TensorFlow 1.15 has the operation, but no kernel that computes it; this is its QuantizedRelu6 with another maximum.
 

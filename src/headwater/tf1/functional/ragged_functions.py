@@ -1,4 +1,4 @@
-"""Functions of ragged tensors that change or follow their rows. `headwater.tf1.functional.ragged_dispatch` calls them.
+"""Functions of ragged tensors that depend on their rows, called by `headwater.tf1.functional.ragged_dispatch`.
 
 Each has the arguments of the function of tensors that it replaces.
 """
@@ -60,7 +60,7 @@ def _place(axis: Any, rank: int | None, what: str = "axis") -> int:
 
 
 def concat(values: Any, axis: Any, name: str = "RaggedConcat") -> Any:
-    """Tensors and ragged tensors of one rank, one behind the other along a dimension."""
+    """Concatenates tensors and ragged tensors of one rank along a dimension."""
     with name_scope(name, "RaggedConcat", []):
         parts = [as_ragged_or_tensor(value) for value in values]
         rank = next((part.shape.ndims for part in parts if part.shape.ndims is not None), None)
@@ -316,7 +316,7 @@ def one_hot(
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
-    """Values of ``x`` where ``condition`` is true, of ``y`` elsewhere; its true places where these are None.
+    """Selects ``x`` where ``condition`` is true, else ``y``; returns the true indices if these are None.
 
     A vector of conditions chooses whole rows.
 
@@ -342,7 +342,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
 
 def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
-    """Like `where`; scalars stand for each value."""
+    """Like `where`, but broadcasts scalars."""
     if x is None or not isinstance(condition, RaggedTensor):
         return where(condition, x, y, name)
     return map_flat_values(indexing.where_v2, condition, x, y)
@@ -396,7 +396,7 @@ segment_sqrt_n = _divided(True)
 
 
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
-    """Sums of the values so far, along a dimension of a ragged tensor."""
+    """Returns cumulative sums along a dimension of a ragged tensor."""
     with name_scope(name, "RaggedCumSum", []):
         return _summed(x, _place(axis, x.shape.ndims), exclusive, reverse)
 
@@ -445,7 +445,7 @@ def bincount(arr: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> Any:
-    """TypeError unless a ragged tensor has this type."""
+    """Raises TypeError unless a ragged tensor has this type."""
     del name
     if tensor.dtype != as_dtype(tf_type):
         raise TypeError(f"{message or ''} tensor {tensor!r} must be of type {as_dtype(tf_type)!r}")

@@ -1,4 +1,4 @@
-"""Functions and operators of each value on ragged tensors: the rows stay, the innermost values are others."""
+"""Elementwise functions and operators of ragged tensors, which keep the rows."""
 
 from __future__ import annotations
 

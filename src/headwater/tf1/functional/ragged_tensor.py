@@ -1,4 +1,4 @@
-"""Ragged tensors: rows of different lengths, kept as all their values and where each row begins and ends."""
+"""Ragged tensors: rows of different lengths, stored as concatenated values and row splits."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ class RaggedTensor(CompositeTensor):
 
     @property
     def row_splits(self) -> Tensor:
-        """Where rows begin and end among the values."""
+        """The boundaries of rows in the values."""
         return self._splits
 
     @property
@@ -298,7 +298,7 @@ class RaggedTensor(CompositeTensor):
 
     @property
     def ragged_rank(self) -> int:
-        """How many dimensions are ragged."""
+        """The number of ragged dimensions."""
         return len(self.nested_row_splits)
 
     @property

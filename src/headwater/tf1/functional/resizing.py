@@ -1,4 +1,4 @@
-"""Images resized (TensorFlow 1.15's ``tf.image``).
+"""Resizing of images (TensorFlow 1.15's ``tf.image``).
 
 Images are [height, width, channels], or [batch, height, width, channels].
 """
@@ -18,7 +18,7 @@ from headwater.tf1.functional.apply import one
 
 
 class ResizeMethod:
-    """How pixels between others are found."""
+    """Interpolation methods."""
 
     BILINEAR = 0
     NEAREST_NEIGHBOR = 1
@@ -33,7 +33,7 @@ def resize_bilinear(
     name: str | None = None,
     half_pixel_centers: bool = False,
 ) -> Tensor:
-    """Resized to ``size``, [height, width]: each pixel from the four around its place; float32."""
+    """Resizes to ``size``, [height, width], by bilinear interpolation; float32."""
     return one(
         "ResizeBilinear", images, size, align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name
     )
@@ -46,7 +46,7 @@ def resize_nearest_neighbor(
     name: str | None = None,
     half_pixel_centers: bool = False,
 ) -> Tensor:
-    """Resized to ``size``, [height, width]: each pixel as the one nearest to its place."""
+    """Resizes to ``size``, [height, width], by the nearest pixel."""
     return one(
         "ResizeNearestNeighbor",
         images,
@@ -64,7 +64,7 @@ def resize_bicubic(
     name: str | None = None,
     half_pixel_centers: bool = False,
 ) -> Tensor:
-    """Resized to ``size``, [height, width]: each pixel from the sixteen around its place; float32."""
+    """Resizes to ``size``, [height, width], by bicubic interpolation; float32."""
     return one(
         "ResizeBicubic", images, size, align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name
     )

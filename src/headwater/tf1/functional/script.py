@@ -70,7 +70,7 @@ def Print(
     summarize: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``input_``; each step that needs it prints ``data`` to standard error, on the task where it runs.
+    """Returns ``input_``; each step that computes it prints ``data`` to standard error of its task.
 
     Args:
       message: text before it.
@@ -89,7 +89,7 @@ def Print(
 
 
 class _Hole:
-    """Stands for a tensor in a text."""
+    """Placeholder of a tensor in a text."""
 
     def __init__(self, mark: str) -> None:
         self._mark = mark
@@ -130,7 +130,7 @@ def print_(*inputs: Any, **options: Any) -> Operation:
 
 
 def _with_holes(value: Any, tensors: list[Tensor], hole: _Hole) -> Any:
-    """``value`` with its tensors replaced by holes; these go to ``tensors``."""
+    """Replaces the tensors in ``value`` by placeholders, and appends them to ``tensors``."""
     if isinstance(value, dict):
         return {key: _with_holes(item, tensors, hole) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Finding and ordering: different elements, differences of sets, sorting."""
+"""Searching and sorting: distinct elements, differences of sets, sorting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headwater.tf1.functional.apply import apply, one
 
 
 class Unique(NamedTuple):
-    """The different elements of a vector as they first appear, and for each element which one it is."""
+    """The distinct elements of a vector in order of appearance, and each element's index in these."""
 
     y: Tensor
     idx: Tensor
@@ -29,7 +29,7 @@ class UniqueWithCounts(NamedTuple):
 
 
 class ListDiff(NamedTuple):
-    """The elements of one vector that are not in another, and where they are."""
+    """The elements of one vector that are not in another, and their indices."""
 
     out: Tensor
     idx: Tensor

@@ -1,4 +1,4 @@
-"""Sets in the rows of tensors (TensorFlow 1.15's ``tf.sets``), and how far sequences are from each other."""
+"""Sets in the rows of tensors (TensorFlow 1.15's ``tf.sets``), and edit distances of sequences."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTen
 
 
 def set_difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
-    """Like `set_intersection`, the values that a has and b has not; the other way round unless ``aminusb``."""
+    """Like `set_intersection`, but returns the values of a that are not in b; of b not in a unless ``aminusb``."""
     return _combined(a, b, "a-b" if aminusb else "b-a", validate_indices)
 
 
 def set_union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """Like `set_intersection`, the values that one of the two has, or both."""
+    """Like `set_intersection`, but returns the values in a or b."""
     return _combined(a, b, "union", validate_indices)
 
 

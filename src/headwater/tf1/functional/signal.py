@@ -219,7 +219,7 @@ def inverse_stft_window_fn(
 
 
 def overlap_and_add(signal: TensorLike, frame_step: object, name: str | None = None) -> Tensor:
-    """Frames put one over the other, each ``frame_step`` behind the last, and added.
+    """Adds overlapping frames, each ``frame_step`` after the previous one.
 
     Args:
       signal: [..., frames, frame_length].
@@ -270,7 +270,7 @@ def _shifted(name: str | None, default: str, x: Any, axes: int, forward: bool) -
 
 
 def fftshift(x: object, axes: Any = None, name: str | None = None) -> Tensor:
-    """Zero frequency in the middle, of all dimensions or of some."""
+    """Moves the zero frequency to the middle, of all dimensions or of some."""
     return _shifted(name, "fftshift", x, axes, True)
 
 

@@ -1,4 +1,4 @@
-"""Sizes that may be known when the graph is built, or else are computed: arithmetic that serves both."""
+"""Arithmetic on sizes that are numbers if known when the graph is built, else tensors."""
 
 from __future__ import annotations
 

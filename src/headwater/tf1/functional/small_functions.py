@@ -1,4 +1,4 @@
-"""Functions of few lines that are made of others: windows, crossed features, means of losses, traces of JPEG."""
+"""Short functions composed of others: windows, crossed features, means of losses, JPEG artefacts."""
 
 from __future__ import annotations
 
@@ -367,6 +367,6 @@ def fractional_avg_pool(
     seed2: int = 0,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Like `fractional_max_pool`, of means."""
+    """Like `fractional_max_pool`, but with means."""
     attrs = {"pseudo_random": pseudo_random, "overlapping": overlapping, "deterministic": deterministic}
     return _pooled("FractionalAvgPool", value, pooling_ratio, name, seed=seed, seed2=seed2, **attrs)

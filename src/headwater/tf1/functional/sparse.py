@@ -1,4 +1,4 @@
-"""Sparse tensors: the elements that are not zero, and where they are."""
+"""Sparse tensors: nonzero elements with their indices."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def sparse_tensor_dense_matmul(
 
 
 def convert_to_tensor_or_sparse_tensor(value: Any, dtype: DType | None = None, name: str | None = None) -> Any:
-    """``value`` as a tensor, or as a sparse tensor where it is one or the value of one.
+    """Converts ``value`` to a tensor, or to a sparse tensor if it is one or the value of one.
 
     Raises:
       RuntimeError: a sparse tensor of another element type than ``dtype``.

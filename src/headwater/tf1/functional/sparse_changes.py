@@ -1,4 +1,4 @@
-"""Sparse tensors in another order, shape or company."""
+"""Transformations of sparse tensors: order, shape, concatenation, reduction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sparse_retain(sp_input: SparseTensor, to_retain: TensorLike) -> SparseTensor
 def sparse_fill_empty_rows(
     sp_input: SparseTensor, default_value: TensorLike, name: str | None = None
 ) -> tuple[SparseTensor, Tensor]:
-    """With an element ``default_value`` in each row that has none, and which rows these were."""
+    """Adds an element ``default_value`` to each empty row; also returns which rows were empty."""
     sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseFillEmptyRows", [sp_input.indices]):
         default = convert_to_tensor(default_value, sp_input.values.dtype.base_dtype)
@@ -77,7 +77,7 @@ def sparse_concat(
     concat_dim: int | None = None,
     expand_nonconcat_dims: bool | None = None,
 ) -> SparseTensor:
-    """Several one after the other along a dimension.
+    """Concatenates sparse tensors along a dimension.
 
     Args:
       expand_nonconcat_dim, expand_nonconcat_dims: whether the other dimensions may differ; each is then the largest.
@@ -129,7 +129,7 @@ def sparse_to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | Non
 
 
 def _require_equal_others(sp_inputs: Sequence[SparseTensor], axis: int) -> None:
-    """ValueError where static shapes differ in another dimension than ``axis``."""
+    """Raises ValueError if static shapes differ in another dimension than ``axis``."""
     first = sp_inputs[0].shape
     for item in sp_inputs[1:]:
         for place, (a, b) in enumerate(zip(first.dims or (), item.shape.dims or (), strict=False)):

@@ -1,4 +1,4 @@
-"""Sparse tensors made of others and of dense ones: parts, more dimensions, diagonals."""
+"""Sparse tensors from sparse and dense ones: parts, further dimensions, diagonals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sparse_eye(
 
 
 def sparse_expand_dims(sp_input: SparseTensor, axis: int | None = None, name: str | None = None) -> SparseTensor:
-    """One dimension of size 1 more, at ``axis``; the last when None.
+    """Inserts a dimension of size 1 at ``axis``; the last when None.
 
     Raises:
       ValueError: the rank is not known, or ``axis`` is outside of it.

@@ -1,4 +1,4 @@
-"""Text: joined, split, changed, and turned into numbers and back."""
+"""Text: joining, splitting, replacing, and conversion to numbers and back."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def string_to_number(
     name: str | None = None,
     input: TensorLike | None = None,
 ) -> Tensor:
-    """Each text as the number it shows."""
+    """Parses each text as a number."""
     text = either(string_tensor, input, "string_tensor", "input")
     return one("StringToNumber", text, out_type=as_dtype(out_type), name=name)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TextFileIndex:
-    """Columns of a text file that are none: the whole line, and its number from 0."""
+    """Pseudo-columns of a text file: the whole line, and its number from 0."""
 
     WHOLE_LINE: ClassVar[int] = -2
     LINE_NUMBER: ClassVar[int] = -1

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class HasherSpec(NamedTuple):
-    """How keys that a table does not have get their numbers.
+    """Specification of the hash that maps missing keys to ids.
 
     Attributes:
       hasher: ``fasthash`` or ``stronghash``.
@@ -52,7 +52,7 @@ FastHashSpec: Final = HasherSpec("fasthash", None)
 
 
 class StrongHashSpec(HasherSpec):
-    """Sip hash with a secret key of two integers, so that collisions cannot be made.
+    """Sip hash with a secret key of two integers, which prevents crafted collisions.
 
     Raises:
       ValueError: the key is not two integers.

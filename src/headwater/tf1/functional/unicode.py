@@ -89,7 +89,7 @@ def unicode_decode_with_offsets(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> tuple[Any, Any]:
-    """Like `unicode_decode`, with the place of each character's first byte."""
+    """Like `unicode_decode`, but also returns the offset of each character's first byte."""
     settings: dict[str, object] = {
         "input_encoding": input_encoding,
         "errors": errors,
@@ -120,7 +120,7 @@ def unicode_split_with_offsets(
     replacement_char: int = 65533,
     name: str | None = None,
 ) -> tuple[Any, Any]:
-    """Like `unicode_split`, with the place of each character's first byte."""
+    """Like `unicode_split`, but also returns the offset of each character's first byte."""
     with name_scope(name, "UnicodeSplitWithOffsets", []):
         points, places = unicode_decode_with_offsets(input, input_encoding, errors, replacement_char)
         return _each_encoded(points, input_encoding, errors, replacement_char), places

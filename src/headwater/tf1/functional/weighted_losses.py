@@ -25,7 +25,7 @@ from headwater.tf1.functional.weights import assert_broadcastable, broadcast_wei
 
 
 class Reduction:
-    """How the weighted losses of elements become one."""
+    """Reductions of the weighted losses of elements."""
 
     NONE = "none"
     SUM = "weighted_sum"
@@ -36,7 +36,7 @@ class Reduction:
 
     @classmethod
     def all(cls) -> tuple[str, ...]:
-        """All of them."""
+        """Returns all reductions."""
         return (
             cls.NONE,
             cls.SUM,
@@ -48,7 +48,7 @@ class Reduction:
 
     @classmethod
     def validate(cls, key: str) -> None:
-        """ValueError unless ``key`` is one of them."""
+        """Raises ValueError unless ``key`` is a reduction."""
         if key not in cls.all():
             raise ValueError(f"Invalid Reduction Key {key}.")
 
@@ -116,7 +116,7 @@ def _both(first: object, second: object, names: tuple[str, str]) -> None:
 
 
 def _floats(labels: TensorLike, predictions: Tensor) -> tuple[Tensor, Tensor]:
-    """Both as float32, of one shape."""
+    """Converts both to float32, and checks that their static shapes are compatible."""
     _both(labels, predictions, ("labels", "predictions"))
     predictions, labels = _float(predictions), _float(labels)
     predictions.shape.assert_is_compatible_with(labels.shape)

@@ -1,4 +1,4 @@
-"""Components of elements as programs have them, and the tensors that they consist of in a graph.
+"""Components of elements, and the tensors that represent them in a graph.
 
 `headwater.data.composites` has the same for arrays. Everything that makes tensors of elements, or elements of tensors,
 does it by the functions of this module.

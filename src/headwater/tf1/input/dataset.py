@@ -118,7 +118,7 @@ class Dataset(plain.Dataset):
         return traced(function, inputs, kind)
 
     def _ready(self) -> None:
-        """RuntimeError where a step's tensors are in the pipeline."""
+        """Raises RuntimeError if the pipeline contains a step's tensors."""
         for node in _all_nodes(self.node):
             for name in node.values:
                 for value in listed(getattr(node, name)):

@@ -106,7 +106,7 @@ def group_by_reducer(key_func: Callable[..., object], reducer: Reducer) -> Trans
 def rejection_resample(
     class_func: Callable[..., object], target_dist: object, initial_dist: object = None, seed: int | None = None
 ) -> Transformation:
-    """Leaves out elements at random, so that their classes have a certain distribution; pairs of class and element.
+    """Returns a transformation that drops random elements for a target distribution; elements become (class, element).
 
     Args:
       class_func: returns the class of an element, an int32 scalar.

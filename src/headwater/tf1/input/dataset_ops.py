@@ -1,4 +1,4 @@
-"""From the tree of a dataset's nodes to operations of a graph, and from functions of tensors to bodies."""
+"""Conversion of a dataset's nodes to operations of a graph, and of functions of tensors to bodies."""
 
 from __future__ import annotations
 

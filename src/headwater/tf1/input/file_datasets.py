@@ -1,4 +1,4 @@
-"""Datasets of separated values, of databases, of examples; and files of a dataset's records."""
+"""Datasets of CSV files, of databases, of examples; and a writer of a dataset's records."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class SqlDataset(Dataset):
 
 
 class RandomDataset(Dataset):
-    """Random numbers without end: int64.
+    """Infinite dataset of random numbers, int64.
 
     Args:
       seed: for the same numbers in each run.

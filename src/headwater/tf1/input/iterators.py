@@ -181,7 +181,7 @@ def one_shot_iterator(dataset: Dataset) -> Iterator:
 
 
 class IteratorSaveable(SaveableObject):
-    """The place of an iterator in its dataset, for a `Saver`.
+    """The position of an iterator in its dataset, for a `Saver`.
 
     Args:
       iterator: has begun with a dataset whenever it is saved or restored.

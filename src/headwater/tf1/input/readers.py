@@ -85,7 +85,7 @@ class ReaderBase:
         return self._op("ReaderSerializeStateV2", [], name).outputs[0]
 
     def restore_state(self, state: Structure, name: str | None = None) -> Operation:
-        """Takes a state back; at run time UnimplementedError."""
+        """Restores a state; at run time UnimplementedError."""
         return self._op("ReaderRestoreStateV2", [convert_to_tensor(state)], name)
 
     def reset(self, name: str | None = None) -> Operation:
@@ -170,14 +170,14 @@ class FixedLengthRecordReader(ReaderBase):
 
 
 class WholeFileReader(ReaderBase):
-    """Gives whole files, with their names as keys."""
+    """Reads whole files, with their names as keys."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(_make("WholeFileReaderV2", name), supports_serialize=True)
 
 
 class IdentityReader(ReaderBase):
-    """Gives the queue's elements, as key and value."""
+    """Returns the queue's elements as key and value."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(_make("IdentityReaderV2", name), supports_serialize=True)

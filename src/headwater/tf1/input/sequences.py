@@ -1,4 +1,4 @@
-"""Functions that take sequence examples apart, and that write sparse tensors as text and read them."""
+"""Functions that parse sequence examples, and that serialise and deserialise sparse tensors."""
 
 from __future__ import annotations
 

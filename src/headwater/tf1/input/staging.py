@@ -1,4 +1,4 @@
-"""`StagingArea`: elements on their way between two parts of a pipeline (``tf.contrib.staging`` of TensorFlow 1.15)."""
+"""`StagingArea`: a buffer between two parts of a pipeline (``tf.contrib.staging`` of TensorFlow 1.15)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNBOUNDED = -1
 
 
 class StagingArea:
-    """A queue without an end: elements are put in by one operation and got by another, first come, first served.
+    """An unbounded first-in, first-out buffer, filled by one operation and emptied by another.
 
     Args:
       dtypes: element type of each component.

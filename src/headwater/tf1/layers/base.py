@@ -89,14 +89,14 @@ class InputSpec:
 
 
 def snake_case(name: str) -> str:
-    """``BasicLSTMCell`` as ``basic_lstm_cell``; a leading underscore becomes ``private_``."""
+    """Converts ``BasicLSTMCell`` to ``basic_lstm_cell``; a leading underscore becomes ``private_``."""
     parted = re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", name)
     result = re.sub(r"([a-z])([A-Z])", r"\1_\2", parted).lower()
     return f"private{result}" if result.startswith("_") else result
 
 
 def _unique_name(base: str) -> str:
-    """``base_1``, ``base_2`` …: one per layer without a name in a graph."""
+    """Returns ``base_1``, ``base_2`` …: unique among the unnamed layers of a graph."""
     used = _names_used.setdefault(get_default_graph(), defaultdict(int))
     used[base] += 1
     return f"{base}_{used[base]}"
@@ -160,7 +160,7 @@ class Layer:
 
     @property
     def dtype(self) -> Any:
-        """Name of the element type of its variables; None before the first call of a layer that was given none."""
+        """Name of the element type of its variables; None before the first call of a layer without ``dtype``."""
         return None if self._dtype is None else self._dtype.name
 
     @property
@@ -207,7 +207,7 @@ class Layer:
 
     @property
     def updates(self) -> list[Any]:
-        """Operations that must run beside training: of moving averages and the like."""
+        """Operations that must run together with training, such as updates of moving averages."""
         return [update for update, _ in self._updates] if self.trainable else []
 
     @property

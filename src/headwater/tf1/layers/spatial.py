@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def per_dimension(value: Any, rank: int, name: str) -> tuple[int, ...]:
-    """One number for all dimensions of space, or one for each.
+    """Expands a number for all spatial dimensions to one for each.
 
     Raises:
       ValueError: anything else; the message names the argument.
@@ -40,7 +40,7 @@ def channels_first(data_format: str) -> bool:
 
 
 def padding_name(padding: str, *more: str) -> str:
-    """``valid`` or ``same`` in lower case, or one of ``more``.
+    """Returns a padding, ``valid``, ``same`` or one of ``more``, in lower case.
 
     Raises:
       ValueError: anything else.

@@ -25,7 +25,7 @@ def _count(
     name: str | None,
     default: str,
 ) -> Metric:
-    """How many examples have the label ``of[0]`` and the prediction ``of[1]``."""
+    """Counts examples with the label ``of[0]`` and the prediction ``of[1]``."""
     with variable_scope(name, default, (predictions, labels, weights)):
         labels, predictions, weights = same_shape(
             math.cast(labels, dtypes.bool_), math.cast(predictions, dtypes.bool_), weights
@@ -47,7 +47,7 @@ def true_positives(
     updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
-    """How many examples are predicted and true."""
+    """Counts examples that are predicted and true."""
     both = (metrics_collections, updates_collections)
     return _count(labels, predictions, weights, (True, True), both, name, "true_positives")
 
@@ -60,7 +60,7 @@ def true_negatives(
     updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
-    """How many examples are neither predicted nor true."""
+    """Counts examples that are neither predicted nor true."""
     both = (metrics_collections, updates_collections)
     return _count(labels, predictions, weights, (False, False), both, name, "true_negatives")
 
@@ -73,7 +73,7 @@ def false_positives(
     updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
-    """How many examples are predicted and not true."""
+    """Counts examples that are predicted and not true."""
     both = (metrics_collections, updates_collections)
     return _count(labels, predictions, weights, (False, True), both, name, "false_positives")
 
@@ -86,7 +86,7 @@ def false_negatives(
     updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
-    """How many examples are true and not predicted."""
+    """Counts examples that are true and not predicted."""
     both = (metrics_collections, updates_collections)
     return _count(labels, predictions, weights, (True, False), both, name, "false_negatives")
 

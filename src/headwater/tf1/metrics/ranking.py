@@ -24,7 +24,7 @@ _NO_CLASS = -1
 
 
 def _hits(labels: Any, chosen: Any, class_id: object) -> tuple[Tensor, Tensor, Tensor]:
-    """For each example how many of ``chosen`` are labels, how many are not, and how many labels are not chosen."""
+    """Counts, for each example, the chosen labels, the chosen classes that are no labels, and the labels not chosen."""
     if isinstance(labels, SparseTensor | SparseTensorValue):
         labels = sparse_tensor_to_dense(as_sparse(labels), _NO_CLASS, False)
     labels = math.cast(convert_to_tensor(labels), dtypes.int64)
@@ -122,7 +122,7 @@ def precision_at_k(
     updates_collections: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Metric:
-    """`precision_at_top_k` of the ``k`` classes with the highest ``predictions``."""
+    """Computes `precision_at_top_k` of the ``k`` classes with the highest ``predictions``."""
     with name_scope(name, _name("precision", k, class_id), [predictions, labels, weights]) as scope:
         _, best = nn.top_k(predictions, k)
         return precision_at_top_k(
@@ -140,7 +140,7 @@ def recall_at_k(
     updates_collections: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Metric:
-    """`recall_at_top_k` of the ``k`` classes with the highest ``predictions``."""
+    """Computes `recall_at_top_k` of the ``k`` classes with the highest ``predictions``."""
     with name_scope(name, _name("recall", k, class_id), [predictions, labels, weights]) as scope:
         _, best = nn.top_k(predictions, k)
         return recall_at_top_k(labels, best, k, class_id, weights, metrics_collections, updates_collections, name=scope)
@@ -178,7 +178,7 @@ def average_precision_at_k(
 
 
 def _average_precision(labels: Any, best: Tensor, classes: Tensor, k: int) -> Tensor:
-    """For each example the mean of the precisions at its labels among the ``best``."""
+    """Returns, for each example, the mean of the precisions at its labels among the ``best``."""
     if isinstance(labels, SparseTensor | SparseTensorValue):
         labels = sparse_tensor_to_dense(as_sparse(labels), _NO_CLASS, False)
         labels = math.cast(labels, dtypes.int64)

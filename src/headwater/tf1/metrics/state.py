@@ -54,7 +54,7 @@ def same_shape(labels: Any, predictions: Any, weights: Any) -> tuple[Tensor, Ten
 
 
 def weighted(values: Any, weights: Any) -> tuple[Tensor, Tensor | None]:
-    """``values`` as float32, times ``weights``, and these in the shape of the values."""
+    """Returns ``values`` as float32 times ``weights``, and the weights in the shape of the values."""
     values = math.cast(values, dtypes.float32)
     if weights is None:
         return values, None

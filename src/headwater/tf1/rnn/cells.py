@@ -68,7 +68,7 @@ class RNNCell(Layer):
         *args: object,
         **kwargs: object,
     ) -> Structure:
-        """One step.
+        """Runs one step.
 
         Args:
           inputs: a matrix, an example a row.

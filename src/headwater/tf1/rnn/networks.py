@@ -58,7 +58,7 @@ def _begin(cell: RNNCell, initial_state: Structure, first: Tensor, axis: int, dt
 
 
 def _copied(active: Tensor, new: Structure, old: Structure) -> Structure:
-    """``new`` in the rows where ``active``, elsewhere ``old``."""
+    """Returns ``new`` in the rows where ``active`` is true, elsewhere ``old``."""
 
     def chosen(a: Tensor, b: Tensor) -> Tensor:
         if a.dims == ():  # a state of no example in particular

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MultiRNNCell(RNNCell):
-    """Several cells, each of which takes the output of the one before.
+    """A stack of cells: each takes the output of the previous one.
 
     Args:
       cells: the cells.

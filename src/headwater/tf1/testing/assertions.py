@@ -31,18 +31,18 @@ class Assertions(_TestCase):
     """Assertions; arguments that are arrays may be tensors, which are evaluated."""
 
     def evaluate(self, tensors: object) -> Any:
-        """Values of tensors, in the same structure."""
+        """Evaluates tensors, in the same structure."""
         raise NotImplementedError
 
     # Values -------------------------------------------------------------------------------------------------------
 
     def assertNear(self, f1: Any, f2: Any, err: Any, msg: object = None) -> None:
-        """Two numbers differ by at most ``err``."""
+        """Asserts that two numbers differ by at most ``err``."""
         if not (f1 == f2 or abs(f1 - f2) <= err):
             self.fail(_with(f"{f1} != {f2} +/- {err}", msg))
 
     def assertArrayNear(self, farray1: Any, farray2: Any, err: Any, msg: object = None) -> None:
-        """Two sequences are as long and differ by at most ``err`` in each place."""
+        """Asserts that two sequences have the same length and differ by at most ``err`` in each element."""
         self.assertEqual(len(farray1), len(farray2), msg)
         for one, other in zip(farray1, farray2, strict=True):
             self.assertNear(float(one), float(other), err, msg)
@@ -54,7 +54,7 @@ class Assertions(_TestCase):
             self.fail(_with(f"the arrays are {distance} apart, not less than {err}", msg))
 
     def assertAllEqual(self, a: object, b: object, msg: object = None) -> None:
-        """Two arrays have the same shape and elements; two NaN are the same."""
+        """Asserts that two arrays have the same shape and elements; two NaN are equal."""
         first, second = self._same_shape(a, b, msg)
         same = np.asarray(first == second)
         if _is_inexact(first) and _is_inexact(second):
@@ -63,11 +63,11 @@ class Assertions(_TestCase):
             self.fail(_with(_differences("Not equal", first, second, np.logical_not(same)), msg))
 
     def assertNotAllEqual(self, a: object, b: object, msg: object = None) -> None:
-        """Two arrays are not the same."""
+        """Asserts that two arrays are not equal."""
         self._fails(lambda: self.assertAllEqual(a, b), _with("The two values are equal at all elements", msg))
 
     def assertAllClose(self, a: object, b: object, rtol: float = 1e-6, atol: float = 1e-6, msg: object = None) -> None:
-        """Two arrays, or structures of arrays, have the same shape and ``|a - b| <= atol + rtol |b|`` everywhere.
+        """Asserts that arrays, or structures of these, have the same shape and ``|a - b| <= atol + rtol |b|``.
 
         Args:
           a: an array, or a dict, named tuple, tuple or list of such structures.
@@ -113,19 +113,19 @@ class Assertions(_TestCase):
         self.assertAllClose(first, second, rtol, atol, msg)
 
     def assertAllGreater(self, a: object, comparison_target: object) -> None:
-        """Every element is greater."""
+        """Asserts that every element is greater."""
         self.assertGreater(np.min(self._array(a)), comparison_target)
 
     def assertAllLess(self, a: object, comparison_target: object) -> None:
-        """Every element is less."""
+        """Asserts that every element is less."""
         self.assertLess(np.max(self._array(a)), comparison_target)
 
     def assertAllGreaterEqual(self, a: object, comparison_target: object) -> None:
-        """Every element is greater or equal."""
+        """Asserts that every element is greater or equal."""
         self.assertGreaterEqual(np.min(self._array(a)), comparison_target)
 
     def assertAllLessEqual(self, a: object, comparison_target: object) -> None:
-        """Every element is less or equal."""
+        """Asserts that every element is less or equal."""
         self.assertLessEqual(np.max(self._array(a)), comparison_target)
 
     def assertAllInRange(
@@ -153,7 +153,7 @@ class Assertions(_TestCase):
             self.fail(f"{int(wrong.sum())} elements are not in {bounds}: {_listed(array, wrong)}")
 
     def assertAllInSet(self, target: object, expected_set: Any) -> None:
-        """Every element is one of ``expected_set``."""
+        """Asserts that every element is one of ``expected_set``."""
         array = self._array(target)
         others = sorted({item for item in array.ravel().tolist() if item not in set(expected_set)}, key=str)
         if others:
@@ -185,7 +185,7 @@ class Assertions(_TestCase):
             self.fail(_with(f"{actual!r} does not start with {expected_start!r}", msg))
 
     def assertProtoEquals(self, expected_message_maybe_ascii: Any, message: Any, msg: Any = None) -> None:
-        """Two messages are equal; the expected one may be in the text format."""
+        """Asserts that two messages are equal; the expected one may be in the text format."""
         expected = expected_message_maybe_ascii
         if isinstance(expected, str):
             expected = text_format.Parse(expected, type(message)())

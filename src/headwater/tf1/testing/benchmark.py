@@ -127,7 +127,7 @@ class Benchmark:
                 file.write(json.dumps(entry, default=str).encode())
 
     def evaluate(self, tensors: object) -> Any:
-        """Values of tensors, in the default session or one of their own."""
+        """Evaluates tensors in the default session, or else in a new one."""
         session = get_default_session()
         if session is not None:
             return session.run(tensors)

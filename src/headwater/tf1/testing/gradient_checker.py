@@ -90,7 +90,7 @@ def compute_gradient_error(
 
 
 def _start(x: Any, shape: Any, value: object) -> npt.NDArray[Any]:
-    """Where the Jacobian is taken."""
+    """Returns the point at which the Jacobian is computed."""
     dtype = as_dtype(x.dtype).base_dtype
     size = tuple(int(dim) for dim in np.atleast_1d(shape)) if np.size(shape) else ()
     if value is not None:
@@ -165,7 +165,7 @@ def _units(dtype: Any) -> tuple[complex, ...]:
 
 
 def _reals(value: object) -> Any:
-    """All elements in a row; of complex ones the real and the imaginary part, one after the other."""
+    """Flattens elements; complex ones to alternating real and imaginary parts."""
     array: Any = np.ascontiguousarray(value)
     if array.dtype.kind == "c":
         return np.stack([array.real, array.imag], axis=-1).ravel()

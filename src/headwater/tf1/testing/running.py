@@ -89,7 +89,7 @@ def _listening(count: int) -> Generator[list[str]]:
 def assert_equal_graph_def(
     actual: Any, expected: Any, checkpoint_v2: bool = False, hash_table_shared_name: bool = False
 ) -> None:
-    """Two ``GraphDef`` messages have the same operations, in any order.
+    """Asserts that two ``GraphDef`` messages have the same operations, in any order.
 
     Args:
       actual, expected: the messages.

@@ -6,7 +6,7 @@ import inspect
 
 
 class StubOutForTesting:
-    """Replaces attributes of modules, classes and objects, and puts them back.
+    """Replaces attributes of modules, classes and objects, and restores them.
 
     As a context manager it puts them back at the end of the block.
     """
@@ -25,7 +25,7 @@ class StubOutForTesting:
         self.CleanUp()
 
     def CleanUp(self) -> None:
-        """Puts back all that was replaced."""
+        """Restores all replaced attributes."""
         self.UnsetAll()
         self.SmartUnsetAll()
 

@@ -25,7 +25,7 @@ SEED: Final = 87654321
 
 
 class TestCase(Assertions):
-    """A test of operations. Each begins with an empty default graph and the same random numbers.
+    """Base of tests of operations. Each test begins with an empty default graph and the same random numbers.
 
     Sessions come from `session`, a new one each time, or `cached_session`, one for the whole test. On a machine without
     a GPU both run everything on the CPU.
@@ -194,11 +194,11 @@ class CheckedThread:
             self._error = error
 
     def start(self) -> None:
-        """Begins."""
+        """Starts the thread."""
         self._thread.start()
 
     def join(self) -> None:
-        """Waits for the end, and fails the test where the thread raised an error."""
+        """Waits for the thread, and fails the test if the thread raised an error."""
         self._joined = True
         self._thread.join()
         if self._error is not None:
@@ -209,7 +209,7 @@ class CheckedThread:
         return self._thread.is_alive()
 
     def check_termination(self) -> None:
-        """Fails the test where the thread was not joined."""
+        """Fails the test if the thread was not joined."""
         if not self._joined:
             self._test.fail("A checked thread was not joined.")
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Sparse:
-    """Where the sparse tensors of one component wait while their numbers go through the queue."""
+    """Storage of a component's sparse tensors while their handles are in the queue."""
 
     store: Operation
     dtype: DTypeLike
@@ -55,7 +55,7 @@ def _as_given(tensors: Structure, dequeued: list[Any]) -> Any:
 
 
 class _Batcher:
-    """Puts one queue of batches together.
+    """Builds a queue of batches.
 
     Args:
       elements: one list of components for each thread.
@@ -256,7 +256,7 @@ def maybe_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`batch` of the elements for which ``keep_input`` is true; with ``enqueue_many`` it may have a value for each."""
+    """Like `batch`, for elements with ``keep_input`` true; with ``enqueue_many`` it may have a value per element."""
     elements = _listed(tensors)
     with name_scope(name, "batch", [*elements, keep_input]) as scope:
         batcher = _Batcher([elements], keep_input, enqueue_many, shapes)
@@ -311,7 +311,7 @@ def maybe_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`batch_join` of the elements for which ``keep_input`` is true."""
+    """Like `batch_join`, for elements with ``keep_input`` true."""
     elements = [_listed(tensors) for tensors in tensors_list]
     with name_scope(name, "batch_join", [t for element in elements for t in element]) as scope:
         batcher = _Batcher(elements, keep_input, enqueue_many, shapes)
@@ -380,7 +380,7 @@ def maybe_shuffle_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`shuffle_batch` of the elements for which ``keep_input`` is true."""
+    """Like `shuffle_batch`, for elements with ``keep_input`` true."""
     elements = _listed(tensors)
     with name_scope(name, "shuffle_batch", [*elements, keep_input]) as scope:
         batcher = _Batcher([elements], keep_input, enqueue_many, shapes)
@@ -439,7 +439,7 @@ def maybe_shuffle_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`shuffle_batch_join` of the elements for which ``keep_input`` is true."""
+    """Like `shuffle_batch_join`, for elements with ``keep_input`` true."""
     elements = [_listed(tensors) for tensors in tensors_list]
     with name_scope(name, "shuffle_batch_join", [t for element in elements for t in element]) as scope:
         batcher = _Batcher(elements, keep_input, enqueue_many, shapes)

@@ -143,7 +143,7 @@ def bucket_by_sequence_length(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Any]:
-    """Batches of elements of like length. See `bucket` for the other arguments.
+    """Returns batches of elements of similar length. See `bucket` for the other arguments.
 
     Args:
       input_length: the element's length, a scalar of int32.

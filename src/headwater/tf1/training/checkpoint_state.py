@@ -226,7 +226,7 @@ def _instead(found: FoundCheckpoints, path: str, problem: str) -> CheckpointStat
 
 
 def latest_checkpoint(checkpoint_dir: Path, latest_filename: str | None = None) -> str | None:
-    """Path of the newest checkpoint of a folder, for a restore; None when there is none.
+    """Returns the path of the newest checkpoint of a folder, for a restore; None if there is none.
 
     Raises:
       DataLossError, ValueError: see `get_checkpoint_state`.
@@ -258,7 +258,7 @@ def get_checkpoint_mtimes(checkpoint_prefixes: Iterable[Path]) -> list[float]:
 
 
 def meta_graph_filename(checkpoint_filename: Path, meta_graph_suffix: str = "meta") -> str:
-    """Path of the graph that belongs to a checkpoint, e.g. ``model.ckpt-7.meta``; one graph for all shards."""
+    """Returns the path of a checkpoint's graph, e.g. ``model.ckpt-7.meta``; all shards share one graph."""
     return f"{as_path(checkpoint_filename).split('-?????-of-')[0]}.{meta_graph_suffix}"
 
 

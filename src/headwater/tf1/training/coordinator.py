@@ -60,7 +60,7 @@ class Coordinator:
                 self._stop_event.set()
 
     def clear_stop(self) -> None:
-        """Takes the request, and the error left with it, back: for a further round of threads."""
+        """Clears the stop request and its error, so that further threads can be coordinated."""
         with self._lock:
             self._joined = False
             self._error = None
@@ -72,7 +72,7 @@ class Coordinator:
 
     @contextmanager
     def stop_on_exception(self) -> Generator[None]:
-        """Turns an error of the block into a request to stop."""
+        """Turns an error of the block into a stop request."""
         try:
             yield
         except BaseException as error:  # noqa: BLE001 - an error that ends a thread has to reach the thread that joins it
@@ -134,7 +134,7 @@ class Coordinator:
         return self._joined
 
     def raise_requested_exception(self) -> None:
-        """Raises the error that a thread left, if any."""
+        """Raises the error reported by a thread, if any."""
         with self._lock:
             error = self._error
         if error is not None:
@@ -204,10 +204,10 @@ class LooperThread(threading.Thread):
             self.stop_loop()
 
     def start_loop(self) -> None:
-        """Called once, first."""
+        """Called once, before the first iteration."""
 
     def stop_loop(self) -> None:
-        """Called once, last, unless there was an error."""
+        """Called once, after the last iteration, unless there was an error."""
 
     def run_loop(self) -> None:
         """Runs one iteration of the loop: calls the target."""

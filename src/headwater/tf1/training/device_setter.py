@@ -27,7 +27,7 @@ Strategy = Callable[[Operation], int]
 
 
 class RoundRobinStrategy:
-    """Task 0, 1, 2 … and again 0, in the order in which the variables are made.
+    """Assigns variables cyclically to tasks 0, 1, 2 …, in the order of their creation.
 
     All workers must make them in the same order.
 
@@ -46,7 +46,7 @@ class RoundRobinStrategy:
 
 
 class GreedyLoadBalancingStrategy:
-    """The task that has the least load so far; of several the one with the lowest index.
+    """Assigns variables to the task with the least load so far; ties are resolved by the lowest index.
 
     All workers must make the variables in the same order.
 
@@ -66,7 +66,7 @@ class GreedyLoadBalancingStrategy:
 
 
 class RandomStrategy:
-    """A random task, from a seed that all workers share.
+    """Assigns variables to random tasks, with a seed that all workers share.
 
     Args:
       num_ps_tasks: number of ``ps`` tasks.

@@ -13,7 +13,7 @@ from headwater.tf1.functional.control_flow import group
 
 
 def sdca_fprint(input: Any, name: str | None = None) -> Tensor:
-    """Two numbers, int64, for each of a vector of texts: FarmHash's fingerprint, the same everywhere."""
+    """Returns two int64 numbers for each text of a vector: the platform-independent FarmHash fingerprint."""
     return one("SdcaFprint", input, name=name)
 
 

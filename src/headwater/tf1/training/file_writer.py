@@ -29,7 +29,7 @@ _MAX_PENDING_BYTES: Final = 256 << 20
 
 
 class _BackgroundWriter:
-    """A thread that owns an event file. No caller ever waits for the disk, but in `flush` and `close`.
+    """A thread that owns an event file. Callers wait for the disk only in `flush` and `close`.
 
     Events are written when ``max_queue`` of them wait, or after ``flush_secs`` seconds. Where the disk is full they
     wait, and it is tried again with a new file. After other errors of the disk the events at hand are lost, which is
@@ -69,7 +69,7 @@ class _BackgroundWriter:
                 self._condition.notify_all()
 
     def flush(self) -> None:
-        """Waits until the events of before are with the operating system."""
+        """Waits until earlier events are written to the operating system."""
         with self._condition:
             self._flushes_asked += 1
             wanted = self._flushes_asked
@@ -143,7 +143,7 @@ _open_writers: weakref.WeakSet[FileWriter] = weakref.WeakSet()
 
 @atexit.register
 def _close_writers() -> None:
-    """Events that wait when the program ends are written."""
+    """Writes waiting events when the program ends."""
     for writer in list(_open_writers):
         writer.close()
 
@@ -265,7 +265,7 @@ class FileWriter:
             _logger.warning("Attempting to use a closed FileWriter of %s: nothing is written", self._logdir)
 
     def flush(self) -> None:
-        """Waits until all events are with the operating system."""
+        """Waits until all events are written to the operating system."""
         if self._writer is not None:
             self._writer.flush()
 
@@ -277,7 +277,7 @@ class FileWriter:
             writer.close()
 
     def reopen(self) -> None:
-        """Begins another file, after `close`; does nothing when the writer is open."""
+        """Starts another file after `close`; does nothing if the writer is open."""
         if self._writer is None:
             logdir, suffix = self._logdir, self._suffix
             makedirs(logdir)
@@ -325,7 +325,7 @@ class FileWriterCache:
 
     @staticmethod
     def clear() -> None:
-        """Closes and forgets all writers."""
+        """Closes all writers, and removes them from the cache."""
         with FileWriterCache._lock:
             for writer in FileWriterCache._cache.values():
                 writer.close()

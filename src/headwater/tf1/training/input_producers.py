@@ -36,7 +36,7 @@ def match_filenames_once(pattern: object, name: str | None = None) -> Variable:
 
 
 def limit_epochs(tensor: TensorLike, num_epochs: int | None = None, name: str | None = None) -> Any:
-    """``tensor``, which can be had ``num_epochs`` times; then OutOfRangeError at run time.
+    """Returns ``tensor``, which steps can compute ``num_epochs`` times; then they raise OutOfRangeError.
 
     The count is a local variable ``epochs``, so `local_variables_initializer` must run first.
 

@@ -11,7 +11,7 @@ _HOUR_S = 3600
 
 
 class KeptCheckpoints:
-    """The last checkpoints of a run, and which of them are due to be deleted.
+    """The last checkpoints of a run; selects the ones to delete.
 
     Args:
       max_to_keep: how many to keep; 0: all, without knowing them.

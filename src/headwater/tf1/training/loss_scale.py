@@ -42,7 +42,7 @@ class LossScale(ABC):
 
 
 class FixedLossScale(LossScale):
-    """Always the same number.
+    """A constant scale.
 
     Args:
       loss_scale_value: the number, at least 1.
@@ -62,7 +62,7 @@ class FixedLossScale(LossScale):
         return constant(self._value, dtypes.float32)
 
     def update(self, grads: Any) -> tuple[Any, Any]:
-        """Nothing to do, and gradients may always be applied."""
+        """Returns no operation, and that gradients may always be applied."""
         del grads
         return no_op(), True
 

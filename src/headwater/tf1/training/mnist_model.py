@@ -31,7 +31,7 @@ def _layer(scope: str, inputs: TensorLike, units_in: int, units: int) -> Tensor:
 
 
 def inference(images: TensorLike, hidden1_units: int, hidden2_units: int) -> Tensor:
-    """Logits (batch, 10) of images (batch, 784), by way of two hidden layers with these numbers of units."""
+    """Returns logits (batch, 10) of images (batch, 784), from a network with two hidden layers of these sizes."""
     hidden1 = nn.relu(_layer("hidden1", images, IMAGE_PIXELS, hidden1_units))
     hidden2 = nn.relu(_layer("hidden2", hidden1, hidden1_units, hidden2_units))
     return _layer("softmax_linear", hidden2, hidden2_units, NUM_CLASSES)

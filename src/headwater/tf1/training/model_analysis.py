@@ -302,7 +302,7 @@ _LINEAR: Final = (_product, _convolution)
 
 
 class _Forward:
-    """The operation that a gradient operation is of, as far as it counts."""
+    """The forward operation of a gradient operation, with the properties needed for counting."""
 
     def __init__(self, gradient: Any) -> None:
         function, count = gradient.get_attr("f"), len(gradient.get_attr("wanted"))
@@ -354,7 +354,7 @@ def _lines(node: GraphNode, select: Any, depth: int) -> Iterator[str]:
 
 
 def require_no_log(op_log: object) -> None:
-    """Raises ValueError where an ``op_log`` is given."""
+    """Raises ValueError if an ``op_log`` is given."""
     if op_log is not None:
         raise ValueError("op_log must be None: types and float operations are the graph's own")
 

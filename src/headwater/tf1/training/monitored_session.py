@@ -356,7 +356,7 @@ def MonitoredTrainingSession(
 
 
 def _interval(secs: float, steps: int, default_secs: object, default_steps: object) -> tuple[Any, Any]:
-    """Seconds and steps, with the defaults where neither is given."""
+    """Returns seconds and steps, with the defaults if neither is given."""
     if secs is USE_DEFAULT and steps is USE_DEFAULT:
         return default_secs, default_steps
     return (None if secs is USE_DEFAULT else secs), (None if steps is USE_DEFAULT else steps)

@@ -100,7 +100,7 @@ class StepContext:
         return self._session
 
     def run_with_hooks(self, *args: object, **kwargs: object) -> Any:
-        """Like `MonitoredSession.run`, for one step in which the hooks count."""
+        """Runs one step with hooks, like `MonitoredSession.run`."""
         return self._run_with_hooks_fn(*args, **kwargs)
 
     def request_stop(self) -> None:

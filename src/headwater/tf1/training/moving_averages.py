@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _now(value: TensorLike) -> Tensor:
-    """``value`` as a tensor; a variable is read where control dependencies want it, not before."""
+    """Converts ``value`` to a tensor; a variable is read after the current control dependencies."""
     return value.read_value() if isinstance(value, Variable) else convert_to_tensor(value)
 
 

@@ -44,7 +44,7 @@ _HOUR_S: Final = 3600.0
 
 
 class _Text(SaveableObject):
-    """Bytes that are saved, and not restored by a step."""
+    """Bytes that are saved, but not restored by operations."""
 
     def __init__(self, name: str, value: bytes) -> None:
         tensor = constant(value, name="state")
@@ -136,7 +136,7 @@ class Checkpoint(Trackable):
         return _session(None)
 
     def count(self, session: Any) -> int:
-        """Counts one more `save` in ``session``; how many there were with it."""
+        """Increments the number of saves in ``session``, and returns it."""
         if self._counter is None:
             session.run(self.save_counter.initializer)
         if self._count is None:
@@ -204,7 +204,7 @@ class LoadStatus:
         return [value for value in object_graph(self._root).values.values() if id(value) not in taken]
 
     def assert_consumed(self) -> Self:
-        """Checks that the checkpoint and the objects have the very same values.
+        """Checks that every value of the checkpoint matches an object, and vice versa.
 
         Raises:
           AssertionError: something is left on one side.
@@ -212,7 +212,7 @@ class LoadStatus:
         return self.assert_existing_objects_matched()
 
     def assert_existing_objects_matched(self) -> Self:
-        """Checks that all variables there are take a value.
+        """Checks that all existing variables match a value.
 
         Raises:
           AssertionError: one does not.
@@ -223,7 +223,7 @@ class LoadStatus:
         return self
 
     def assert_nontrivial_match(self) -> Self:
-        """Checks that anything takes a value.
+        """Checks that at least one object matches a value.
 
         Raises:
           AssertionError: nothing does.
@@ -233,11 +233,11 @@ class LoadStatus:
         return self
 
     def expect_partial(self) -> Self:
-        """Says that the program does not need all that the checkpoint has. Nothing warns of it here."""
+        """Declares that unused values in the checkpoint are expected. Has no effect: nothing warns about them."""
         return self
 
     def run_restore_ops(self, session: Any = None) -> None:
-        """Gives the variables there are the values of the checkpoint."""
+        """Assigns the checkpoint's values to existing variables."""
         values = self._restored()
         if not values:
             return
@@ -246,7 +246,7 @@ class LoadStatus:
             Saver(values, max_to_keep=0).restore(session, self._path)
 
     def initialize_or_restore(self, session: SessionLike | None = None) -> None:
-        """Gives the variables there are the values of the checkpoint, and initialises all others."""
+        """Assigns the checkpoint's values to existing variables, and initialises all others."""
         session = _session(session)
         self.run_restore_ops(session)
         session.run([value.initializer for value in self._unmatched_objects() if isinstance(value, Variable)])
@@ -279,7 +279,7 @@ class CheckpointLoadStatus(LoadStatus):
         return [value for value in super()._unmatched_objects() if id(value) not in states]
 
     def restore_states(self, reader: CheckpointReader) -> None:
-        """Gives the states of the program's own their values, at once."""
+        """Restores the program's own Python states immediately."""
         for value, node in list(matches(self._root, self._proto)):
             if isinstance(value, PythonState):
                 for attribute in node.attributes:

@@ -38,7 +38,7 @@ _SLOTS: Final = ".OPTIMIZER_SLOT"
 
 
 class Trackable(ABC):
-    """Something with parts that are saved."""
+    """Base of objects with parts that are saved."""
 
     @abstractmethod
     def _parts(self) -> Iterable[tuple[str, Any]]:
@@ -54,7 +54,7 @@ class PythonState(ABC):
 
     @abstractmethod
     def deserialize(self, string_value: bytes) -> None:
-        """Takes the state that `serialize` gave."""
+        """Restores the state returned by `serialize`."""
 
 
 _KINDS: Final = (Variable, PartitionedVariable, Optimizer, Layer, Module, Trackable, PythonState)

@@ -20,7 +20,7 @@ TRAINABLE: Final = "_trainable_variables"
 
 
 class _Strings:
-    """Numbers of strings, which a log has once."""
+    """Table of the strings of a log, which stores each string once and refers to it by number."""
 
     def __init__(self, log: Any) -> None:
         self._log = log

@@ -123,7 +123,7 @@ class Optimizer:
         colocate_gradients_with_ops: bool = False,
         grad_loss: TensorLike | None = None,
     ) -> GradsAndVars:
-        """Pairs of gradient and variable; see `minimize` for the arguments.
+        """Returns pairs of gradient and variable; see `minimize` for the arguments.
 
         A gradient is a tensor, `IndexedSlices` for a variable that is only gathered from, or None where ``loss`` does
         not depend on the variable.
@@ -247,11 +247,11 @@ class Optimizer:
         return self._resource_apply_sparse(grad.values, var, grad.indices)
 
     def _resource_apply_dense(self, grad: Tensor, handle: object) -> Any:
-        """For optimizers that are written for resource variables: as `_apply_dense`."""
+        """Like `_apply_dense`; overridden by optimizers written for resource variables."""
         raise NotImplementedError(f"{type(self).__name__} has no _apply_dense")
 
     def _resource_apply_sparse(self, grad: Tensor, handle: object, indices: TensorLike) -> Any:
-        """For optimizers that are written for resource variables: as `_apply_sparse`."""
+        """Like `_apply_sparse`; overridden by optimizers written for resource variables."""
         raise NotImplementedError(f"{type(self).__name__} has no _apply_sparse")
 
     def _apply_sparse_duplicate_indices(self, grad: Any, var: GraphTensor) -> Any:

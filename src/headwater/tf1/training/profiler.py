@@ -71,7 +71,7 @@ class ProfileOptionBuilder:
         min_residual_bytes: int = 0,
         min_output_bytes: int = 0,
     ) -> dict[str, Any]:
-        """Options that show how long operations took and how many bytes they gave."""
+        """Options that show the times of operations and the sizes of their outputs."""
         return {
             **_BEGIN,
             "max_depth": 10000,
@@ -113,25 +113,25 @@ class ProfileOptionBuilder:
     def with_min_execution_time(
         self, min_micros: int = 0, min_accelerator_micros: int = 0, min_cpu_micros: int = 0
     ) -> ProfileOptionBuilder:
-        """Only operations that took as long, in microseconds."""
+        """Shows only operations that took at least this time, in microseconds."""
         return self._with(
             min_micros=min_micros, min_accelerator_micros=min_accelerator_micros, min_cpu_micros=min_cpu_micros
         )
 
     def with_min_parameters(self, min_params: int) -> ProfileOptionBuilder:
-        """Only operations with as many parameters."""
+        """Shows only operations with at least as many parameters."""
         return self._with(min_params=min_params)
 
     def with_min_occurrence(self, min_occurrence: int) -> ProfileOptionBuilder:
-        """Only types of which there are as many operations."""
+        """Shows only types with at least as many operations."""
         return self._with(min_occurrence=min_occurrence)
 
     def with_min_float_operations(self, min_float_ops: int) -> ProfileOptionBuilder:
-        """Only operations that do as many operations on floats."""
+        """Shows only operations with at least as many floating-point operations."""
         return self._with(min_float_ops=min_float_ops)
 
     def with_accounted_types(self, account_type_regexes: Sequence[str]) -> ProfileOptionBuilder:
-        """Only types and devices that match one of these count."""
+        """Counts only types and devices that match one of these."""
         return self._with(account_type_regexes=list(account_type_regexes))
 
     def with_node_names(

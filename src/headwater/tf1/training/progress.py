@@ -44,7 +44,7 @@ def progress_reporter() -> ProgressReporter:
 
 
 def report(*, step: int | None = None, loss: float | None = None, **metrics: float) -> None:
-    """Tells the launcher of this process (the platform, or ``headwater run``) how far its training is.
+    """Reports the progress of the training to the launcher of this process (the platform, or ``headwater run``).
 
     It never waits, and without a launcher it does nothing. A few reports a second are enough::
 

@@ -30,7 +30,7 @@ def repeated(sess: Any, op: Any) -> Callable[[], Any]:
 
 
 class QueueRunner:
-    """Says how a queue is filled; `create_threads` makes the threads that do it.
+    """Defines how a queue is filled; `create_threads` makes the threads that fill it.
 
     A thread ends when the coordinator stops, or when its enqueue operation raises one of
     ``queue_closed_exception_types``; the last one to end closes the queue, so that readers find its end. Any other

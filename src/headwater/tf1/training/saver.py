@@ -376,7 +376,7 @@ class Saver:
 
     @property
     def last_checkpoints(self) -> list[str]:
-        """Paths of the checkpoints that are kept, oldest first."""
+        """Paths of the kept checkpoints, oldest first."""
         return self._kept.paths
 
     def set_last_checkpoints(self, last_checkpoints: Sequence[str]) -> None:
@@ -386,7 +386,7 @@ class Saver:
         self._kept.set((path, float("inf")) for path in last_checkpoints)
 
     def set_last_checkpoints_with_time(self, last_checkpoints_with_time: list[tuple[str, float]]) -> None:
-        """Says which checkpoints of an earlier run to delete in time.
+        """Sets the checkpoints of an earlier run, which are deleted in turn as new ones are saved.
 
         Args:
           last_checkpoints_with_time: pairs of path and time saved, in seconds since 1970, oldest first.

@@ -43,7 +43,7 @@ class SavingAttempts:
         return self._again_at is not None and self._clock() >= self._again_at
 
     def pause_s(self, otherwise: float) -> float:
-        """Seconds until the next attempt; ``otherwise`` where the latest did not fail."""
+        """Returns the seconds until the next attempt; ``otherwise`` if the latest attempt did not fail."""
         return otherwise if self._again_at is None else max(0.0, self._again_at - self._clock())
 
     def attempt(self, save: Callable[[], object]) -> bool:

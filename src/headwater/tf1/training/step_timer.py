@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class SecondOrStepTimer:
-    """Due at the first step, and then at an interval of seconds or steps.
+    """A timer that is due at the first step, and then at an interval of seconds or steps.
 
     Args:
       every_secs: seconds between.
@@ -36,7 +36,7 @@ class SecondOrStepTimer:
         self._last_time = 0.0
 
     def reset(self) -> None:
-        """Forgets when it was due last."""
+        """Clears the time and step at which it was due last."""
         self._last_step = None
 
     def should_trigger_for_step(self, step: int) -> bool:
@@ -51,7 +51,7 @@ class SecondOrStepTimer:
         return step >= self._last_step + self._every_steps
 
     def update_last_triggered_step(self, step: int) -> tuple[float | None, int | None]:
-        """Says that it was due at ``step``.
+        """Records that it was due at ``step``.
 
         Returns:
           Seconds and steps since the last time; None the first time.
@@ -67,7 +67,7 @@ class SecondOrStepTimer:
 
 
 class NeverTriggerTimer(SecondOrStepTimer):
-    """Never due."""
+    """A timer that is never due."""
 
     def __init__(self) -> None:
         super().__init__(every_steps=1)

@@ -72,7 +72,7 @@ class SVStepCounterThread(LooperThread):
 
 
 class SVTimerCheckpointThread(LooperThread):
-    """Saves a checkpoint every ``save_model_secs``; sooner where the disk was full (`SavingAttempts`)."""
+    """Saves a checkpoint every ``save_model_secs``; retries sooner if the disk was full (`SavingAttempts`)."""
 
     def __init__(self, sv: Supervisor, sess: Any) -> None:
         super().__init__(sv.coord, sv.save_model_secs)

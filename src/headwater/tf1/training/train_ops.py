@@ -91,7 +91,7 @@ def multiply_gradients(
 
 
 def add_gradients_summaries(grads_and_vars: Sequence[tuple[Gradient | None, Variable]]) -> list[Any]:
-    """Histograms of gradients and of their norms."""
+    """Returns histograms of gradients and of their norms."""
     made: list[Tensor] = []
     for gradient, variable in grads_and_vars:
         if gradient is not None:
@@ -300,7 +300,7 @@ def _optimizer(optimizer: Any, rate: Any) -> Any:
 
 
 def summarize_activation(op: Tensor) -> Tensor:
-    """Summaries of a layer's result: its values, and for relu and sigmoid how many are zero or saturated."""
+    """Returns summaries of a layer's output: values, and for relu and sigmoid the fraction of zero or saturated."""
     if op.op.type in ("Relu", "Softplus", "Relu6"):
         summary.scalar(f"{op.op.name}/zeros", nn.zero_fraction(op))
     return summary.histogram(f"{op.op.name}/activation", op)
@@ -314,7 +314,7 @@ def summarize_tensor(tensor: Tensor, tag: str | None = None) -> Tensor:
 
 
 def summarize_tensors(tensors: Sequence[object], summarizer: Callable[[Any], Any] = summarize_tensor) -> list[Any]:
-    """Summaries of several tensors."""
+    """Returns summaries of several tensors."""
     return [summarizer(tensor) for tensor in tensors]
 
 
@@ -328,5 +328,5 @@ def summarize_collection(
 def summarize_activations(
     name_filter: str | None = None, summarizer: Callable[[Any], Any] = summarize_activation
 ) -> list[Any]:
-    """Summaries of the collection ``ACTIVATIONS``."""
+    """Returns summaries of the collection ``ACTIVATIONS``."""
     return summarize_collection(GraphKeys.ACTIVATIONS, name_filter, summarizer)

@@ -88,7 +88,7 @@ def get_or_create_global_step(graph: Graph | None = None) -> Any:
 
 
 def assert_global_step(global_step_tensor: TensorLike) -> None:
-    """Checks that this can be a global step.
+    """Checks that a tensor or variable is a valid global step.
 
     Raises:
       TypeError: it is not a variable or tensor, not of an integer type, or not a scalar.

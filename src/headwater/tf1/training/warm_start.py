@@ -180,7 +180,7 @@ def warm_start(
     var_name_to_vocab_info: Mapping[str, VocabInfo] | None = None,
     var_name_to_prev_var_name: Any = None,
 ) -> None:
-    """`init_from_checkpoint` for the variables that match a pattern.
+    """Applies `init_from_checkpoint` to the variables that match a pattern.
 
     Args:
       vars_to_warm_start: a regular expression for names of trainable variables, a list of these for all variables, a
@@ -223,7 +223,7 @@ def warm_start(
 
 
 def _begin_with_words(path: str, name: str, words: VocabInfo, parts: Sequence[Any]) -> None:
-    """Like `_begin`, where rows or columns have other places in the checkpoint."""
+    """Like `_begin`, but with rows or columns remapped by vocabularies."""
     for part in parts:
         info = getattr(part, "_save_slice_info", None)
         whole = list(info.full_shape) if info is not None else part.shape.as_list()

@@ -140,7 +140,7 @@ class Generator:
         dtype: DTypeLike = dtypes.float32,
         name: str | None = None,
     ) -> Tensor:
-        """Normal numbers, float32 or float64."""
+        """Draws normal numbers, float32 or float64."""
         with name_scope(name, "stateful_normal", [shape, mean, stddev]) as scope:
             drawn = self._floats("PhiloxNormal", shape, dtype)
             return math.add(drawn * convert_to_tensor(stddev, drawn.dtype), convert_to_tensor(mean, drawn.dtype), scope)
@@ -153,7 +153,7 @@ class Generator:
         dtype: DTypeLike = dtypes.float32,
         name: str | None = None,
     ) -> Tensor:
-        """Normal numbers within two standard deviations, float32 or float64."""
+        """Draws normal numbers within two standard deviations, float32 or float64."""
         with name_scope(name, "truncated_normal", [shape, mean, stddev]) as scope:
             drawn = self._floats("PhiloxNormal", shape, dtype, truncated=True)
             return math.add(drawn * convert_to_tensor(stddev, drawn.dtype), convert_to_tensor(mean, drawn.dtype), scope)
@@ -166,7 +166,7 @@ class Generator:
         dtype: DTypeLike = dtypes.float32,
         name: str | None = None,
     ) -> Tensor:
-        """Numbers from ``minval`` to below ``maxval``, 1 where that is None: float32, float64, or integers.
+        """Draws uniform numbers in [minval, maxval), ``maxval`` by default 1: float32, float64, or integers.
 
         Raises:
           ValueError: integers without ``maxval``.
@@ -184,14 +184,14 @@ class Generator:
             return math.add(self._floats("PhiloxUniform", shape, kind) * (high - low), low, scope)
 
     def uniform_full_int(self, shape: TensorLike, dtype: DTypeLike = dtypes.uint64, name: str | None = None) -> Tensor:
-        """Integers of all their bits."""
+        """Draws integers over the full range of their type."""
         kind = as_dtype(dtype)
         self._must_be(kind, _INTEGERS)
         with name_scope(name, "stateful_uniform_full_int", [shape]):
             return self._drawn("PhiloxIntegers", ("shape", shape_tensor(shape), None), dtype=kind)
 
     def make_seeds(self, count: int = 1) -> Tensor:
-        """Seeds for functions of `tf.random` that have no state, int64 of shape (2, count)."""
+        """Draws seeds for stateless functions of `tf.random`, int64 of shape (2, count)."""
         return arrays.stack([self.uniform_full_int([count], dtypes.int64), arrays.zeros([count], dtypes.int64)])
 
     def _floats(self, op_type: str, shape: TensorLike, dtype: DTypeLike, **attrs: object) -> Tensor:

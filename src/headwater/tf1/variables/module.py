@@ -65,7 +65,7 @@ class Module:
 
     @classmethod
     def with_name_scope(cls, method: Callable[..., object]) -> Callable[..., Tensor]:
-        """``method`` of a module, in the module's `name_scope`."""
+        """Decorates a method of a module to run in the module's `name_scope`."""
 
         @wraps(method)
         def within(self: Module, *args: object, **kwargs: object) -> Any:

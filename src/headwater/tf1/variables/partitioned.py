@@ -135,7 +135,7 @@ class PartitionedVariable(TensorOperators):
             return graph.create_op("Identity", [joined], name=self._name).outputs[0]
 
     def assign(self, value: object, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
-        """Gives every part its slice of ``value``, a whole or a list with a value for each part.
+        """Assigns to every part its slice of ``value``, a whole tensor or a list with a value for each part.
 
         Returns:
           A list with the result of each part's assignment.
@@ -151,7 +151,7 @@ class PartitionedVariable(TensorOperators):
     def assign_sub(
         self, value: SparseLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> list[Tensor] | list[Operation]:
-        """Subtracts; see `assign`."""
+        """Subtracts from every part its slice of ``value``; see `assign`."""
         return self._each(state.assign_sub, value, use_locking, name, read_value)
 
     def _each(

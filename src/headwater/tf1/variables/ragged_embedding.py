@@ -26,7 +26,7 @@ def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any = None, *a
 def safe_embedding_lookup_sparse(
     embedding_weights: Any, sparse_ids: Any, sparse_weights: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
-    """Like `embedding_lookup_sparse`, for rows that may be empty and ids and weights that may be bad."""
+    """Like `embedding_lookup_sparse`, but accepts empty rows and invalid ids and weights."""
     found = _sparse(sparse_ids), _sparse(sparse_weights)
     return embedding.safe_embedding_lookup_sparse(embedding_weights, *found, *args, **kwargs)
 

@@ -209,7 +209,7 @@ class VariableScope:
 
 
 def first(given: Structure, default: Any) -> Any:
-    """``given``, or ``default`` where it is None."""
+    """Returns ``given``, or ``default`` if it is None."""
     return default if given is None else given
 
 

@@ -75,7 +75,7 @@ def is_variable_initialized(variable: Variable) -> Tensor:
 def assign(
     ref: Any, value: Any, validate_shape: bool | None = None, use_locking: bool | None = None, name: str | None = None
 ) -> Tensor:
-    """Gives ``ref`` the new value ``value``.
+    """Assigns ``value`` to ``ref``.
 
     Args:
       validate_shape: require the shape of the variable; with False it may change.
@@ -110,7 +110,7 @@ def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str 
 
 
 def assign_slice(ref: Variable | Tensor, taken: Operation, value: TensorLike, name: str | None = None) -> Tensor:
-    """Gives the elements of ``ref`` that ``taken``, a strided slice of it, reads the new ``value``, of their shape."""
+    """Assigns ``value`` to the elements of ``ref`` that ``taken``, a strided slice of it, reads."""
     attrs = {key: given for key, given in taken.attrs.items() if key.endswith("_mask") or key == SIZES_KNOWN}
     bounds: list[Value] = [
         (argument, tensor, None) for argument, tensor in zip(("begin", "end", "strides"), taken.inputs[1:], strict=True)

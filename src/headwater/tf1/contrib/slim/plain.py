@@ -1,4 +1,4 @@
-"""Layers without weights: pooling, dropout, flattening, one-hot rows, and layers put together."""
+"""Layers without weights: pooling, dropout, flattening, one-hot encoding, and repeated layers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def dropout(
     scope: str | VariableScope | None = None,
     seed: int | None = None,
 ) -> Tensor:
-    """In training each element kept with probability ``keep_prob`` and divided by it, else 0; otherwise unchanged."""
+    """In training, keeps elements with probability ``keep_prob``, divided by it, and sets the others to 0."""
     with variable_scope(scope, "Dropout", [inputs]) as entered:
         layer = core.Dropout(rate=1 - keep_prob, noise_shape=noise_shape, seed=seed, name=entered.name, _scope=entered)
         return collect_output(outputs_collections, layer(inputs, training=is_training))
@@ -106,7 +106,7 @@ def softmax(logits: TensorLike, scope: str | VariableScope | None = None) -> Ten
 
 
 def repeat(inputs: TensorLike, repetitions: int, layer: Callable[..., object], *args: object, **kwargs: object) -> Any:
-    """``layer`` applied this number of times, in scopes ``name/name_1``, ``name/name_2`` …"""
+    """Applies ``layer`` this number of times, in scopes ``name/name_1``, ``name/name_2`` …"""
     scope = kwargs.pop("scope", None)
     with variable_scope(scope, "Repeat", [inputs]):
         outputs = convert_to_tensor(inputs)
@@ -117,7 +117,7 @@ def repeat(inputs: TensorLike, repetitions: int, layer: Callable[..., object], *
 
 
 def stack(inputs: TensorLike, layer: Callable[..., object], stack_args: Sequence[object], **kwargs: object) -> Any:
-    """``layer`` applied once for each of ``stack_args``, in scopes ``name/name_1``, ``name/name_2`` …"""
+    """Applies ``layer`` once for each of ``stack_args``, in scopes ``name/name_1``, ``name/name_2`` …"""
     scope = kwargs.pop("scope", None)
     with variable_scope(scope, "Stack", [inputs]):
         outputs = convert_to_tensor(inputs)

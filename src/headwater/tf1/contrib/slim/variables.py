@@ -202,7 +202,7 @@ def get_variable_full_name(var: Variable) -> str:
 
 
 def get_variables_to_restore(include: Sequence[str] | None = None, exclude: Sequence[str] | None = None) -> list[Any]:
-    """All global variables, or those in the scopes ``include``, but those in the scopes ``exclude``.
+    """Returns all global variables, or those in the scopes ``include``, except for variables in scopes ``exclude``.
 
     Raises:
       TypeError: one of the two is not a list.

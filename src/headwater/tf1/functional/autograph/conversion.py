@@ -90,7 +90,7 @@ def _options(*, recursive: bool) -> converter.ConversionOptions:
 
 
 def converted(function: _Function, *, recursive: bool = True) -> _Function:
-    """``function``, of which conditions and loops may be over tensors.
+    """Returns ``function`` converted, so that its conditions and loops may depend on tensors.
 
     Args:
       function: a function, a method, a `functools.partial`, or an object that can be called.

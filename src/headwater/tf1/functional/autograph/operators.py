@@ -353,7 +353,7 @@ def built_in(function: Callable[..., Structure]) -> Callable[..., Structure]:
 
 
 def _tensor_range(function: Callable[..., Structure], *limits: object, **more: object) -> Structure:
-    """``tf.range``; where its length is not known while tracing, something to loop over instead of an array."""
+    """Returns ``tf.range``; if its length is unknown while tracing, a lazy object to loop over instead."""
     staging = staging_of(*limits)
     lazy = staging is not None and staging.lazy_ranges and not more
     return staging.range(*limits) if staging is not None and lazy else function(*limits, **more)

@@ -73,7 +73,7 @@ class Staging(Protocol):
         ...
 
     def number(self, value: object, kind: type) -> Structure:
-        """``value`` as Python's ``int`` or ``float`` would have it."""
+        """Converts ``value`` like Python's ``int`` or ``float``."""
         ...
 
 

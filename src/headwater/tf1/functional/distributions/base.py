@@ -153,7 +153,7 @@ class Distribution:
 
     @property
     def allow_nan_stats(self) -> bool:
-        """Whether statistics that do not exist are NaN."""
+        """Whether undefined statistics are NaN."""
         return self._allow_nan_stats
 
     @property
@@ -361,7 +361,7 @@ def _is_scalar(static: TensorShape, dynamic: Callable[[], Tensor]) -> Tensor:
 
 
 def float_parameters(name: str, **values: Any) -> list[Tensor]:
-    """Parameters as tensors of one type of floats, float32 where Python's numbers are given.
+    """Converts parameters to tensors of one floating type, by default float32 for Python numbers.
 
     Raises:
       ValueError: their types differ.

@@ -30,7 +30,7 @@ _LOG_2PI = float(np.log(2 * np.pi))
 
 
 class _OfScalars(Distribution):
-    """Distributions of scalars with parameters that broadcast; `_parameter_names` lists them.
+    """Base of distributions of scalars with broadcast parameters, listed in `_parameter_names`.
 
     Args:
       arguments: of the class, which `copy` uses.
@@ -76,7 +76,7 @@ class _OfScalars(Distribution):
         return value + arrays.zeros(self.batch_shape_tensor(), self.dtype)
 
     def _checked(self, wrong: Tensor, value: Tensor, message: str) -> Tensor:
-        """``value``, NaN (or an error) where it does not exist."""
+        """Returns ``value`` with NaN (or an error) where it is undefined."""
         if self.allow_nan_stats:
             nan = arrays.fill(arrays.shape(value), convert_to_tensor(np.array(np.nan, self.dtype.as_numpy_dtype)))
             return indexing.where_v2(wrong, nan, value)
@@ -85,7 +85,7 @@ class _OfScalars(Distribution):
 
 
 class _Moved(_OfScalars):
-    """Distributions that are moved and scaled."""
+    """Base of location-scale distributions."""
 
     _loc: Tensor
     _scale: Tensor
@@ -97,7 +97,7 @@ class _Moved(_OfScalars):
 
     @property
     def scale(self) -> Tensor:
-        """How wide it is."""
+        """The scale parameter."""
         return self._scale
 
     def _z(self, x: Tensor) -> Tensor:
@@ -257,12 +257,12 @@ class Uniform(_OfScalars):
 
     @property
     def low(self) -> Tensor:
-        """Where it begins."""
+        """The lower bound."""
         return self._low
 
     @property
     def high(self) -> Tensor:
-        """Where it ends."""
+        """The upper bound."""
         return self._high
 
     def range(self, name: str = "range") -> Tensor:
@@ -298,7 +298,7 @@ class Uniform(_OfScalars):
 
 
 class StudentT(_Moved):
-    """Student's distribution, moved and scaled.
+    """Student's t-distribution with location and scale.
 
     Args:
       df: degrees of freedom.
@@ -385,7 +385,7 @@ def _half(distribution: Distribution) -> Tensor:
 
 
 def _same(first: Tensor, second: float, third: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Three values at their common size."""
+    """Broadcasts three values to a common shape."""
     zero = arrays.zeros_like(first + third)
     return first + zero, zero + second, third + zero
 
@@ -420,7 +420,7 @@ class Gamma(_OfScalars):
 
     @property
     def concentration(self) -> Tensor:
-        """Its shape."""
+        """The shape parameter."""
         return self._concentration
 
     @property

@@ -154,7 +154,7 @@ class Categorical(Distribution):
 
     @property
     def event_size(self) -> Tensor:
-        """How many classes there are."""
+        """The number of classes."""
         return arrays.shape(self._logits)[-1]
 
     @property
@@ -181,7 +181,7 @@ class Categorical(Distribution):
         return math.cast(arrays.reshape(drawn, shape), self.dtype)
 
     def _both(self, event: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Events and rows of values at their common size."""
+        """Broadcasts events and rows of values to a common shape."""
         shape = arrays.broadcast_dynamic_shape(arrays.shape(event), arrays.shape(values)[:-1])
         static = arrays.broadcast_static_shape(event.shape, values.shape[:-1])
         spread = arrays.broadcast_to(event, shape)
@@ -229,7 +229,7 @@ class _OfCounts(Distribution):
         return arrays.shape(self._weights())[-1:]
 
     def _drawn(self, n: object, log_weights: Tensor, seed: int | None) -> Tensor:
-        """How often each class is drawn, in ``total`` draws of each vector; ``log_weights`` is [n, batch, classes]."""
+        """Draws the counts of classes in ``total`` draws of each vector; ``log_weights`` is [n, batch, classes]."""
         classes = arrays.shape(log_weights)[-1]
         shape = self.batch_shape_tensor()
         totals = arrays.broadcast_to(self._total, arrays.concat([arrays.stack([n]), shape], 0))
@@ -249,7 +249,7 @@ def log_combinations(total: Tensor, counts: Tensor) -> Tensor:
 
 
 class Multinomial(_OfCounts):
-    """How often each class is drawn in ``total_count`` draws.
+    """Multinomial distribution: counts of classes in ``total_count`` draws.
 
     Args:
       total_count: draws.
@@ -328,7 +328,7 @@ class Multinomial(_OfCounts):
 
 
 class _Concentrated(Distribution):
-    """Distributions that a Dirichlet distribution's parameter describes."""
+    """Base of distributions with the parameter of a Dirichlet distribution."""
 
     _concentration: Tensor
     _sum: Tensor

@@ -1,4 +1,4 @@
-"""The divergence of Kullback and Leibler between two distributions, by their kinds."""
+"""Kullback-Leibler divergences between two distributions, registered by their classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tf.linalg.LinearOperator``: matrices that are known by more than their elements."""
+"""``tf.linalg.LinearOperator``: matrices with structure."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _SINGULAR_BELOW = 1e-6
 
 
 class _Makers:
-    """The classes of operators that others make: this module, which they derive from, cannot import them."""
+    """Registry of derived operator classes: this module needs them, but cannot import them, since they import it."""
 
     adjoint: Callable[..., LinearOperator]
     inversion: Callable[..., LinearOperator]
@@ -36,7 +36,7 @@ makers = _Makers()
 
 
 class LinearOperator:
-    """A matrix [..., M, N], or a batch of them, that need not be written out.
+    """A matrix [..., M, N], or a batch of matrices, represented without its elements.
 
     Subclasses define `_shape`, `_shape_tensor` and either `_to_dense` or `_matmul`.
 
@@ -260,7 +260,7 @@ class LinearOperator:
             return arrays.squeeze(self._matmul(arrays.expand_dims(x, -1), adjoint, False), [-1])
 
     def solve(self, rhs: TensorLike, adjoint: bool = False, adjoint_arg: bool = False, name: str = "solve") -> Any:
-        """``X`` of ``A X = rhs``, rhs being a matrix [..., M, R] or an operator.
+        """Solves ``A X = rhs`` for a matrix [..., M, R] or an operator rhs.
 
         Args:
           rhs: the right-hand side.
@@ -285,7 +285,7 @@ class LinearOperator:
             return self._solve(linalg.adjoint(rhs) if adjoint_arg else rhs, adjoint)
 
     def solvevec(self, rhs: TensorLike, adjoint: bool = False, name: str = "solve") -> Tensor:
-        """``x`` of ``A x = rhs``, rhs being a vector [..., M]."""
+        """Solves ``A x = rhs`` for a vector rhs [..., M]."""
         rhs = convert_to_tensor(rhs, self._dtype, name="rhs")
         return arrays.squeeze(self.solve(arrays.expand_dims(rhs, -1), adjoint, name=name), [-1])
 
@@ -398,12 +398,12 @@ class LinearOperator:
 
 
 def check_sizes(first: Any, second: Any) -> None:
-    """ValueError unless two dimensions may be equal."""
+    """Raises ValueError unless two dimensions may be equal."""
     Dimension(first).assert_is_compatible_with(Dimension(second))
 
 
 def with_same_batch(matrix: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """Two batches of matrices, each repeated to the dimensions of both."""
+    """Broadcasts the batch dimensions of two batches of matrices."""
     one, two = matrix.dims, other.dims
     if one is not None and two is not None and None not in one[:-2] and one[:-2] == two[:-2]:
         return matrix, other

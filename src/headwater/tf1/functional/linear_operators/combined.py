@@ -382,7 +382,7 @@ class LinearOperatorKronecker(_Several):
         return functools.reduce(_kronecker, [part.to_dense() for part in self._operators])
 
     def _powers(self, of: Callable[[LinearOperator], Tensor]) -> list[tuple[Tensor, Tensor]]:
-        """For each part something, and how often it counts: the rows of all over its own."""
+        """Returns a value for each part, with its multiplicity: the total number of rows over the part's."""
         whole = self.range_dimension_tensor()
         found = [(of(part), part.range_dimension_tensor()) for part in self._operators]
         return [(value, math.cast(whole // rows, value.dtype)) for value, rows in found]
@@ -537,7 +537,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         return self._base.to_dense() + linalg.matmul(self._u, self._scaled(self._v), adjoint_b=True)
 
     def _scaled(self, columns: Tensor) -> Tensor:
-        """Each column times the conjugate of its element of D."""
+        """Multiplies each column by the conjugate of its element of D."""
         if self._diag is None:
             return columns
         return columns * arrays.expand_dims(math.conj(self._diag), -2)

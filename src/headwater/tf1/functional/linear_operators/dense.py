@@ -1,4 +1,4 @@
-"""Linear operators of whole matrices, and of matrices with a pattern: triangular, circulant, Toeplitz, reflections."""
+"""Linear operators of full matrices, and of triangular, circulant, Toeplitz and Householder matrices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LinearOperatorFullMatrix(LinearOperator):
-    """A matrix that is written out.
+    """A matrix given by all its elements.
 
     Args:
       matrix: [..., M, N].
@@ -307,7 +307,7 @@ class _Circulant(LinearOperator):
 
     @property
     def block_depth(self) -> int:
-        """How many dimensions the Fourier transform has."""
+        """The number of dimensions of the Fourier transform."""
         return self._block_depth
 
     @property

@@ -1,4 +1,4 @@
-"""Linear operators of a diagonal, or of less: identities, multiples of them, zeros."""
+"""Diagonal linear operators: diagonal matrices, identities, multiples of these, zeros."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class LinearOperatorDiag(LinearOperator):
 
 
 class _Sized(LinearOperator):
-    """An operator that sizes describe, with few values or none.
+    """Base of operators defined by their sizes, with few values or none.
 
     Attributes:
       _rows: M, a number or a tensor.

@@ -275,7 +275,7 @@ class _StopWithTheChief(SessionRunHook):
 
 
 class _StopAtCheckpoint(SessionRunHook):
-    """Waits, once the last step is reached, for the checkpoint of it."""
+    """Waits for the checkpoint of the last step, once this step is reached."""
 
     def __init__(self, model_dir: str, last_step: int, wait_secs: float) -> None:
         self._model_dir = model_dir

@@ -107,7 +107,7 @@ def evaluate_once(
 
 
 class _Fill(SessionRunHook):
-    """Gives variables their values in each new session."""
+    """Assigns values to variables in each new session."""
 
     def __init__(self, fill: Callable[[SessionLike], object]) -> None:
         self._fill = fill
@@ -118,7 +118,7 @@ class _Fill(SessionRunHook):
 
 
 class _Stop(StopAfterNEvalsHook):
-    """Reads the count as it is after the batch."""
+    """Reads the count after the batch."""
 
     def __init__(self, num_evals: int | None, counted: Any) -> None:
         super().__init__(num_evals)

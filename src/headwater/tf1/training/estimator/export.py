@@ -150,7 +150,7 @@ class ServingInputReceiver(_Receiver):
 
 
 class TensorServingInputReceiver(ServingInputReceiver):
-    """Like `ServingInputReceiver`, with one tensor for features, which the model function gets as it is."""
+    """Like `ServingInputReceiver`, with one tensor of features, which is passed to the model function unchanged."""
 
     @staticmethod
     def _given(features: Structure) -> Structure:

@@ -65,7 +65,7 @@ class BaselineEstimator(Canned):
 
 
 class BaselineClassifier(BaselineEstimator):
-    """Gives each class the probability that it has among the labels. See `DNNClassifier` for the arguments."""
+    """Predicts the frequency of each class among the labels. See `DNNClassifier` for the arguments."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class BaselineClassifier(BaselineEstimator):
 
 
 class BaselineRegressor(BaselineEstimator):
-    """Gives the labels' mean. See `DNNRegressor` for the arguments."""
+    """Predicts the labels' mean. See `DNNRegressor` for the arguments."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class Head:
 
     @property
     def logits_dimension(self) -> int:
-        """How many logits an example has."""
+        """Number of logits of an example."""
         raise NotImplementedError
 
     def create_estimator_spec(
@@ -182,7 +182,7 @@ class BinaryHead(_ClassHead):
 
 @dataclass(frozen=True, kw_only=True)
 class MultiClassHead(_ClassHead):
-    """More than two classes: a logit for each."""
+    """Head for more than two classes, with a logit for each."""
 
     @property
     def logits_dimension(self) -> int:
@@ -212,7 +212,7 @@ class MultiClassHead(_ClassHead):
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionHead(Head):
-    """Numbers: the squared error."""
+    """Head for numbers, with the squared error."""
 
     label_dimension: int = 1
 

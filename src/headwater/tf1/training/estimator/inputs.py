@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _IteratorInitializer(SessionRunHook):
-    """Lets an iterator begin in each new session."""
+    """Initialises an iterator in each new session."""
 
     def __init__(self, iterator: Any) -> None:
         self._iterator = iterator
@@ -122,7 +122,7 @@ def pandas_input_fn(
     num_threads: int = 1,
     target_column: str = "target",
 ) -> Callable[[], object]:
-    """Like `numpy_input_fn`, of a data frame's columns and a series (or a frame) of labels."""
+    """Like `numpy_input_fn`, for a data frame's columns and a series (or a frame) of labels."""
     del target_column
     labels = None
     if y is not None:

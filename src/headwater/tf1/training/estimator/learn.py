@@ -447,7 +447,7 @@ class Experiment:
 
 
 def _wait(seconds: float | None) -> None:
-    """Lets the given number of seconds pass."""
+    """Waits the given number of seconds."""
     if seconds:
         pause(seconds)
 

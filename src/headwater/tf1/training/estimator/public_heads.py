@@ -216,7 +216,7 @@ class BinaryClassHead(Head, heads.BinaryHead):  # pyright: ignore[reportIncompat
 
 
 class MultiClassHead(Head, heads.MultiClassHead):  # pyright: ignore[reportIncompatibleMethodOverride]
-    """More than two classes: a logit for each.
+    """Head for more than two classes, with a logit for each.
 
     Args:
       n_classes: how many, at least 3.
@@ -249,7 +249,7 @@ class MultiClassHead(Head, heads.MultiClassHead):  # pyright: ignore[reportIncom
 
 
 class RegressionHead(Head, heads.RegressionHead):  # pyright: ignore[reportIncompatibleMethodOverride]
-    """Numbers: the squared error.
+    """Head for numbers, with the squared error.
 
     Args:
       label_dimension: how many numbers an example has.
@@ -285,7 +285,7 @@ class RegressionHead(Head, heads.RegressionHead):  # pyright: ignore[reportIncom
 
 
 class LogisticRegressionHead(RegressionHead):
-    """Probabilities: labels from 0 to 1, and the cross entropy. See `RegressionHead`."""
+    """Head for probabilities, labels from 0 to 1, with the cross entropy. See `RegressionHead`."""
 
     def __init__(
         self, weight_column: str | None = None, loss_reduction: str = "sum_over_batch_size", name: str | None = None

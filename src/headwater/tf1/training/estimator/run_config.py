@@ -31,7 +31,7 @@ class TaskType:
 
 
 class DistributeConfig(NamedTuple):
-    """How estimators are distributed.
+    """Distribution strategies of an estimator.
 
     Attributes:
       train_distribute, eval_distribute: strategies, see `RunConfig`.

@@ -137,7 +137,7 @@ class _TrainSpec(NamedTuple):
 
 
 class TrainSpec(_TrainSpec):
-    """How `train_and_evaluate` trains.
+    """Settings of training in `train_and_evaluate`.
 
     Args:
       input_fn: see `Estimator.train`.
@@ -164,7 +164,7 @@ class _EvalSpec(NamedTuple):
 
 
 class EvalSpec(_EvalSpec):
-    """How `train_and_evaluate` evaluates.
+    """Settings of evaluation in `train_and_evaluate`.
 
     Args:
       input_fn: see `Estimator.evaluate`.

@@ -18,7 +18,7 @@ _BATCH_SIZE, _USE_TPU = "batch_size", "use_tpu"
 
 
 class InputPipelineConfig:
-    """How the hosts of TPUs read a batch; without TPUs each task reads its own."""
+    """Modes in which the hosts of TPUs read a batch; without TPUs each task reads its own batch."""
 
     PER_SHARD_V1 = 1
     PER_HOST_V1 = 2

@@ -19,7 +19,7 @@ _OLD_S = 60.0
 
 
 class TrainingEnd:
-    """The note of one folder.
+    """The file in one folder.
 
     Args:
       model_dir: the estimator's.
@@ -31,12 +31,12 @@ class TrainingEnd:
         self._began = time.time()
 
     def clear(self) -> None:
-        """Training begins."""
+        """Removes the file of an earlier training; called when training begins."""
         if files.exists(self._path):
             files.remove(self._path)
 
     def write(self, checkpoint: str | None) -> None:
-        """Training has ended, with this checkpoint as its last."""
+        """Writes the file; called when training has ended, with its last checkpoint."""
         files.makedirs(self._folder)
         with files.atomic_write(self._path) as file:
             file.write(json.dumps({"at": time.time(), "checkpoint": checkpoint}).encode())

@@ -30,7 +30,7 @@ class WarmStartSettings:
         self.var_name_to_prev_var_name: Any = var_name_to_prev_var_name or {}
 
     def begin(self) -> None:
-        """Lets the variables of the default graph begin so."""
+        """Applies the settings to the variables of the default graph."""
         path = self.ckpt_to_initialize_from
         found = latest_checkpoint(path) if os.path.isdir(path) else path
         if found is None:
