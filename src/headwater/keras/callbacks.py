@@ -1,4 +1,4 @@
-"""Callbacks that write files: whole or not at all, by one process for all, under any name.
+"""Callbacks that write files: atomically, by one process of the job, under any name.
 
 `ModelCheckpoint` and `BackupAndRestore` are Keras's, with these differences. A program may also give Keras's own to a
 mirrored model; they then write as these do.
@@ -32,7 +32,7 @@ _backup: Any = keras.callbacks.BackupAndRestore
 _FORMAT = 1
 _DESCRIPTION = "headwater"
 _KEPT = "callbacks"
-#: Set on a `BackupAndRestore` of a model that parameter servers have, which is saved as Keras does it.
+#: Set on a `BackupAndRestore` of a model on parameter servers, which is saved in Keras's own way.
 _SERVED = "served"
 
 
@@ -125,7 +125,7 @@ class BackupAndRestore(_backup):
             super().on_train_end(logs)
 
     def save(self) -> None:
-        """Writes where training is now."""
+        """Writes the current training state."""
         if not self.writes:
             return
         self.model.jax_state_sync()
@@ -215,7 +215,7 @@ class _Following(keras.callbacks.Callback):
 
     def __init__(self, callback: Any, mirrored: Any) -> None:
         super().__init__()
-        #: Has the state that goes into a backup.
+        #: The callback with the state to back up.
         self.followed: Any = callback
         self._callback = callback
         self._mirrored = mirrored

@@ -22,7 +22,7 @@ def is_dataset(value: object) -> bool:
 
 
 def require_dense(dataset: Dataset) -> None:
-    """ValueError for sparse and ragged components of a dataset's elements: a compiled model takes arrays."""
+    """Raises ValueError for sparse or ragged components of a dataset's elements: compiled models take arrays only."""
     if not is_dense(dataset.node.specs):
         raise ValueError(
             "the dataset's elements have sparse or ragged components, and a model takes arrays: "

@@ -40,7 +40,7 @@ def local_devices() -> dict[str, object]:
 
 
 def make_stand_ins() -> None:
-    """Tells JAX how many devices to make of the CPU, which it has to know before it computes anything."""
+    """Sets JAX's number of CPU devices, which must be set before JAX is initialised."""
     if not virtual_gpus():
         return
     try:
@@ -75,13 +75,13 @@ def local_device(name: str) -> object:
 
 
 def replica_devices() -> list[str]:
-    """The names of the devices to put replicas on where a program names none: all GPUs, or the CPU."""
+    """The names of the default devices for replicas: all GPUs, or the CPU."""
     gpus = [name for name in local_devices() if name.startswith("GPU")]
     return gpus or ["CPU:0"]
 
 
 def has_gpus() -> bool:
-    """Whether JAX is to compute on GPUs here, as far as can be told before it computes anything."""
+    """Whether JAX will use GPUs, as far as this is known before JAX is initialised."""
     platforms = os.environ.get("JAX_PLATFORMS", "").lower().split(",")
     if platforms == ["cpu"] or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1") or virtual_gpus():
         return False

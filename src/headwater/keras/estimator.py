@@ -115,7 +115,7 @@ class KerasEstimator(Estimator):
         return super().train(input_fn, hooks, steps, max_steps, listeners)
 
     def export_saved_model(self, *args: object, **kwargs: object) -> bytes:
-        """Not there: such a graph calls Keras.
+        """Not supported: such a graph calls Keras.
 
         Raises:
           UnimplementedError: always.
@@ -127,7 +127,7 @@ class KerasEstimator(Estimator):
     export_savedmodel = export_saved_model
 
     def _check_distribution(self) -> None:
-        """Nothing: Keras shares each batch between the replicas."""
+        """Does nothing: Keras divides each batch among the replicas."""
 
     def metrics_of_host(self) -> dict[str, Any]:
         totals, self._totals = self._totals, None
@@ -201,7 +201,7 @@ class KerasEstimator(Estimator):
         return [given[name] for name in names]
 
     def _counted(self, function: Callable[..., object]) -> Callable[..., Any]:
-        """``function``, with the sums of metrics' states: Keras forgets them with each batch."""
+        """Wraps ``function`` to add up the states of metrics, which Keras resets with each batch."""
 
         def host(*arrays: object) -> Tree:
             loss = function(*arrays)
@@ -248,7 +248,7 @@ class _BeforeSaving(CheckpointSaverListener):
 
 
 def _named(model: keras.Model) -> list[tuple[str, Any]]:
-    """The variables of a model and its optimizer, by the names that they have in checkpoints: layer and weight."""
+    """The variables of a model and its optimizer, by their names in checkpoints: layer and weight."""
     weights: list[Any] = list(model.weights)
     short = ["/".join(str(weight.path).split("/")[-2:]) for weight in weights]
     full = [str(weight.path) for weight in weights]
@@ -278,5 +278,5 @@ def _as_list(value: object) -> list[object]:
 
 
 def _output_names(model: keras.Model) -> list[str]:
-    """The layers that give the outputs."""
+    """The names of the layers that compute the outputs."""
     return [str(output._keras_history.operation.name) for output in model.outputs]

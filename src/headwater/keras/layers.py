@@ -107,7 +107,7 @@ class DynamicEmbedding(keras.layers.Layer):
             admission = Admission(**admission)
         if isinstance(eviction, (tuple, list)):
             eviction = eviction_of(eviction)
-        #: Of its table, but for the optimizer, which is the model's.
+        #: The configuration of its table, without the optimizer, which is the model's.
         self.config = TableConfig(
             dim=dim,
             initializer=initializer,
@@ -197,7 +197,7 @@ class DynamicEmbedding(keras.layers.Layer):
         return replace(self.config, optimizer=optimizer)
 
     def bring(self) -> None:
-        """Gives the servers the rows that were loaded here."""
+        """Sends rows that were loaded into this process to the servers."""
         if not self.changed:
             return
         assert self.client is not None
@@ -213,14 +213,14 @@ class DynamicEmbedding(keras.layers.Layer):
         self.forget()
 
     def forget(self) -> None:
-        """Drops the rows that were loaded here."""
+        """Drops rows that were loaded into this process."""
         self.changed = False
         if self._own is not None:
             self._own.close()
             self._own = None
 
     def divide(self, ids: object) -> Divided:
-        """The distinct ids, and which ``ps`` has the row of each."""
+        """Returns the distinct ids, divided by the ``ps`` that hold their rows."""
         if self.client is not None:
             return self.client.divide(self.table_name, ids)
         keys = self._own_table().keys(np.asarray(ids).reshape(-1))

@@ -27,7 +27,7 @@ _phase = _Phase()
 
 
 def learning_phase() -> int:
-    """1 for training, 0 for inference, which it is where nothing was set."""
+    """Returns 1 for training, 0 for inference (the default)."""
     return _phase.value or 0
 
 
@@ -54,7 +54,7 @@ def _watch_calls() -> None:
     @functools.wraps(resolve)
     def resolved(self: Any, arg_name: str, call_spec: Any, call_context: Any, kwargs: dict[str, object]) -> None:
         given = arg_name != _TRAINING or arg_name in call_spec.user_arguments_dict
-        # Not while a model is put together: the phase would become part of it, and `fit` could not change it.
+        # Not for symbolic calls: the phase would become part of the model, and `fit` could not change it.
         if not given and call_context.get_value(arg_name) is None and not _symbolic(call_spec.user_arguments_dict):
             call_context.set_value(arg_name, bool(_phase.value))
         resolve(self, arg_name, call_spec, call_context, kwargs)

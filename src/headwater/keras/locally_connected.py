@@ -1,4 +1,4 @@
-"""Layers like convolutions, with weights of their own at each place."""
+"""Locally connected layers: convolutions with separate weights at each position."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class _LocallyConnected(_keras.layers.Layer):
         self.bias = self.add_weight(shape=(*places, self.filters), name="bias", **self._bias) if self.use_bias else None
 
     def call(self, inputs: Value) -> Value:
-        """Each window of the inputs times its own weights."""
+        """Multiplies each window of the inputs by its own weights."""
         places = self._places(inputs.shape)
         if self._rank == 1:
             outputs = backend.local_conv1d(inputs, self.kernel, self.kernel_size, self.strides, self.data_format)
@@ -125,12 +125,12 @@ class _LocallyConnected(_keras.layers.Layer):
 
 
 class LocallyConnected1D(_LocallyConnected):
-    """A convolution along time with weights of its own at each step."""
+    """A convolution along time with separate weights at each step."""
 
     _rank = 1
 
 
 class LocallyConnected2D(_LocallyConnected):
-    """A convolution of images with weights of its own at each place."""
+    """A convolution of images with separate weights at each position."""
 
     _rank = 2

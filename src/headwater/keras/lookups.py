@@ -312,7 +312,7 @@ class _Lookup(_HostLayer):
         return len(self._known.tokens) + self._first_token
 
     def adapt(self, data: Tree, steps: int | None = None) -> None:
-        """Learns the vocabulary: the most frequent tokens of ``data``, an array, or batches of them.
+        """Sets the vocabulary to the most frequent tokens of ``data``, an array or batches of arrays.
 
         Args:
           data: see there.
@@ -370,7 +370,7 @@ class _Lookup(_HostLayer):
         masked = np.zeros(values.shape, bool)
         if self.mask_token is not None:
             masked = np.array([token == self.mask_token for token in tokens], bool).reshape(values.shape)
-            # In other modes than int a mask counts for nothing.
+            # In modes other than int, masked values are ignored.
             found = np.where(masked, 0 if self.output_mode == "int" else np.iinfo(np.int64).max, found)
         unknown = (found < 0) & ~masked
         if unknown.any():
@@ -413,7 +413,7 @@ class _Lookup(_HostLayer):
         """The vocabulary is an asset."""
 
     def save_assets(self, dir_path: str) -> None:
-        """Writes a vocabulary that was adapted."""
+        """Writes the vocabulary, if it was adapted."""
         if self._given or not self._known.tokens:
             return
         (Path(dir_path) / _VOCABULARY).write_text("\n".join(map(str, self._known.tokens)), encoding="utf-8")
@@ -421,7 +421,7 @@ class _Lookup(_HostLayer):
             np.save(Path(dir_path) / _WEIGHTS, self._known.weights, allow_pickle=False)
 
     def load_assets(self, dir_path: str) -> None:
-        """Reads it."""
+        """Reads the vocabulary."""
         path = Path(dir_path) / _VOCABULARY
         if path.exists():
             weights = Path(dir_path) / _WEIGHTS

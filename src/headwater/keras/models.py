@@ -1,4 +1,4 @@
-"""Tells a strategy of the Keras models that are made, loaded or compiled in its scope."""
+"""Notifies a strategy of Keras models that are made, loaded or compiled in its scope."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Adopts(Protocol):
 
 
 class _Sharing:
-    """The strategy by which this process trains together with others.
+    """The strategy with which this process trains together with other processes.
 
     Attributes:
       strategy: the latest; None where there is none.
@@ -73,7 +73,7 @@ def watch_models(active: Callable[[], _Adopts | None]) -> None:
     def adopt(model: object) -> None:
         strategy = active()
         if strategy is not None:
-            # Not by Keras's own __setattr__, which would look for layers in it.
+            # Bypasses Keras's __setattr__, which would search it for layers.
             object.__setattr__(model, _STRATEGY, strategy)
             _sharing.used = _sharing.used or strategy is _sharing.strategy
             strategy.adopt(model)

@@ -17,7 +17,7 @@ import keras
 
 from headwater.keras.old_names import OLD
 
-#: For each module of Keras's, by its path within it: names, and where they are.
+#: Replaced or added names of each module of Keras, by its path, and the modules that define them.
 _OVER: Mapping[str, Mapping[str, str]] = {
     "backend": {
         "learning_phase": "headwater.keras.learning_phase:learning_phase",
@@ -47,7 +47,7 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
 
 
 class _Overlay(ModuleType):
-    """A module of Keras's with some names of ours.
+    """A module of Keras with some of Headwater's names.
 
     Args:
       path: within Keras; empty for Keras itself.

@@ -1,4 +1,4 @@
-"""Layers, cells, initialisers and constraints of ``tf.keras`` of TensorFlow 1.15 that Keras 3 has no longer."""
+"""Layers, cells, initialisers and constraints of TensorFlow 1.15's ``tf.keras`` that Keras 3 has removed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ThresholdedReLU(_keras.layers.Layer):
         self.theta = theta
 
     def call(self, inputs: Value) -> Value:
-        """The greater elements."""
+        """Returns elements greater than ``theta``, and 0 for others."""
         return inputs * ops.cast(inputs > self.theta, inputs.dtype)
 
     def get_config(self) -> dict[str, object]:
@@ -43,7 +43,7 @@ class ThresholdedReLU(_keras.layers.Layer):
 
 
 class CuDNNLSTM(_keras.layers.LSTM):
-    """An LSTM with the activations that cuDNN has; it runs on every device."""
+    """An LSTM with cuDNN's activations; it runs on every device."""
 
     def __init__(self, units: int, **kwargs: object) -> None:
         super().__init__(units, **kwargs)
@@ -54,7 +54,7 @@ class CuDNNLSTM(_keras.layers.LSTM):
 
 
 class CuDNNGRU(_keras.layers.GRU):
-    """A GRU with the activations that cuDNN has; it runs on every device."""
+    """A GRU with cuDNN's activations; it runs on every device."""
 
     def __init__(self, units: int, **kwargs: object) -> None:
         super().__init__(units, reset_after=True, **kwargs)
@@ -125,7 +125,7 @@ class PeepholeLSTMCell(_keras.layers.LSTMCell):
 
 
 class RadialConstraint(_keras.constraints.Constraint):
-    """Kernels of convolutions that look the same after a quarter turn."""
+    """Constrains kernels of convolutions to be invariant under rotation by 90 degrees."""
 
     def __call__(self, value: Value) -> Value:
         """The kernel with all weights of a ring equal; the rings take elements of the diagonal, as in TensorFlow 1.15.

@@ -1,4 +1,4 @@
-"""Losses and metrics of ``tf.keras`` of TensorFlow 1.15 that Keras 3 has no longer, or with another sign."""
+"""Losses and metrics of TensorFlow 1.15's ``tf.keras`` that Keras 3 has removed, or has with another sign."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MeanRelativeError(_keras.metrics.Mean):
 
 
 class MeanTensor(_keras.metrics.Metric):
-    """The mean of each element over all values, which have one shape."""
+    """The mean of each element over all values, which must have the same shape."""
 
     def __init__(self, name: str = "mean_tensor", dtype: str | None = None) -> None:
         super().__init__(name=name, dtype=dtype)
@@ -60,7 +60,7 @@ class MeanTensor(_keras.metrics.Metric):
         self.count = self.add_variable(self._shape, initializer="zeros", name="count")
 
     def update_state(self, values: Value, sample_weight: Value | None = None) -> None:
-        """Adds values, each as often as its weight says.
+        """Adds values with their weights.
 
         Raises:
           ValueError: they have another shape than those before.
@@ -96,7 +96,7 @@ class MeanTensor(_keras.metrics.Metric):
         return ops.divide_no_nan(self.total, self.count)
 
     def reset_state(self) -> None:
-        """Forgets all values."""
+        """Drops all values."""
         if self._shape is not None:
             for each in (self.total, self.count):
                 each.assign(ops.zeros(self._shape))

@@ -15,7 +15,7 @@ from headwater.keras.internals import keras_skipgrams
 
 
 def model_from_config(config: Mapping[str, object], custom_objects: Mapping[str, type] | None = None) -> keras.Model:
-    """The model that a configuration tells of, as ``model.to_json`` writes it.
+    """Makes a model from a configuration in the form of ``model.to_json``.
 
     Raises:
       TypeError: it is a list: the configuration of a `Sequential` alone belongs to ``Sequential.from_config``.
@@ -25,13 +25,13 @@ def model_from_config(config: Mapping[str, object], custom_objects: Mapping[str,
             "`model_from_config` expects a dictionary, not a list. Maybe you meant to use "
             "`Sequential.from_config(config)`?"
         )
-    # A configuration that does not say where its class lives names one of Keras's models.
+    # A configuration without a module names one of Keras's own classes.
     full = {"module": "keras", "registered_name": None, **config}
     return keras.saving.deserialize_keras_object(full, custom_objects=custom_objects)
 
 
 class BaseLogger(keras.callbacks.Callback):
-    """Puts the means of metrics over an epoch into its logs.
+    """Adds the means of metrics over an epoch to its logs.
 
     Args:
       stateful_metrics: names of metrics that are means already; their last values are used.
@@ -62,7 +62,7 @@ class BaseLogger(keras.callbacks.Callback):
                 self.totals[name] = self.totals.get(name, 0.0) + value * size
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        """Puts the means into ``logs``."""
+        """Adds the means to ``logs``."""
         del epoch
         if logs is None:
             return
@@ -159,7 +159,7 @@ def skipgrams(
       sampling_table: for each word the probability that it is taken.
       seed: of the random order.
     """
-    # Keras's own function draws a seed in a way that Python 3.12 refuses.
+    # Keras's own function draws a seed in a way that is an error in Python 3.12.
     drawn = random.randrange(10**7) if seed is None else seed
     return keras_skipgrams(
         sequence, vocabulary_size, window_size, negative_samples, shuffle, categorical, sampling_table, drawn

@@ -1,4 +1,4 @@
-"""Where names of ``tf.keras`` of TensorFlow 1.15 are that Keras 3 has no longer, or under another name."""
+"""Locations of names of TensorFlow 1.15's ``tf.keras`` that Keras 3 has removed or renamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models and helpers of ``tf.keras`` of TensorFlow 1.15 that Keras 3 has no longer: linear ones, enqueuers."""
+"""Models and helpers of TensorFlow 1.15's ``tf.keras`` that Keras 3 has removed: linear models and enqueuers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LinearModel(_keras.Model):
     """The sum of a linear function of each input, and a bias.
 
     Args:
-      units: how many numbers it gives for an example.
+      units: number of outputs for an example.
       activation: of the sum.
       use_bias: whether there is a bias.
       kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer: as of a layer `Dense`.
@@ -142,7 +142,7 @@ class WideDeepModel(_keras.Model):
 
     @classmethod
     def from_config(cls, config: Tree, custom_objects: Tree = None) -> WideDeepModel:
-        """The model that a configuration tells of."""
+        """Makes a model from its configuration."""
         parts = {
             name: _keras.saving.deserialize_keras_object(config[name], custom_objects=custom_objects)
             for name in ("linear_model", "dnn_model")
@@ -151,7 +151,7 @@ class WideDeepModel(_keras.Model):
 
 
 def convert_all_kernels_in_model(model: Tree) -> None:
-    """Turns the kernels of a model's convolutions round along the dimensions of space, as Theano's had them."""
+    """Flips the kernels of a model's convolutions along the spatial dimensions, as Theano's kernels were."""
     for layer in model.layers:
         if type(layer).__name__ in ("Conv1D", "Conv2D", "Conv3D", "Conv2DTranspose"):
             kernel: Tree = _keras.ops.convert_to_numpy(layer.kernel.value)

@@ -1,4 +1,4 @@
-"""Learning rates of ``tf.keras.experimental`` that Keras 3 has no longer."""
+"""Learning-rate schedules of ``tf.keras.experimental`` that Keras 3 has removed."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import numpy as np
 _keras: Any = keras
 _tree = keras.tree
 
-#: Rows of each array that a digest of its contents looks at.
+#: Number of rows of each array in a digest of its contents.
 _SAMPLED = 64
 _NUMBER = re.compile(r"_\d+(?=/|$)")
 
@@ -35,7 +35,7 @@ def optimizer_topics(optimizer: keras.Optimizer) -> dict[str, Mapping[str, objec
 
 
 def updates_made(optimizer: keras.Optimizer) -> int:
-    """How many updates an optimizer has made; where it accumulates gradients, that is no variable."""
+    """Number of updates of an optimizer; with accumulation of gradients, no variable counts them."""
     made = optimizer.iterations
     return int(_keras.ops.convert_to_numpy(getattr(made, "value", made)))
 

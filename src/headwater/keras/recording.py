@@ -30,7 +30,7 @@ def recorded(optimizer: keras.Optimizer) -> Generator[list[list[Any]]]:
 
 
 def gradients_of(model: object, calls: Sequence[list[object]], what_for: str) -> list[object]:
-    """The gradients that a ``train_step`` handed to the optimizer.
+    """Returns the gradients that a ``train_step`` passed to the optimizer.
 
     Raises:
       ValueError: it did not call ``self.optimizer.stateless_apply`` once.

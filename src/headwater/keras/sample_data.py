@@ -1,4 +1,4 @@
-"""Sample data sets as ``keras.datasets`` gives them, from ``HEADWATER_DATA_DIR`` where they are there."""
+"""The sample data sets of ``keras.datasets``, read from ``HEADWATER_DATA_DIR`` if the files are there."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def _from_files(name: str) -> Parts | None:
             for part in ("train", "t10k")
         )
     except OpError:
-        # Not among the files here: Keras knows where to take it from.
+        # The file is not there: Keras reads it from its cache or downloads it.
         return None
     return train, test

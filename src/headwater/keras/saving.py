@@ -24,7 +24,7 @@ _lib = saving_lib
 
 _ZIP = b"PK\x03\x04"
 _HDF5 = b"\x89HDF"
-#: Endings that name other formats of Keras's, written by Keras.
+#: Endings of Keras's other formats, which Keras writes.
 _OTHERS = (".h5", ".hdf5")
 
 
@@ -100,7 +100,7 @@ def load_weights(model: object, path: Any, **settings: Any) -> None:
 
 
 def _check_archive(path: str) -> None:
-    """Compares all of an archive with its checksums: Keras reads parts of it only."""
+    """Verifies all checksums of an archive, because Keras reads parts of it only."""
     try:
         with files.open_file(path, "rb") as file, zipfile.ZipFile(file) as archive:
             wrong = archive.testzip()

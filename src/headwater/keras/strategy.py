@@ -151,7 +151,7 @@ class Strategy:
 
     @property
     def extended(self) -> StrategyExtended:
-        """Further questions: where replicas are, whether to write checkpoints."""
+        """Further properties, such as the devices of replicas."""
         return StrategyExtended(self)
 
     def device_names(self) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ class Strategy:
             raise RuntimeError(
                 f"the scope of {_active.strategies[-1]!r} is active: leave it before entering that of another strategy"
             )
-        # Keras takes most of a second to import: only programs that enter a scope pay for it.
+        # Importing Keras takes most of a second, so only programs that enter a scope import it.
         from headwater.keras.models import watch_models  # noqa: PLC0415
 
         watch_models(active_strategy)
@@ -230,7 +230,7 @@ class Strategy:
         return nullcontext()
 
     def reduce(self, reduce_op: ReduceOp | str, value: object, axis: int | None = None) -> Tree:
-        """The sum or mean of the values of all replicas.
+        """Returns the sum or mean of the values of all replicas.
 
         Args:
           reduce_op: ``ReduceOp.SUM``, ``ReduceOp.MEAN`` or its name.
@@ -251,7 +251,7 @@ class Strategy:
         return map_structure(reduce_leaf, value)
 
     def all_reduce(self, reduce_op: ReduceOp, value: object) -> Tree:
-        """The sum or mean over all replicas of a value that the calling replica holds."""
+        """Returns the sum or mean over all replicas of the calling replica's value."""
         scale = self.num_replicas_in_sync if reduce_op is ReduceOp.MEAN else 1
 
         def reduce_leaf(leaf: object) -> Tree:
@@ -342,7 +342,7 @@ def get_strategy() -> Strategy:
 
 
 def get_loss_reduction() -> ReduceOp:
-    """How the losses of replicas add up: an estimator's model function in several replicas gives sums."""
+    """How losses of replicas are combined; in several replicas an estimator's model function returns sums."""
     return ReduceOp.SUM
 
 
@@ -394,7 +394,7 @@ def in_cross_replica_context() -> bool:
 
 @contextmanager
 def _left_replica() -> Generator[None]:
-    """Leaves the replica for as long as it lasts."""
+    """A context outside of this thread's replica."""
     replicas, _active.replicas = _active.replicas, []
     try:
         yield

@@ -94,7 +94,7 @@ class TensorBoard(_base):
 
     @property
     def async_safe(self) -> bool:
-        """Whether Keras may call it from other threads: it may where it has nothing to do at batches."""
+        """Whether Keras may call it from other threads: only if it writes nothing at batches."""
         return self.update_freq == "epoch"
 
     def on_train_begin(self, logs: object = None) -> None:

@@ -1,4 +1,4 @@
-"""Values that differ between replicas, and how they become one."""
+"""Values that differ between replicas, and their reduction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ReduceOp(Enum):
-    """How the values of replicas become one."""
+    """The reduction of the values of replicas."""
 
     SUM = "SUM"
     MEAN = "MEAN"
@@ -55,7 +55,7 @@ def local_values(value: object) -> tuple[Any, ...]:
 
 
 def map_structure(function: Callable[..., object], *structures: object) -> Tree:
-    """``function`` of the leaves of equal structures, where a `PerReplica` is a leaf."""
+    """Applies ``function`` to the leaves of equal structures; a `PerReplica` is a leaf."""
     tree = jax.tree_util
     return tree.tree_map(function, *structures, is_leaf=_is_leaf)
 
@@ -76,7 +76,7 @@ def regroup(outputs: Sequence[object]) -> Tree:
 
 
 def select(structure: object, replica: int) -> Tree:
-    """``structure`` as the local replica of that number sees it."""
+    """Returns ``structure`` with the values of the local replica number ``replica``."""
 
     def of_replica(leaf: object) -> Tree:
         return leaf.values[replica] if isinstance(leaf, PerReplica) else leaf

@@ -74,7 +74,7 @@ class _CallGraph(Graph):
     def capture(self, value: Any) -> Tensor:
         """Returns the placeholder for an array."""
         if id(value) not in self.given:
-            # Where Keras asks for the shape of a layer's output, some sizes are symbols.
+            # While Keras computes the shape of a layer's output, some sizes are symbols.
             shape = tuple(size if isinstance(size, int) else None for size in value.shape)
             attrs = {"dtype": from_numpy(np.dtype(value.dtype)), "shape": shape}
             op = self.create_op("Placeholder", [], attrs, "given")
@@ -98,9 +98,9 @@ register_tensor_conversion_function((jax.Array, _Variable, HostTensor), _convert
 
 
 def at_once(function: Function) -> Function:
-    """``function`` of arrays rather than of a graph's tensors.
+    """Wraps ``function``, which works on a graph's tensors, to work on arrays.
 
-    It still adds operations where it is given tensors of a graph, or is called while one is built.
+    It still adds operations if its arguments are tensors of a graph, or if it is called while a graph is being built.
     """
 
     @functools.wraps(function)
@@ -116,7 +116,7 @@ def at_once(function: Function) -> Function:
 
 
 def attach() -> None:
-    """Has ``==`` and ``!=`` of a graph's tensors compare elements while functions add operations."""
+    """Makes ``==`` and ``!=`` of a graph's tensors compare elements while functions add operations."""
     set_equality(_equal, _unequal)
 
 
@@ -218,12 +218,12 @@ def _is_text(value: object) -> bool:
 
 
 def _fixed(value: object) -> Tree:
-    """``value``, through which no gradient flows."""
+    """Returns ``value`` without a gradient."""
     return jax.lax.stop_gradient(value) if isinstance(value, jax.Array) else value
 
 
 def _outer(value: object) -> Tree:
-    """A value as programs see it. Sizes that are known while a function is compiled stay in NumPy, and known."""
+    """Converts a value for programs. Sizes that are known while a function is compiled stay in NumPy, and so known."""
     if isinstance(value, jax.Array):
         return value
     array = np.asarray(value)
@@ -243,7 +243,7 @@ _generators: dict[tuple[int, int], Any] = {}
 
 
 def set_seed(seed: int) -> None:
-    """Random numbers from now on follow from ``seed``."""
+    """Sets the seed of all further random numbers."""
     _Seeds.seed = int(seed)
     _generators.clear()
 

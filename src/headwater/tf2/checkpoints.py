@@ -56,7 +56,7 @@ class Checkpoint:
         return found
 
     def write(self, file_prefix: Path, options: Any = None) -> str:
-        """Writes the values to files with these names' beginning, and returns that."""
+        """Writes the values to files with this prefix, and returns the prefix."""
         _refuse(options)
         prefix = as_path(file_prefix)
         with BundleWriter(prefix) as writer:
@@ -78,17 +78,17 @@ class Checkpoint:
         """Returns None: variables have values, so a save needs no session."""
 
     def count(self, session: object) -> int:
-        """Counts a save."""
+        """Increments the counter of saves, and returns it."""
         del session
         self.save_counter.assign_add(1)
         return int(self.save_counter.numpy())
 
     def read(self, save_path: Path, options: Any = None) -> Status:
-        """The same as `restore`."""
+        """Same as `restore`."""
         return self.restore(save_path, options)
 
     def restore(self, save_path: Path | None, options: Any = None) -> Status:
-        """Gives the objects the values of a checkpoint; nothing for None. An optimizer that has made no step yet is
+        """Restores the objects from a checkpoint; does nothing for None. An optimizer that has made no step yet is
         built for the model that is saved with it.
 
         Raises:
@@ -145,18 +145,18 @@ class Status:
         return self.assert_existing_objects_matched()
 
     def assert_existing_objects_matched(self) -> Self:
-        """Itself; AssertionError where a variable found no value."""
+        """Returns itself; raises AssertionError if a variable has no value."""
         if self._missing:
             raise AssertionError(f"variables without a value: {', '.join(sorted(self._missing))}")
         return self
 
     def expect_partial(self) -> Self:
-        """Itself."""
+        """Returns itself."""
         return self
 
 
 def _variables_of(value: object, name: str) -> dict[str, object]:
-    """The variables of an object, by their names within it."""
+    """Returns the variables of an object, by their names within it."""
     if isinstance(value, _KerasVariable):
         return {"0": value}
     if isinstance(value, (_Layer, _Optimizer, _Metric)):

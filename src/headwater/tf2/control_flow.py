@@ -36,7 +36,7 @@ _in_scope = in_stateless_scope
 
 
 class CannotCompile(RunsInPython):
-    """Control flow that XLA has no form for; the message says why."""
+    """Control flow that XLA cannot compile; the message states the reason."""
 
     quiet = False
 
@@ -193,7 +193,7 @@ def _apart() -> Generator[Tree]:
 def _traced(
     function: Callable[[Sequence[Tree]], Sequence[Tree]], values: Sequence[Tree], variables: Sequence[Tree] = ()
 ) -> tuple[Tree, list[Tree], list[Tree]]:
-    """A function of arrays and of values of ``variables``, which come last.
+    """Traces a function of arrays, followed by values of ``variables``.
 
     Returns:
       it, traced; the shapes and types of its results; variables that it changes. Values of ``variables``, then of

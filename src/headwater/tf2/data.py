@@ -47,15 +47,15 @@ class DatasetIterator:
     """An iterator over the elements of a dataset, for programs and for functions that are compiled.
 
     Args:
-      elements: gives elements of NumPy's arrays.
-      dataset: of which they are.
+      elements: yields elements of NumPy arrays.
+      dataset: the dataset.
     """
 
     def __init__(self, elements: Iterable[object], dataset: Any) -> None:
         self._elements = iter(elements)
         close = getattr(self._elements, "close", None)
         if close is not None:
-            # When the interpreter ends at the latest, and while it still can.
+            # Runs at the exit of the interpreter at the latest, while it is still functional.
             weakref.finalize(self, close)
         self._dataset = dataset
         self._back: list[object] = []
@@ -83,11 +83,11 @@ class DatasetIterator:
         return next(self)
 
     def pull(self) -> Tree:
-        """The next element, in NumPy's arrays; StopIteration at the end."""
+        """Returns the next element as NumPy arrays; raises StopIteration at the end."""
         return self._back.pop() if self._back else next(self._elements)
 
     def put_back(self, element: object) -> None:
-        """Makes ``element`` the next one again."""
+        """Puts ``element`` back, as the next element."""
         self._back.append(element)
 
 
@@ -119,7 +119,7 @@ class Dataset(graphs.Dataset):
             with graph.as_default(), building():
                 made: Any
                 made, structure = graphs.traced(function, inputs, kind)
-            made.graph = graph  # which keeps the Python functions in it
+            made.graph = graph  # keeps the graph, and so its Python functions, alive
             return made, structure
         except Exception as error:  # noqa: BLE001 - whatever it needs that is no function of a graph's tensors
             _log.debug("%s runs element by element: %s", kind, error)
@@ -136,7 +136,7 @@ class Dataset(graphs.Dataset):
         return DatasetIterator(self.elements(), self)
 
     def elements(self) -> Iterator[Any]:
-        """The elements, in NumPy's arrays."""
+        """Yields the elements as NumPy arrays."""
         self._ready()
         return plain.Dataset.__iter__(self)
 
@@ -145,7 +145,7 @@ class Dataset(graphs.Dataset):
             yield nest.map_structure(lambda part: part[()] if isinstance(part, np.ndarray) else part, element)
 
     def reduce(self, initial_state: object, reduce_func: Callable[..., object], name: str | None = None) -> Tree:
-        """The last of the states that ``reduce_func(state, element)`` gives."""
+        """Returns the last result of ``reduce_func(state, element)``."""
         del name
         state = _mapped(lambda part: _as_tensor(np.asarray(_as_numpy(part))), initial_state)
         for element in self.elements():

@@ -42,7 +42,7 @@ class Processes:
         self._replicas = replicas
 
     def sums(self, values: Sequence[object]) -> list[Any]:
-        """For each array its sum over all processes: one exchange for each element type."""
+        """Returns each array's sum over all processes, with one exchange for each element type."""
         arrays = [np.asarray(value) for value in values]
         found: list[Any] = list(arrays)
         for dtype in dict.fromkeys(array.dtype for array in arrays):
@@ -59,7 +59,7 @@ class Processes:
 
 
 def sums(values: Sequence[object], processes: Processes) -> list[Any]:
-    """For each array its sum over all processes, each of which must come here."""
+    """Returns each array's sum over all processes; every process must call this."""
     return _primitive.bind(*map(jax.numpy.asarray, values), processes=processes) if values else []
 
 
@@ -116,9 +116,9 @@ def _sums_within(jaxpr: jax.extend.core.Jaxpr) -> bool:
 
 
 class _Pieces:
-    """A function with sums: level by level an executable, then all sums that can be made by then.
+    """A function with sums: for each level an executable, then all sums with operands of that level.
 
-    A level is how many sums must have been made before an operation can run.
+    The level of an operation is the number of sums, one after the other, that it depends on.
     """
 
     def __init__(self, closed: Any) -> None:

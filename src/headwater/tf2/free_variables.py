@@ -54,7 +54,7 @@ class FreeVariables:
         return state
 
     def take(self, state: Tree) -> None:
-        """Takes values that `values` gave on another task."""
+        """Sets the values from the result of `values` on another task."""
         variables = self._variables()
         _assign(variables, state[0])
         for optimizer, (changed, values) in zip(self._optimizers(), state[1:], strict=True):

@@ -257,7 +257,7 @@ class Function:
         while True:
             known = list(self._variables.values())
             try:
-                # So that variables that are made in it get their values where nothing is traced any more.
+                # Variables that the function makes must be initialized after the trace, with real values.
                 with _stateless():
                     closed, used, trace, results = self._traced(known, tree, leaves, places, values, pulled)
             except UnknownElement as asked:
@@ -334,7 +334,7 @@ def _key_of(leaf: Any) -> object:
 
 
 def _as_signed(name: str, args: Any, kwargs: Any, signature: Any) -> Tree:
-    """The arguments as the tensors that a signature names.
+    """Converts the arguments to tensors of the signature's specs.
 
     Raises:
       TypeError: there are more or fewer, some come by name, or a tensor has another element type.

@@ -1,4 +1,4 @@
-"""Functions of images that mean something else in TensorFlow 2."""
+"""Image functions that differ in TensorFlow 2."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ KERAS: Mapping[str, str] = {
     "optimizers": "optimizers",
 }
 
-#: Initializers, which in TensorFlow 2 give values.
+#: Initializers, which return values in TensorFlow 2.
 INITIALIZERS: Mapping[str, str] = {
     "constant_initializer": "Constant",
     "ones_initializer": "Ones",
@@ -296,12 +296,12 @@ class Namespace(ModuleType):
 def with_arguments(
     function: Callable[..., Any], listed: str, name: str, fixed: Mapping[str, object] | None = None
 ) -> Callable[..., object]:
-    """``function`` with TensorFlow 2's arguments.
+    """Wraps ``function`` to accept TensorFlow 2's arguments.
 
     Args:
-      listed: their names in order; ``its=name`` where the function calls the argument something else.
+      listed: their names in order; ``its=name`` where the function has another name for the argument.
       name: for messages.
-      fixed: further arguments that the function gets.
+      fixed: further arguments for the function.
     """
     names: dict[str, str] = {}
     for word in listed.split():

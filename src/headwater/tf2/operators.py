@@ -24,7 +24,7 @@ _DIVIDES: Final = frozenset({"floordiv", "mod"})
 
 
 def attach() -> None:
-    """Gives JAX's arrays these operators. A second call changes nothing."""
+    """Installs these operators on JAX's arrays. Idempotent."""
     if getattr(_ArrayImpl.__getitem__, "__module__", "") == __name__:
         return
     _ArrayImpl.__getitem__ = _checked_item(_ArrayImpl.__getitem__)
@@ -57,7 +57,7 @@ def _checked(word: str, compute: Callable[[Any, Any], Any]) -> Callable[[Any, An
 def _has_zero(divisor: Any) -> bool:
     if isinstance(divisor, int | float | np.ndarray | np.generic | _ArrayImpl):
         return bool((np.asarray(divisor) == 0).any())
-    return False  # it is traced, and has no value yet
+    return False  # a traced array, which has no value yet
 
 
 def _checked_item(take: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -70,7 +70,7 @@ def _checked_item(take: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _check_key(array: Any, keys: tuple[Any, ...]) -> None:
-    """Raises InvalidArgumentError where a number among ``keys`` is out of range."""
+    """Raises InvalidArgumentError if an index in ``keys`` is out of range."""
     taken = sum(key is not None and key is not Ellipsis for key in keys)
     axis = 0
     for key in keys:
@@ -88,7 +88,7 @@ def _check_key(array: Any, keys: tuple[Any, ...]) -> None:
 
 
 def _place(key: Any) -> int | None:
-    """The index that ``key`` is, where it is one number with a value."""
+    """Returns ``key`` as an index, if it is a single number with a known value."""
     if isinstance(key, bool | np.bool_) or getattr(key, "ndim", 0):
         return None
     if isinstance(key, int | np.integer):

@@ -46,15 +46,15 @@ if TYPE_CHECKING:
     from headwater.cluster.transport.channel import Channel
     from headwater.keras.types import Tree
 
-#: No table of rows travels row by row: a loop of a program's own computes gradients of whole variables.
+#: Disables tables by rows: a custom loop computes gradients of whole variables.
 _NO_TABLES = 1 << 62
 
 
 class _Own:
-    """The task that this process is, while its program runs as the chief's."""
+    """This process's own task, while its program runs the chief's part."""
 
     config: TaskConfig | None = None
-    #: Tasks that this process has made servers of. Where these are the whole cluster, it is all of its tasks.
+    #: Tasks with a `Server` in this process. If they are the whole cluster, this process runs all of its tasks.
     made: ClassVar[set[TaskName]] = set()
 
 
@@ -94,7 +94,7 @@ class Server:
         _Own.made.add(self._task)
 
     def join(self) -> None:
-        """Runs the program as the chief's half, which serves from its first ``schedule`` on.
+        """Runs the program's chief part, which serves from its first ``schedule`` on.
 
         Raises:
           SystemExit: when the job is over.
@@ -142,7 +142,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         self._variables: list[Any] = []
         self.free = FreeVariables(self._free_variables, self._free_optimizers)
         self._fresh: set[int] = set()
-        self._read: dict[int, np.ndarray[Any, Any]] = {}  # by its id, what a variable was that no optimizer changes
+        self._read: dict[int, np.ndarray[Any, Any]] = {}  # by id, values read of variables without optimizer
         own = _Own.config
         if own is not None and own.task is not None:
             whole = SimpleClusterResolver(own.cluster, task_type=own.task.job, task_id=own.task.index)
@@ -341,7 +341,7 @@ class _Functions(Registry):
         try:
             found = super().find(name)
         except NotFoundError:
-            # The chief schedules it further below, where this task's program does not come.
+            # The chief schedules it at a later line, which this task's program never reaches.
             found = self._program.get(name.rpartition(".")[2])
             if not isinstance(found, Function) or name_of(found) != name:
                 raise
@@ -392,7 +392,7 @@ class ClusterCoordinator(Coordinator):
         self._turn = threading.Lock()
 
     def _begin(self) -> None:
-        """Once models and functions are there: a ``ps`` stays here. A worker has all that it needs."""
+        """Starts to serve, once models and functions have been made: a ``ps`` does not return."""
         if not self._begun:
             self._begun = True
             super().__init__(self._served, self._registry)

@@ -1,4 +1,4 @@
-"""The state of a function: which of Keras's variables it reads and changes."""
+"""The state of a function: Keras's variables that it reads and changes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class RecordingScope(_base):
     def get_current_value(self, variable: keras.Variable) -> Any:
         self.used.setdefault(id(variable), variable)
         if variable._value is None and id(variable) not in self.state_mapping:
-            # Made in here: Keras initialises it when the outermost scope ends, and gives another array at every read.
+            # Made in this scope: Keras initialises it at the end of the outermost scope, and would make a new array at
+            # each read until then.
             made = variable._initializer(variable._shape, dtype=variable._dtype)
             self.state_mapping[id(variable)] = made
         # Keras's regularisation losses use this result directly, without a fallback for None.
@@ -52,6 +53,6 @@ class RecordingScope(_base):
         self.state_mapping[id(variable)] = value
 
     def current(self, variable: keras.Variable) -> Any:
-        """The value that a variable that was used has now."""
+        """Returns the current value of a used variable."""
         value = self.state_mapping.get(id(variable))
         return variable.value if value is None else value

@@ -52,15 +52,15 @@ class Sizes(tuple[int, ...]):
         return TensorShape(tuple(self)).is_compatible_with(other)
 
     def assert_is_compatible_with(self, other: Any) -> None:
-        """ValueError where no tensor may have both shapes."""
+        """Raises ValueError if no tensor can have both shapes."""
         TensorShape(tuple(self)).assert_is_compatible_with(other)
 
     def assert_has_rank(self, rank: int) -> None:
-        """ValueError where there is another number of dimensions."""
+        """Raises ValueError if the number of dimensions differs."""
         TensorShape(tuple(self)).assert_has_rank(rank)
 
     def with_rank(self, rank: int) -> Sizes:
-        """This shape; ValueError where it has another number of dimensions."""
+        """Returns this shape; raises ValueError if it has another number of dimensions."""
         self.assert_has_rank(rank)
         return self
 
@@ -78,7 +78,7 @@ class Sizes(tuple[int, ...]):
         return Sizes((*self, *other)) if isinstance(other, (list, tuple)) else NotImplemented
 
     def __radd__(self, other: object) -> object:
-        if isinstance(other, list):  # as it is extended by ``+=`` with a tuple, too, which JAX does
+        if isinstance(other, list):  # JAX also extends shapes by ``+=`` with a tuple
             return [*other, *self]
         return Sizes((*other, *self)) if isinstance(other, tuple) else NotImplemented
 
@@ -107,11 +107,11 @@ class Sizes(tuple[int, ...]):
 
 
 def shape_of(array: jax.Array) -> Sizes:
-    """The shape of an array of JAX's."""
+    """Returns the shape of a JAX array."""
     return Sizes(array.aval.shape)
 
 
 def attach() -> None:
-    """Gives JAX's arrays such shapes."""
+    """Installs these shapes on JAX's arrays."""
     for kind in (_ArrayImpl, _core.Tracer):
         kind.shape = property(shape_of)

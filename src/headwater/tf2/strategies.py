@@ -1,4 +1,4 @@
-"""Strategies for training loops of a program's own: ``strategy.run`` within ``tf.function``."""
+"""Strategies for custom training loops: ``strategy.run`` within ``tf.function``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Replicating(Strategy):
             raise NotImplementedError("strategy.run: options are for TPUs, and are not supported: leave them out")
         if len(self.local_replicas()) > 1:
             if tracing() is not None:
-                # Replicas of one process meet in the midst of a step, each in a thread of its own.
+                # Replicas of one process exchange values within a step, so each runs in its own thread.
                 raise RunsInPython("strategy.run has replicas on several devices of this process")
             return super().run(fn, args, kwargs, options)
         if runs_in_python() and tracing() is None:
@@ -109,7 +109,7 @@ class Replicating(Strategy):
 
 
 class DefaultStrategy(Replicating):
-    """One replica, wherever computations go by themselves."""
+    """One replica, on JAX's default device."""
 
 
 class OneDeviceStrategy(Replicating, base.OneDeviceStrategy):
@@ -137,7 +137,7 @@ class _Mirrors(Replicating):
         return sums(values, self._processes) if self._replicas.processes > 1 else list(values)
 
     def align(self, variables: Sequence[Any]) -> None:
-        """Gives variables that are new the values that they have in the first process."""
+        """Broadcasts the values of new variables from the first process."""
         if self._replicas.processes == 1:
             return
         new = [v for v in variables if id(v) not in self._aligned and not str(v.path).endswith(_SEED)]
@@ -204,7 +204,7 @@ class _Mirrors(Replicating):
         return found
 
     def reduce(self, reduce_op: ReduceOp | str, value: object, axis: int | None = None) -> Tree:
-        """The sum or mean of the values of all replicas; see `headwater.keras.strategy.Strategy.reduce`."""
+        """Returns the sum or mean of the values of all replicas; see `headwater.keras.strategy.Strategy.reduce`."""
         op = ReduceOp.of(reduce_op)
         if len(self.local_replicas()) > 1:
             return super().reduce(op, value, axis)
@@ -232,7 +232,7 @@ class _Mirrors(Replicating):
         return jax.tree_util.tree_map(jnp.asarray, super().gather(value, axis))
 
     def _gathered(self, array: Any, axis: int) -> Any:
-        """The processes' arrays, of one shape, behind each other: the sum of arrays with zeros for others' parts."""
+        """Concatenates the processes' equally shaped arrays, as a sum of arrays with zeros for others' parts."""
         parts = [jnp.zeros_like(array)] * self._replicas.processes
         parts[self._replicas.rank] = array
         whole = jnp.concatenate(parts, axis)

@@ -66,16 +66,16 @@ class SummaryWriter:
             _here.writer, _here.step = before
 
     def set_as_default(self, step: object = None) -> None:
-        """From now on this is the thread's writer."""
+        """Makes this the thread's default writer."""
         _here.writer = self
         if step is not None:
             _here.step = step
 
     def init(self) -> None:
-        """Does nothing: a writer is ready as it is made."""
+        """Does nothing: a new writer is ready."""
 
     def flush(self) -> None:
-        """Returns once all that was written is in the file."""
+        """Writes all buffered events to the file."""
         if self._writer is not None and not self._closed:
             self._writer.flush()
 
@@ -86,7 +86,7 @@ class SummaryWriter:
         self._closed = True
 
     def add(self, summary: Any, step: int) -> bool:
-        """Adds a ``Summary``; whether it is written."""
+        """Adds a ``Summary``; returns whether it is written."""
         if self._writer is None or self._closed:
             return False
         self._writer.add_summary(summary, step)
@@ -133,7 +133,7 @@ def create_noop_writer() -> SummaryWriter:
 
 
 def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
-    """Returns once all that was written is in the file: by ``writer``, or the thread's one."""
+    """Writes all buffered events of ``writer``, or of the thread's default writer, to the file."""
     del name
     writer = writer or _here.writer
     if writer is not None:
@@ -142,7 +142,7 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 
 @contextmanager
 def record_if(condition: object) -> Generator[None]:
-    """Within it things are written only where ``condition`` holds: a truth value, or a function that gives one."""
+    """A context in which values are written only if ``condition``, a truth value or a function, is true."""
     before = _here.records
     _here.records = condition if callable(condition) else lambda: condition
     try:
@@ -152,12 +152,12 @@ def record_if(condition: object) -> Generator[None]:
 
 
 def should_record_summaries() -> bool:
-    """Whether something that is written now would be."""
+    """Whether a summary would be written now."""
     return _here.writer is not None and bool(_here.records())
 
 
 def set_step(step: object) -> None:
-    """Says which step it is, where none is given; a variable counts with the value that it then has."""
+    """Sets the default step; for a variable, its value at the time of each write."""
     _here.step = step
 
 
@@ -170,7 +170,7 @@ def _write(name: str, step: Any, make: Callable[[str], Any]) -> bool:
     """Writes the ``Summary`` that ``make`` makes for a tag.
 
     Raises:
-      ValueError: no step is said.
+      ValueError: there is no step.
     """
     if _here.writer is None:
         return False
@@ -196,7 +196,7 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
 def histogram(
     name: str, data: Any, step: object = None, buckets: int | None = None, description: str | None = None
 ) -> bool:
-    """Writes how often which numbers occur, in ``buckets`` of one width (30 when None); whether it was written."""
+    """Writes a histogram with ``buckets`` of equal width (30 when None); returns whether it was written."""
     return _write(
         name,
         step,
@@ -205,12 +205,12 @@ def histogram(
 
 
 def text(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:
-    """Writes text; whether it was written."""
+    """Writes text; returns whether it was written."""
     return _write(name, step, lambda tag: texts.text_pb(tag, to_numpy(data), description))
 
 
 def image(name: str, data: Any, step: object = None, max_outputs: int = 3, description: str | None = None) -> bool:
-    """Writes the first pictures of a batch; whether they were written.
+    """Writes the first images of a batch; returns whether they were written.
 
     Args:
       data: ``[pictures, height, width, channels]``: bytes, or numbers from 0 to 1.
@@ -237,7 +237,9 @@ def audio(
     encoding: str | None = None,
     description: str | None = None,
 ) -> bool:
-    """Writes the first sounds of a batch, ``[sounds, frames, channels]`` from -1 to 1, as WAV; whether they were.
+    """Writes the first sounds of a batch as WAV; returns whether they were written.
+
+    The batch has the shape ``[sounds, frames, channels]``, with values from -1 to 1.
 
     Raises:
       ValueError: another ``encoding`` than ``wav``.
@@ -256,7 +258,7 @@ def audio(
 
 
 def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: str | None = None) -> bool:
-    """Writes a tensor with ``metadata``, a ``SummaryMetadata`` that says which of TensorBoard's plugins shows it."""
+    """Writes a tensor with ``metadata``, a ``SummaryMetadata`` that selects the TensorBoard plugin for it."""
     del name
     return _write(tag, step, lambda tag: _tensor(tag, to_numpy(tensor), metadata))
 

@@ -50,7 +50,7 @@ class _Noted:
 
 
 class _NotingTrace(core.Trace):
-    """Has each operation computed by another trace, and notes it."""
+    """Forwards each operation to another trace, and records it."""
 
     def __init__(self, below: object, note: Callable[[_Noted], None]) -> None:
         super().__init__()
@@ -92,17 +92,20 @@ class _NotingTrace(core.Trace):
         )
 
     def _run_function(self, call: Callable[..., object], arguments: Sequence[object]) -> Tree:
-        """A function with a derivative of its own. It may be traced once only, into something that can be run often."""
+        """Records a function with a custom derivative.
+
+        The function may be traced only once, so it is converted to a jaxpr, which can run repeatedly.
+        """
         closed = jax.make_jaxpr(lambda *values: call(core.trace_ctx.trace, *values))(*arguments)
         return self._run(core.jaxpr_as_fun(closed), arguments, several=True)
 
 
 class GradientTape:
-    """Notes operations, for `gradient`.
+    """Records operations, for `gradient`.
 
     Args:
-      persistent: whether several gradients may be taken.
-      watch_accessed_variables: whether gradients by trainable variables may be taken without a call of `watch`.
+      persistent: whether several gradients may be computed.
+      watch_accessed_variables: whether trainable variables are watched automatically.
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
@@ -136,7 +139,7 @@ class GradientTape:
         self._trace = None
 
     def watch(self, tensor: object) -> None:
-        """Gradients by these tensors or variables may be taken.
+        """Watches tensors or variables, so that gradients with respect to them can be computed.
 
         Raises:
           ValueError: one is no array or variable.
@@ -158,7 +161,7 @@ class GradientTape:
 
     @contextmanager
     def stop_recording(self) -> Generator[None]:
-        """Within it, nothing is noted.
+        """A context in which no operations are recorded.
 
         Raises:
           ValueError: the tape is not open.
@@ -172,7 +175,7 @@ class GradientTape:
             self._open()
 
     def reset(self) -> None:
-        """Forgets all."""
+        """Drops all recorded operations."""
         self._noted.clear()
         self._watched.clear()
         self._variables.clear()
@@ -182,7 +185,7 @@ class GradientTape:
         self._values_of(variable)
 
     def _values_of(self, variable: object) -> dict[int, object]:
-        """The values that a variable has had."""
+        """The values that a variable has had while the tape was open."""
         _, values = self._variables.setdefault(id(variable), (variable, {}))
         value = value_of(variable)
         values[id(value)] = value
@@ -227,7 +230,7 @@ class GradientTape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Tree:
-        """The gradient of each element of ``target`` by each of ``sources``: of the target's shape, then the source's.
+        """The gradient of each element of ``target`` by each of ``sources``: the target's shape, then the source's.
 
         ``parallel_iterations`` and ``experimental_use_pfor`` say how TensorFlow computes the same.
         """
@@ -346,7 +349,7 @@ _open_tapes: list[GradientTape] = []
 
 
 def variable_changes(variable: object) -> None:
-    """To be called before a variable changes: tells the tapes that are open."""
+    """Notifies all open tapes before a variable changes."""
     for tape in _open_tapes:
         tape.changed(variable)
 
@@ -382,7 +385,7 @@ def _flat(structure: object, *, keep_none: bool = False) -> list[object]:
 
 
 def _sums(positions: Sequence[int], values: Iterable[object]) -> Iterable[tuple[int, Any]]:
-    """For each position the sum of its values."""
+    """Adds up the values of each position."""
     sums: dict[int, Any] = {}
     for position, value in zip(positions, values, strict=True):
         sums[position] = sums[position] + value if position in sums else value

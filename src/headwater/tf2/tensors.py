@@ -36,7 +36,7 @@ class HostTensor(np.ndarray[Any, Any]):
     """A tensor in NumPy: text, and sizes that are known while a function is compiled."""
 
     def numpy(self) -> HostArray:
-        """The value as NumPy has it: an array, or the text itself where there are no dimensions."""
+        """The value as a NumPy array, or the text itself if it has no dimensions."""
         plain = np.asarray(self)
         return plain[()] if plain.dtype == object and not plain.ndim else plain
 
@@ -114,7 +114,7 @@ def attach() -> None:
 
 
 def constant(value: object, dtype: Any = None, shape: Any = None, name: str | None = None) -> Array:
-    """A tensor of this value.
+    """Returns a tensor with this value.
 
     Args:
       value: a number, text, an array, a tensor, or nested sequences of numbers or text.
@@ -145,7 +145,7 @@ def _is_array(value: object) -> bool:
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
-    """``value`` as a tensor.
+    """Converts ``value`` to a tensor.
 
     Args:
       value: a tensor, variable, number, text, array, or nested sequences of these.
@@ -261,7 +261,7 @@ class Variable(_Base, metaclass=_VariableType):
         self.constraint = constraint
 
     def assign(self, value: object, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
-        """Gives it another value."""
+        """Assigns a value."""
         del use_locking, name
         if not _in_scope():
             variable_changes(self)
@@ -269,7 +269,7 @@ class Variable(_Base, metaclass=_VariableType):
         return self if read_value else None
 
     def _as_mine(self, value: object) -> Array:
-        """``value`` in the variable's element type; TypeError for fractions where it holds integers."""
+        """Converts ``value`` to the variable's type; raises TypeError for inexact values of an integer variable."""
         array = jnp.asarray(_plain(value))
         if self._is_whole and jnp.issubdtype(array.dtype, jnp.inexact):
             raise TypeError(f"Cannot convert {value!r} to the type of variable {self.name!r}, {self.dtype}")
@@ -286,7 +286,7 @@ class Variable(_Base, metaclass=_VariableType):
 
     @property
     def device(self) -> str:
-        """The name of the device that has the value."""
+        """The name of the device that holds the value."""
         (device,) = value_of(self).devices() if not _in_scope() else (jax.devices()[0],)
         return f"/job:localhost/replica:0/task:0/device:{device.platform.upper()}:{device.id}"
 

@@ -1,4 +1,4 @@
-"""Sums, broadcasts and gathers of arrays over channels between every two processes.
+"""All-reduce, broadcast and all-gather of arrays over channels between all pairs of processes.
 
 A sum is made by *direct exchange*: the vector is cut into as many parts as there are processes; each sends every other
 one its part, adds up the parts it got, and sends the sum to all. Two rounds, whatever the number of processes, and no
@@ -24,9 +24,9 @@ from headwater.errors import AbortedError, DeadlineExceededError, InternalError,
 
 Array = NDArray[Any]
 
-#: Vectors of fewer bytes travel whole.
+#: Vectors of fewer bytes are sent whole.
 WHOLE_BELOW_BYTES = 1 << 15
-#: More than this cannot be left to the network's buffers while no task receives, in bytes.
+#: Larger messages may not fit into the network's buffers while the peer does not receive, in bytes.
 _BUFFERED_BYTES = 1 << 14
 _ALIGNED = 16
 #: Interval, in seconds, at which a process that waits for another says so.
@@ -76,7 +76,7 @@ class Collective:
     # --- for programs
 
     def sum(self, vector: Array, what: str) -> Array:
-        """The sum of all processes' vectors, which have equal lengths.
+        """Returns the sum of all processes' vectors, which must have equal lengths.
 
         Args:
           vector: one-dimensional; not changed.
@@ -138,7 +138,7 @@ class Collective:
         self.gather([], what)
 
     def close(self) -> None:
-        """Ends all channels."""
+        """Closes all channels."""
         if self._senders is not None:
             self._senders.shutdown(wait=False, cancel_futures=True)
         for channel in self._channels.values():

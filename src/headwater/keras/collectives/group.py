@@ -1,4 +1,4 @@
-"""The processes of a mirrored job find each other: a channel between every two of them, and lifelines."""
+"""Rendezvous of the processes of a mirrored job: a channel between each pair of them, and lifelines."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Combination:
 
     @property
     def factored(self) -> bool:
-        """Whether there are loss terms whose divisor is not proportional to rows."""
+        """Whether the divisor of any loss term is not proportional to rows."""
         return any(divisor is not Divisor.ROWS for divisor in self.divisors)
 
     @property
@@ -54,7 +54,7 @@ class Combination:
         return not self.factored and all(rule == ADDED for rule in self.metrics)
 
     def to_text(self) -> str:
-        """JSON, for other workers."""
+        """Formats the rules as JSON, for other workers."""
         return json.dumps(
             {
                 "divisors": [divisor.value for divisor in self.divisors],

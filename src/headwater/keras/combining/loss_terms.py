@@ -34,9 +34,9 @@ _ops: Any = keras.ops
 class Divisor(Enum):
     """The divisor of a loss term."""
 
-    ROWS = "rows"  # or another number that is proportional to the rows of the share
+    ROWS = "rows"  # the number of elements, or any number that is proportional to the rows of the share
     NONE = "none"  # a sum over the batch
-    OWN = "own"  # the number of elements that a mask leaves, or the sum of weights
+    OWN = "own"  # the number of unmasked elements, or the sum of weights
 
 
 class LossTerms:
@@ -63,7 +63,7 @@ class LossTerms:
         self.averaged: set[int] = set()
 
     def scaled(self, value: Any, divisor: Divisor, denominator: Any) -> Any:
-        """The next term, multiplied by its factor."""
+        """Records the next term and returns it multiplied by its factor."""
         if len(self.divisors) in self._sums:
             divisor, denominator = Divisor.NONE, np.float32(1)
         self.divisors.append(divisor)
@@ -82,7 +82,7 @@ _terms: ContextVar[LossTerms | None] = ContextVar("loss terms", default=None)
 
 @contextmanager
 def recorded_losses(factors: Any = None, sums: Collection[int] = ()) -> Generator[LossTerms]:
-    """Within it, the losses that Keras computes are recorded, and multiplied by ``factors``; see `LossTerms`."""
+    """A context that records Keras's losses, and multiplies them by ``factors``; see `LossTerms`."""
     terms = LossTerms(factors, sums)
     token = _terms.set(terms)
     try:

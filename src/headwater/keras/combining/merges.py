@@ -1,4 +1,4 @@
-"""How the values that workers find for their shares of a batch become the value for the whole batch.
+"""Rules that merge the workers' values for their shares of a batch into the value for the whole batch.
 
 A variable is merged by a `Rule`: of the variable's values after the step, or of the changes in it, the sum, the mean
 weighted by rows, the first worker's, the largest, or the smallest.
@@ -34,7 +34,7 @@ class Merge(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How a variable is merged.
+    """The rule that merges a variable.
 
     Attributes:
       merge: of the values below.
@@ -45,7 +45,7 @@ class Rule:
     state: bool = False
 
     def start(self, old: Any) -> Any:
-        """The value from which a worker begins a step: small changes in a large value would be rounded."""
+        """The value at which a worker starts a step: 0 for changes, as a large value would round small changes."""
         return old if self.state else jnp.zeros_like(old)
 
     def found(self, start: Any, after: Any) -> Any:
@@ -57,7 +57,7 @@ class Rule:
         return as_dtype(value, old.dtype) if self.state else changed(old, value)
 
 
-#: State that Keras's own metrics keep.
+#: State of Keras's own metrics.
 ADDED = Rule(Merge.SUM)
 #: A layer's floating-point state, such as moving averages.
 AVERAGED = Rule(Merge.MEAN, state=True)
@@ -88,7 +88,7 @@ def declared_merge(metric: Any, variable: Any) -> Merge | None:
 
 
 def layer_rule(variable: Any, *, assigned: bool) -> Rule:
-    """How the state of a layer is merged.
+    """Returns the rule that merges a variable of a layer's state.
 
     Args:
       variable: not trained.
@@ -138,7 +138,7 @@ def combined(merge: Merge, values: Sequence[Any], rows: Sequence[int]) -> Any:
 
 
 def change_in(before: Any, after: Any) -> Any:
-    """By how much a value has changed; of an integer, which may have passed its largest value, as a signed one."""
+    """The change of a value; for an integer, which may have overflowed, as a signed integer."""
     if jnp.issubdtype(before.dtype, np.floating):
         return after - before
     if before.dtype == bool:
@@ -149,7 +149,7 @@ def change_in(before: Any, after: Any) -> Any:
 
 
 def changed(value: Any, change: Any) -> Any:
-    """``value`` and a change of a floating-point type."""
+    """Adds a change of a floating-point type to ``value``."""
     if jnp.issubdtype(value.dtype, np.floating):
         return value + change.astype(value.dtype)
     if value.dtype == bool:
@@ -158,7 +158,7 @@ def changed(value: Any, change: Any) -> Any:
 
 
 def as_dtype(value: Any, dtype: Any) -> Any:
-    """A number of a floating-point type as a ``dtype``."""
+    """Converts a floating-point number to ``dtype``."""
     if jnp.issubdtype(dtype, np.floating):
         return value.astype(dtype)
     return value > 0.5 if dtype == np.dtype(bool) else jnp.round(value).astype(dtype)

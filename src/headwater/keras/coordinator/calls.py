@@ -1,4 +1,4 @@
-"""A worker's end of a coordinator: functions by name, called one after the other.
+"""The worker's side of a coordinator: calls functions by name, one after the other.
 
 Only functions that the worker's own program has registered can be called. Frames, after OPEN_CALLS of the coordinator::
 
@@ -45,7 +45,7 @@ class Registry:
         return len(self._datasets) - 1
 
     def find(self, name: str) -> Callable[..., Any]:
-        """A registered function.
+        """Returns a registered function.
 
         Raises:
           NotFoundError: there is none of that name.
@@ -105,7 +105,7 @@ class CallServer(Service):
         raise SystemExit(0)
 
     def start(self) -> None:
-        """Answers from now on: the program has registered its functions."""
+        """Starts to answer calls; the program must have registered its functions."""
         self._ready.set()
 
     def serve(self, channel: Channel, first: Frame) -> None:
@@ -137,7 +137,7 @@ class CallServer(Service):
         except StopIteration:
             return error_frame(0, OutOfRangeError(None, None, f"a dataset ended in {name}"), self._task)
         except UnavailableError as error:
-            # Not of this worker, which is there: the coordinator must not take it for lost.
+            # An error of the function is no failure of this worker: the coordinator must not treat it as lost.
             return error_frame(0, UnknownError(None, None, f"in {name}: {error.message}"), self._task)
         except (OpError, CancelledError) as error:
             return error_frame(0, error, self._task)

@@ -81,12 +81,12 @@ class ParameterStrategy(Protocol):
         ...
 
     def sync_models(self) -> None:
-        """Gives every model the values that the ``ps`` have."""
+        """Reads the values of every model from the ``ps``."""
         ...
 
 
 class RemoteValue:
-    """The result of a function that was scheduled."""
+    """The result of a scheduled function."""
 
     def __init__(self) -> None:
         self._done = threading.Event()
@@ -94,10 +94,10 @@ class RemoteValue:
         self._error: OpError | None = None
 
     def fetch(self) -> Any:
-        """The value, as soon as it is there.
+        """Waits for the value and returns it.
 
         Raises:
-          OpError: the function failed, or was given up (`CancelledError`) because another one had.
+          OpError: the function failed, or was cancelled (`CancelledError`) because another function had failed.
         """
         self._done.wait()
         if self._error is not None:
@@ -105,7 +105,7 @@ class RemoteValue:
         return self._value
 
     def get(self) -> Any:
-        """The same as `fetch`."""
+        """Same as `fetch`."""
         return self.fetch()
 
     def settle(self, value: Any, error: OpError | None = None) -> None:
@@ -214,7 +214,7 @@ class ClusterCoordinator:
         return PerWorkerDataset(self._registry.add_dataset(dataset_fn))
 
     def schedule(self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None) -> RemoteValue:
-        """Has ``fn`` called by some worker, some time; does not wait.
+        """Schedules a call of ``fn`` on any worker; does not wait for it.
 
         Args:
           fn: a function of the program.
@@ -257,19 +257,19 @@ class ClusterCoordinator:
         self._strategy.sync_models()
 
     def done(self) -> bool:
-        """Whether all that was scheduled is done; raises as `join` does."""
+        """Whether all scheduled calls are done; raises the same errors as `join`."""
         self._serve_here()
         with self._changed:
             self._raise_error()
             return not self._queue and not self._running
 
     def fetch(self, val: object) -> Any:
-        """``val`` with the values of all remote values in it, when they are there; raises as `RemoteValue.fetch`."""
+        """Waits for all remote values in ``val`` and replaces them by their values; raises as `RemoteValue.fetch`."""
         self._serve_here()
         return _mapped(lambda leaf: leaf.fetch() if isinstance(leaf, RemoteValue) else leaf, val)
 
     def close(self) -> None:
-        """Lets the workers' programs end. Happens by itself when the process ends."""
+        """Ends the workers' programs. Called automatically when the process ends."""
         atexit.unregister(self.close)
         with self._changed:
             self._ended = True
@@ -310,7 +310,7 @@ class ClusterCoordinator:
                 return
 
     def _converse(self, task: str, channel: Channel) -> bool:
-        """Makes calls on a channel; whether that was all, rather than the end of the channel."""
+        """Makes calls on a channel; returns whether no calls are left, or else the channel broke."""
         call: _Call | None = None
         try:
             channel.send(Frame(OPEN_CALLS))
@@ -333,7 +333,7 @@ class ClusterCoordinator:
         return True
 
     def _next(self) -> _Call | None:
-        """The next call to make; None at the end."""
+        """Waits for the next call; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._ended)
             if not self._queue:
@@ -342,7 +342,7 @@ class ClusterCoordinator:
             return self._queue.popleft()
 
     def _without(self, task: str, error: OpError) -> None:
-        """A worker takes no part any more. Where it was the last one, nothing that was scheduled will ever be done."""
+        """Removes a worker; if it was the last one, fails all scheduled calls."""
         with self._changed:
             self._workers.discard(task)
             if self._workers or self._ended:
@@ -372,12 +372,12 @@ class ClusterCoordinator:
             self._changed.notify_all()
 
     def _ask(self, channel: Channel, call: _Call) -> object:
-        # Values of other calls are waited for first.
+        # Wait for the results of other calls among the arguments first.
         args, kwargs = _plain(call.args), _plain(call.kwargs)
         return self.exchange(channel, call.name, args, kwargs)
 
     def exchange(self, channel: Channel, name: str, args: Any, kwargs: Any) -> Any:
-        """Has a worker call a function; its result.
+        """Calls a function on a worker, and returns its result.
 
         Raises:
           OpError: the function failed, or the worker is lost.
@@ -406,7 +406,7 @@ def _plain(value: Any) -> object:
 
 
 def _mapped(function: Callable[[Any], Any], value: Any) -> object:
-    """``value`` with ``function`` of each leaf; lists, tuples, named tuples and dicts are structures."""
+    """Applies ``function`` to each leaf of ``value``; lists, tuples, named tuples and dicts are structures."""
     structure: Any = value
     if isinstance(value, (list, tuple)):
         items = [_mapped(function, item) for item in structure]

@@ -22,7 +22,7 @@ _PLAIN = (bool, int, float, str, bytes, type(None))
 
 
 class PerWorker:
-    """Something that each worker makes and has for itself.
+    """A reference to an object that each worker makes for itself.
 
     Attributes:
       dataset: number of the dataset, in the order in which the program made them.
@@ -35,10 +35,10 @@ class PerWorker:
 
 
 def encode(value: Any, arrays: list[object]) -> Any:
-    """A value for a frame's header; arrays are appended to ``arrays``.
+    """Converts a value for a frame's header; appends its arrays to ``arrays``.
 
     Raises:
-      InvalidArgumentError: a part of it is of a kind that cannot travel.
+      InvalidArgumentError: the value has a part of a type that cannot be sent.
     """
     if isinstance(value, _PLAIN):
         return value

@@ -41,14 +41,14 @@ class Rows:
     taken: list[int] = field(default_factory=lambda: [0])
 
     def take_pooled(self, shape: tuple[int, ...]) -> jax.Array:
-        """The pooled rows of a layer's next call, whose ids have this shape."""
+        """Takes the pooled rows of a layer's next call; ``shape`` is the shape of its ids."""
         count = math.prod(shape[:-1])
         start = self.taken[0]
         self.taken[0] += count
         return _jnp.reshape(self.rows[start : start + count], (*shape[:-1], self.rows.shape[-1]))
 
     def take(self, inputs: Tree) -> Tree:
-        """The rows of a layer's inputs, or the ids themselves where there are no rows."""
+        """Returns the rows of a layer's inputs, or their ids if there are no rows."""
         if self.rows is None:
             return self.where[inputs] if self.coded else inputs
         return _jnp.take(self.rows, self.where[inputs] if self.coded else _jnp.searchsorted(self.where, inputs), axis=0)
@@ -86,12 +86,12 @@ def find_tables(model: Any, least_bytes: int) -> list[object]:
 
 
 def plain_embeddings(model: Any) -> list[Any]:
-    """The layers of ``model`` that are Keras's own embeddings, of whatever size."""
+    """Returns the layers of ``model`` of Keras's own class `Embedding`, of any size."""
     return [layer for layer in model._flatten_layers() if type(layer) is keras.layers.Embedding and layer.built]
 
 
 def take_over(layers: Sequence[Any]) -> None:
-    """Has the ``call`` of each, a layer of Keras's own, heed `noting` and `reading`."""
+    """Patches the ``call`` of each layer, of Keras's own class, to support `noting` and `reading`."""
     for layer in layers:
         if not isinstance(layer.call, _Call):
             object.__setattr__(layer, "call", _Call(layer))
@@ -146,7 +146,7 @@ def _whole(inputs: object) -> jax.Array:
 
 @contextmanager
 def noting(layers: Sequence[keras.Layer]) -> Generator[dict[int, list[Any]]]:
-    """Within it, ``layers`` note the ids they are given, by the layer's `id`, and give zeros."""
+    """A context in which ``layers`` note their ids, by the layer's `id`, and return zeros."""
     before, _tracing.noted = _tracing.noted, {id(layer): [] for layer in layers}
     try:
         yield _tracing.noted
@@ -156,7 +156,7 @@ def noting(layers: Sequence[keras.Layer]) -> Generator[dict[int, list[Any]]]:
 
 @contextmanager
 def reading(read: Mapping[int, Rows]) -> Generator[None]:
-    """Within it, layers take rows from ``read``, by the layer's `id`."""
+    """A context in which layers take rows from ``read``, by the layer's `id`."""
     before, _tracing.read = _tracing.read, read
     try:
         yield

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _partial = partial_eval
 _tree = keras.tree
 
-#: Operations that move elements and change none. Indices of the second kind might be computed.
+#: Operations that move elements without changing them; `_PICKS` use indices, which may be computed.
 _MOVES: Final = frozenset(
     {"reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "concatenate", "transpose", "rev", "copy"}
 )
@@ -59,7 +59,7 @@ class Coded:
 
     @property
     def codes(self) -> int:
-        """How many there are."""
+        """The number of codes."""
         return len(self.pools[0]) + len(self.pools[1])
 
 
@@ -107,8 +107,8 @@ class IdFinder:
 
     Args:
       model: of Keras, built.
-      layers: its embedding layers, which heed `headwater.keras.embeddings.calls.noting`.
-      tables: variables of which the model reads nothing but by ``layers``.
+      layers: its embedding layers, which support `headwater.keras.embeddings.calls.noting`.
+      tables: variables that the model reads through ``layers`` only.
     """
 
     def __init__(self, model: Any, layers: Sequence[keras.Layer], tables: Sequence[keras.Layer] = ()) -> None:
@@ -120,11 +120,11 @@ class IdFinder:
         self._note: Any = jax.jit(self._noted)
 
     def code(self, x: Tree) -> Coded:
-        """A model's inputs, ready for a step.
+        """Encodes a model's inputs for a step.
 
         Raises:
-          InvalidArgumentError: the model computes with an input, and a number there needs more than 32 bits.
-          ValueError: the model computes with strings, or gives one layer both codes and ids.
+          InvalidArgumentError: the model computes with an input that has a number of more than 32 bits.
+          ValueError: the model computes with strings, or passes both codes and ids to one layer.
         """
         leaves = [np.asarray(leaf) if _of_ids(leaf) else leaf for leaf in _tree.flatten(x)]
         types = tuple((str(leaf.dtype), np.ndim(leaf)) if leaf is not None else None for leaf in leaves)
@@ -301,7 +301,7 @@ class _Flow:
 
 
 def stand_in(x: Tree) -> Any:
-    """Inputs of the shapes of ``x`` that JAX takes, for building a model."""
+    """Returns inputs with the shapes of ``x``, of types that JAX supports, to build a model."""
     return _tree.map_structure(lambda leaf: np.zeros(np.shape(leaf), np.int32) if _of_ids(leaf) else leaf, x)
 
 

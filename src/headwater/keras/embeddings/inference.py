@@ -29,7 +29,7 @@ _tree = keras.tree
 _utils = data_adapter_utils
 
 _INFERENCE = "_headwater_inference"
-#: Types of inputs that numbers of 32 bits stand for, see `headwater.keras.embeddings.ids`.
+#: Types of inputs that are replaced by numbers of 32 bits, see `headwater.keras.embeddings.ids`.
 _KEPT = ("string", "int64", "uint64", "uint32")
 
 
@@ -74,7 +74,7 @@ class Inference:
         return dense, [variable.value for variable in model.non_trainable_variables]
 
     def find(self, x: Tree) -> Found:
-        """The rows that a batch uses."""
+        """Reads the rows of a batch."""
         read: ReadRows = self.source.read_rows
         return self._embeddings.find(self._values, x, training=False, read=read)
 
@@ -202,7 +202,7 @@ def _arrays(batch: Tree) -> Tree:
 
 
 def set_source(model: Any, source: RowSource) -> None:
-    """From now on, ``model`` evaluates and predicts with rows of ``source``."""
+    """Makes ``model`` evaluate and predict with rows of ``source``."""
     object.__setattr__(model, _INFERENCE, Inference(model, source))
     _watch()
 
@@ -230,7 +230,7 @@ def dynamic_layers(model: Any) -> list[Any]:
 
 
 def watch_dynamic() -> None:
-    """From now on, models with dynamic embeddings evaluate and predict as here. A second call changes nothing."""
+    """Patches Keras to use `Inference` for models with dynamic embeddings. Idempotent."""
     _watch()
 
 

@@ -27,7 +27,7 @@ _jax: Any = jax
 _jnp: Any = _jax.numpy
 _threefry = threefry2x32_p
 
-#: Operations of which each element depends on the elements at the same place only.
+#: Element-wise operations.
 _BY_ELEMENT: Final = frozenset(
     (
         *("abs", "add", "and", "bitcast_convert_type", "clamp", "convert_element_type", "copy", "cos", "div", "eq"),
@@ -41,7 +41,7 @@ _CALLS: Final = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jv
 
 
 class _NeedsAllRowsError(Exception):
-    """An initializer computes a row from others."""
+    """An initializer computes a row from other rows."""
 
 
 def initial_rows(initializer: Callable[..., object], shape: Sequence[int], dtype: str) -> Callable[[int, int], Array]:
@@ -91,7 +91,7 @@ class _Rows:
         self._compiled: dict[tuple[int, int], Any] = {}
 
     def of(self, closed: Any, first: object, count: int) -> object:
-        """Rows from ``first`` on of the one result of ``closed``."""
+        """Computes ``count`` rows, from ``first``, of the only result of ``closed``."""
         jaxpr = closed.jaxpr
         env = dict(zip(jaxpr.constvars, ((const, False) for const in closed.consts), strict=True))
         ((value, by_row),) = self._follow(jaxpr, env, first, count, outermost=True)
@@ -108,7 +108,7 @@ class _Rows:
         *,
         outermost: bool = False,
     ) -> list[tuple[object, bool]]:
-        """The values of the results, each with whether these are some of the rows only."""
+        """Computes the results; each with a flag that tells whether it has some of the rows only."""
         known: dict[Any, tuple[Any, bool]] = dict(env)
 
         def read(atom: Any) -> tuple[Any, bool]:
@@ -154,7 +154,7 @@ class _Rows:
             return [(self._bits(values[0], shape, first, count), True)]
         if name == "broadcast_in_dim" and len(values) == 1 and np.shape(values[0]) in ((), (1,) * len(shape)):
             return [(_jnp.broadcast_to(values[0], (count, *shape[1:])), True)]
-        # Beside rows there are single numbers only.
+        # All values other than rows are scalars.
         fit = self._has_rows(shape) and all(by_row or np.size(value) == 1 for value, by_row in given)
         if name in _BY_ELEMENT and fit:
             return [(eqn.primitive.bind(*values, **eqn.params), True)]

@@ -1,4 +1,4 @@
-"""A model's optimizer for dynamic tables: compiled where `headwater.tables` has it, else Keras's, called with rows."""
+"""A model's optimizer for dynamic tables: a compiled one of `headwater.tables` if it exists, else Keras's."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _compiled(optimizer: keras.Optimizer) -> AnyOptimizer | None:
 
 
 class _KerasRows:
-    """An optimizer of Keras that is called with some rows and their state."""
+    """A Keras optimizer that is applied to some rows and their state."""
 
     def __init__(self, optimizer: keras.Optimizer, dim: int, *, clips: bool) -> None:
         self._original, self._dim, self._part = optimizer, dim, ServerPart(clips="each" if clips else "no")
@@ -105,7 +105,7 @@ class _KerasRows:
 
     def general(self) -> GeneralOptimizer:
         config = self._original.get_config()
-        # It may have been changed since by one task, and is told with the updates.
+        # The name must not depend on the rate: a task may have changed it since, and it is sent with the updates.
         config["learning_rate"] = str(type(self._original._learning_rate))
         told = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:16]
         return GeneralOptimizer(

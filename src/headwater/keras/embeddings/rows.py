@@ -1,4 +1,4 @@
-"""The rows that a batch uses: which they are, where they come from, and how a step gets them."""
+"""The rows of a batch: finds their numbers, reads them, and passes them to a step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from headwater.keras.types import Tree
 
-#: Gives the rows of fixed tables: from the numbers of each table's rows, ascending.
+#: Reads rows of fixed tables by the row numbers for each table, ascending.
 ReadRows = Callable[[Sequence[Array]], Sequence[Array]]
 
 
@@ -73,7 +73,7 @@ class ModelEmbeddings:
         return self._finder.trainable(dense)
 
     def find(self, values: Values, x: object, *, training: bool, read: ReadRows | None) -> Found:
-        """Reads the rows that a batch uses.
+        """Reads the rows of a batch.
 
         Args:
           values: gives the values of trainable and of other variables, see `IdFinder.find`.
@@ -141,7 +141,7 @@ def read_dynamic(layers: Sequence[Any], keys: Sequence[Any], *, training: bool) 
 
 
 def check_ids(layer: keras.Layer, given: Ids) -> None:
-    """Raises InvalidArgumentError for an id that is outside the table of a layer of Keras's own."""
+    """Raises InvalidArgumentError for an id outside of the table of one of Keras's own layers."""
     ids = given.ids
     if not len(ids):
         return

@@ -44,7 +44,7 @@ _BY_ELEMENT: Final = (
 
 
 def goes_by_element(optimizer: keras.Optimizer) -> bool:
-    """Whether ``optimizer`` updates each element of a variable by itself, and keeps nothing but such state."""
+    """Whether ``optimizer`` updates each element of a variable independently, with per-element state only."""
     kinds = [getattr(keras.optimizers, name) for name in _BY_ELEMENT]
     return type(optimizer) in kinds and not optimizer.use_ema and not optimizer.gradient_accumulation_steps
 
@@ -85,7 +85,7 @@ def worth_rows(model: Any, layers: Sequence[Any], data: object, others: Sequence
 def _used(
     model: Any, layers: Sequence[keras.Layer], data: Tree, others: Sequence[object]
 ) -> tuple[list[int], list[bool]]:
-    """For each layer how many ids ``data`` bring it, and whether a step reads its weights in any other way."""
+    """Returns for each layer the number of its ids in ``data``, and whether a step also reads its weights directly."""
     every = [*layers, *others]
     take_over([layer for layer in every if type(layer) is keras.layers.Embedding])
     x, y, sample_weight = data

@@ -54,11 +54,11 @@ class TableVariable(_Variable):
 
     @property
     def held(self) -> Array | None:
-        """The values that the program has given it, or read of it, where they are not on the ``ps`` yet."""
+        """Values that the program has assigned or read, if they are not on the ``ps`` yet."""
         return None if self._value is None else np.asarray(self._value)
 
     def initial(self) -> Callable[[int, int], Array]:
-        """A function that gives some of its first rows, by the first number and the number after the last."""
+        """A function that computes initial rows, from the first number to the number after the last."""
         value = self.held
         if value is not None:
             return lambda start, stop: value[start:stop]
@@ -73,7 +73,7 @@ class TableVariable(_Variable):
             self._of = of
 
     def is_one_of(self, tables: Sequence[object]) -> bool:
-        """Whether it is one of ``tables``, or kept for one of them."""
+        """Whether it is one of ``tables``, or a slot of one of them."""
         return any(table is self or table is self._of for table in tables)
 
     def is_at(self, source: Callable[[], Array] | None) -> None:
@@ -110,7 +110,7 @@ _making = _Making()
 
 @contextmanager
 def _without_values() -> Generator[None]:
-    """Variables that are made within it have no values yet."""
+    """A context in which variables are made without values."""
     before, _making.without_values = _making.without_values, True
     try:
         yield
@@ -177,7 +177,7 @@ def _may_be_elsewhere(layer: Any, least_bytes: int) -> bool:
         and layer.embeddings_regularizer is None
         and layer.embeddings_constraint is None
     )
-    # A generator of seeds moves on with each use.
+    # A seed generator changes its state with each use.
     drawn = isinstance(getattr(layer.embeddings_initializer, "seed", None), keras.random.SeedGenerator)
     return plain and not drawn and 4 * layer.input_dim * layer.output_dim >= least_bytes
 

@@ -18,7 +18,7 @@ CORES = "HEADWATER_CORES"
 
 
 def share_of(cores: Sequence[int], place: int, sharing: int) -> list[int]:
-    """The cores of the process ``place`` of ``sharing`` on one machine; all of them where there are too few."""
+    """Returns the cores of process ``place`` of ``sharing`` on a machine; all cores if there are too few."""
     if sharing <= 1 or len(cores) < sharing:
         return list(cores)
     low, high = place * len(cores) // sharing, (place + 1) * len(cores) // sharing
@@ -58,5 +58,5 @@ def take_share(members: Sequence[Member], rank: int, environ: Mapping[str, str] 
 def _place(host: str) -> str:
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-    except OSError:  # found out, with a better message, by the task that dials it
+    except OSError:  # the task that connects to this address reports it with a better message
         return host

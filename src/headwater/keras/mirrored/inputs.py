@@ -1,4 +1,4 @@
-"""Datasets for programs with training loops of their own: each process's share, divided between its devices."""
+"""Datasets for custom training loops: each process's share, divided among its devices."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DistributedDataset(ShardedDataset):
 
 
 def _parts(leaf: Tree, count: int) -> Any:
-    """The rows of each of ``count`` replicas, as TensorFlow divides them: 10 rows between three as 4, 4 and 2."""
+    """Divides rows among ``count`` replicas as TensorFlow does: 10 rows among three as 4, 4 and 2."""
     if not np.ndim(leaf):
         return leaf
     each = -(-len(leaf) // count)
@@ -50,7 +50,7 @@ def _parts(leaf: Tree, count: int) -> Any:
 
 
 def _in_step(dataset: Any, replicas: Replicas) -> Iterator[Any]:
-    """The elements of this process, and empty ones until no process has any more.
+    """Yields the elements of this process, then empty batches until no process has more elements.
 
     Where all know how many they have they say so once; else each says before every step whether it has one more.
     """
@@ -110,7 +110,7 @@ def _nothing_of(dataset: Any, last: Any) -> Any:
 
 
 class _Batches:
-    """This process's share of data that are no `headwater.data` dataset."""
+    """This process's share of data other than a `headwater.data` dataset."""
 
     def __init__(self, data: object, share: Share) -> None:
         self._shards = shards_of(share, data)
@@ -119,7 +119,7 @@ class _Batches:
         return self._shards.batches()
 
     def cardinality(self) -> int:
-        """How many batches there are; -2 where that is unknown."""
+        """The number of batches; -2 if unknown."""
         return _UNKNOWN if self._shards.count is None else self._shards.count
 
 

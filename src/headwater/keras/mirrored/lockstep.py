@@ -18,10 +18,10 @@ _current: contextvars.ContextVar[tuple[Lockstep, int] | None] = contextvars.Cont
 
 
 class Lockstep:
-    """Threads that all do the same.
+    """Threads that all run the same function.
 
     Args:
-      count: how many.
+      count: number of threads.
     """
 
     def __init__(self, count: int) -> None:
@@ -91,9 +91,9 @@ class Lockstep:
 
 
 class _OtherFailed(Exception):
-    """Another replica has failed, which says why."""
+    """Another replica has failed; its error has the reason."""
 
 
 def current() -> tuple[Lockstep, int] | None:
-    """The lockstep that this thread is in, and its number there."""
+    """Returns this thread's lockstep, and its number in it."""
     return _current.get()

@@ -66,11 +66,11 @@ class MirroredModel:
       replicas: all replicas.
 
     Attributes:
-      position: where `fit` is.
-      stop_wanted: whether this process is asked to end.
-      stopping: whether any process is, which all know after the same step.
-      run: number of the present `fit` or `evaluate`.
-      skipping: whether `fit` is at a step that was made before this process was started.
+      position: the position of `fit`.
+      stop_wanted: whether this process has been asked to end.
+      stopping: whether any process has been asked to end; all learn it after the same step.
+      run: number of the current `fit` or `evaluate`.
+      skipping: whether `fit` skips a step that was finished before the restart of this process.
     """
 
     def __init__(self, model: Any, replicas: Replicas) -> None:
@@ -93,9 +93,9 @@ class MirroredModel:
         self._restored_metrics: Sequence[Any] = ()
 
     def take_over(self) -> None:
-        """From now on the model's loops are this one's."""
+        """Replaces the model's methods by the methods of this object."""
         for name in _TAKEN_OVER.split():
-            # Not by Keras's own __setattr__, which would look for layers in it.
+            # Bypasses Keras's __setattr__, which would search it for layers.
             object.__setattr__(self.model, name, getattr(self, name.removeprefix("_")))
         object.__setattr__(self.model, _MIRRORED, self)
 
@@ -210,7 +210,7 @@ class MirroredModel:
         steps: int | None = None,
         callbacks: Any = None,
     ) -> Tree:
-        """Keras's ``predict``: each process computes its share of each batch, and all get the whole in its order."""
+        """Keras's ``predict``: each process computes its share of each batch; all return the whole result, in order."""
         data = shards_of(self._share(0), x, batch_size=batch_size, steps=steps, policy=AutoShardPolicy.DATA)
         listed = [*prepare_callbacks(callbacks, self), Mirror(self)]
         return self._keras.predict(self.model, x=data, verbose=self._verbose(verbose), steps=steps, callbacks=listed)
@@ -223,7 +223,7 @@ class MirroredModel:
         class_weight: Mapping[int, float] | None = None,
         return_dict: bool = False,
     ) -> Tree:
-        """One step with a batch of which each process takes its rows."""
+        """Trains on a batch; each process takes its rows of it."""
         if class_weight is not None and sample_weight is None:
             sample_weight, class_weight = _utils.class_weight_to_sample_weights(y, class_weight), None
         x, y, sample_weight = self._share(0).of_batch((x, y, sample_weight))
@@ -232,32 +232,32 @@ class MirroredModel:
     def test_on_batch(
         self, x: Tree, y: Tree | None = None, sample_weight: Tree | None = None, return_dict: bool = False
     ) -> Tree:
-        """The metrics of a batch of which each process takes its rows."""
+        """Returns the metrics of a batch; each process evaluates its rows of it."""
         batch = shards_of(self._share(0), x, y, sample_weight, batch_size=rows_of(x))
         return self.evaluate(x=batch, verbose=0, return_dict=return_dict)
 
     def predict_on_batch(self, x: Tree) -> Tree:
-        """The outputs for a batch of which each process takes its rows."""
+        """Returns the outputs for a batch; each process computes its rows of it."""
         return self.predict(x, batch_size=rows_of(x), verbose=0)
 
     # --- files
 
     def save(self, filepath: Path, overwrite: bool = True, zipped: bool | None = None, **kwargs: object) -> None:
-        """Keras's ``save``; a ``.keras`` archive appears whole or not at all, under any name."""
+        """Keras's ``save``; a ``.keras`` archive is written atomically, under any name."""
         if overwrite and zipped is not False and not kwargs and not str(filepath).startswith("hf://"):
             saving.save_model(self.model, filepath)
         else:
             self._keras.save(self.model, filepath, overwrite, zipped, **kwargs)
 
     def save_weights(self, filepath: Path, overwrite: bool = True, max_shard_size: Any = None) -> None:
-        """Keras's ``save_weights``; the file appears whole or not at all, under any name."""
+        """Keras's ``save_weights``; the file is written atomically, under any name."""
         if overwrite and max_shard_size is None:
             saving.save_weights(self.model, filepath)
         else:
             self._keras.save_weights(self.model, filepath, overwrite, max_shard_size)
 
     def load_weights(self, filepath: Path, skip_mismatch: bool = False, **kwargs: object) -> None:
-        """Keras's ``load_weights``, whatever the file is called."""
+        """Keras's ``load_weights``, for files of any name."""
         saving.load_weights(self.model, filepath, skip_mismatch=skip_mismatch, **kwargs)
 
     # --- the steps
@@ -342,7 +342,7 @@ class MirroredModel:
         return self._keras._get_metrics_result_or_logs(self.model, logs) if logs else self.model.get_metrics_result()
 
     def _local(self, function: Any, donate: bool) -> Any:
-        """A step that this process makes by itself, on all its devices."""
+        """A step without exchanges, on all devices of this process."""
         model, place = self.model, self.replicas.place
 
         def step(state: Tree, batch: Tree) -> Tree:
@@ -358,7 +358,7 @@ class MirroredModel:
         return placed
 
     def _put_together(self, outputs: Tree) -> Tree:
-        """The rows of all processes, by rank."""
+        """Concatenates the rows of all processes, by rank."""
         if self.replicas.processes == 1:
             return outputs
         leaves, structure = jax.tree_util.tree_flatten(outputs)
@@ -409,7 +409,7 @@ class MirroredModel:
         )
 
     def begin_epoch(self, epoch: int) -> None:
-        """At the beginning of an epoch."""
+        """Updates the position at the beginning of an epoch."""
         if not self._skip_steps:
             self.position.epoch, self.position.step = epoch, 0
             return
@@ -420,7 +420,7 @@ class MirroredModel:
             variable.assign(value)
 
     def end_epoch(self) -> None:
-        """At the end of an epoch."""
+        """Updates the position at the end of an epoch."""
         self.position.epoch, self.position.step = self.position.epoch + 1, 0
 
     def _variables(self) -> list[Any]:
@@ -433,7 +433,7 @@ class MirroredModel:
         ]
 
     def _agree(self, topics: Mapping[str, Mapping[str, object]]) -> None:
-        """Sees to it that all processes run the same program.
+        """Checks that all processes run the same program.
 
         Raises:
           FailedPreconditionError: one has other variables, another optimizer or other data than the first; in all.
@@ -451,7 +451,7 @@ class MirroredModel:
         return Share(count=self.replicas.processes, index=self.replicas.rank, seed=seed)
 
     def _agreed_seed(self) -> int:
-        # NumPy's own generator: keras.utils.set_random_seed makes it the same in every run.
+        # NumPy's global generator: keras.utils.set_random_seed makes it reproducible.
         seed = np.asarray([np.random.randint(1 << 31)], np.int64)
         return int(self.replicas.broadcast([seed], "seed")[0][0])
 
@@ -475,14 +475,14 @@ class MirroredModel:
             at += value.size
 
     def _averaged(self, logs: dict[str, Any]) -> dict[str, Any]:
-        """The mean over all processes that have them."""
+        """Averages values over all processes that have them."""
         names = sorted(logs)
         parts = self.replicas.gather([np.asarray(float(logs[name])) for name in names], "logs of an evaluation")
         given = [part for part in parts if len(part)]
         return {name: float(np.mean([part[at] for part in given])) for at, name in enumerate(names)}
 
     def _save_and_stop(self) -> None:
-        """All processes have heard that one of them is to end: saves, and ends this one."""
+        """Saves and ends this process, after all processes have learnt that one of them was asked to end."""
         self.model.jax_state_sync()
         for saver in self._savers:
             saver.save()
@@ -490,7 +490,7 @@ class MirroredModel:
 
 
 def _with_rows(iterator: Iterator[object]) -> Iterator[object]:
-    """The batches that have rows, up to the end of this process's data."""
+    """Yields the batches with rows, up to the end of this process's data."""
     for batch in iterator:
         if isinstance(batch, tuple) and not batch:  # `NOTHING`, which `Shards` yields after the end of the data
             return

@@ -1,4 +1,4 @@
-"""Settings that programs written for TensorFlow give to strategies. Most of them change nothing here."""
+"""TensorFlow's settings of strategies, for compatibility. Most of them have no effect."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CommunicationOptions:
 
 
 class CrossDeviceOps:
-    """How devices of one process exchange: XLA decides that, whichever is given."""
+    """TensorFlow's exchanges between devices of one process. Ignored: XLA exchanges between the devices."""
 
 
 class _InPacks(CrossDeviceOps):
@@ -91,7 +91,7 @@ class InputReplicationMode(Enum):
 
 
 class InputOptions:
-    """Settings of distributed datasets, none of which changes anything here.
+    """Settings of distributed datasets; all are ignored.
 
     Args:
       settings: by name, as TensorFlow has them.
@@ -102,7 +102,7 @@ class InputOptions:
 
 
 class RunOptions:
-    """Settings of ``strategy.run``, none of which changes anything here.
+    """Settings of ``strategy.run``; all are ignored.
 
     Args:
       settings: by name, as TensorFlow has them.

@@ -101,7 +101,7 @@ class Shards(_base):
         self._turn, self._skip_batches = turn, at
 
     def get_jax_iterator(self) -> Iterator[Any]:
-        # Nothing happens before the first batch is taken: Keras's loops also make iterators that they never use.
+        # No work before the first batch is requested: Keras's loops also make iterators that they never use.
         skip, self._skip_batches = self._skip_batches, 0
         batches = self.batches()
         self._turn += 1
@@ -118,7 +118,7 @@ class Shards(_base):
 
     @property
     def count(self) -> int | None:
-        """How many batches this process has; None where that is unknown, or there is no end."""
+        """The number of this process's batches; None if unknown or infinite."""
         raise NotImplementedError
 
     @property
@@ -229,7 +229,7 @@ class _InCommonOrder(keras.utils.PyDataset):
         self._order: Any = np.arange(data.num_batches)
 
     def draw(self, seed: int, turn: int) -> None:
-        """Has another order from now on."""
+        """Draws a new order."""
         self._order = np.random.default_rng([seed, turn]).permutation(self._data.num_batches)
 
     def __getitem__(self, index: int) -> Tree:

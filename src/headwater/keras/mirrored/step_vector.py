@@ -1,4 +1,4 @@
-"""Everything that the processes exchange in a training step, as one vector that is added up over them.
+"""All values that the processes exchange in a training step, as one vector that is summed over the processes.
 
 With process i holding n_i examples, the vector has for each `Item`, by its merge:
 
@@ -86,7 +86,7 @@ class StepVector:
         return jnp.concatenate([*parts, np.asarray([rows, 1], self.dtype), jnp.reshape(wish, 1)])
 
     def nothing(self, wish: Any) -> HostArray:
-        """The vector of a process that has no examples in this step."""
+        """Returns the vector of a process without examples in this step."""
         vector = np.zeros(self.length, self.dtype)
         at = 0
         for item in self.items:
@@ -98,7 +98,7 @@ class StepVector:
         return vector
 
     def unpack(self, total: Any) -> list[Any]:
-        """The items of the whole; ``total`` is the sum of all processes' vectors."""
+        """Returns the merged items; ``total`` is the sum of all processes' vectors."""
         weight, active = 1 / total[-3], 1 / total[-2]
         found: list[Any] = []
         at = 0
@@ -121,5 +121,5 @@ class StepVector:
 
 
 def item_of(merge: Merge, value: Any) -> Item:
-    """The item for values like ``value``."""
+    """Returns the item for values of the shape of ``value``."""
     return Item(merge, tuple(int(size) for size in value.shape))

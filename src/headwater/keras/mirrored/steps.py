@@ -52,7 +52,7 @@ class Replicas(Protocol):
 
     @property
     def processes(self) -> int:
-        """How many processes there are."""
+        """The number of processes."""
         ...
 
     def add_up(self, vector: object, what: str) -> Any:
@@ -76,16 +76,16 @@ class Owner(Protocol):
     """The owner of the steps: the mirrored model."""
 
     replicas: Replicas
-    #: Whether this process is asked to end.
+    #: Whether this process has been asked to end.
     stop_wanted: bool
     #: Whether any of the processes was asked to end; all learn it after the same step.
     stopping: bool
-    #: The number of the present `fit` or `evaluate`.
+    #: The number of the current `fit` or `evaluate`.
     run: int
 
 
 def rows_of(batch: object) -> int:
-    """How many examples ``batch`` has; 0 for `NOTHING`."""
+    """The number of examples in ``batch``; 0 for `NOTHING`."""
     return next((int(leaf.shape[0]) for leaf in jax.tree_util.tree_leaves(batch) if np.ndim(leaf)), 0)
 
 
@@ -114,7 +114,7 @@ class SharedStep:
         return self._combination
 
     def prepare(self, state: Any, batch: object) -> bool:
-        """In the first step of each run, has all processes agree on how shares combine; whether that has changed.
+        """Agrees with all processes on the rules in the first step of each run; returns whether the rules have changed.
 
         Raises:
           ValueError: shares cannot be combined, see `find_combination`; in all processes.
@@ -192,14 +192,14 @@ class SharedStep:
         return StepVector(items=items, rank=replicas.rank, processes=replicas.processes, dtype=dtype)
 
     def _forget(self, *functions: Any) -> None:
-        """Has functions that were compiled for another combination compiled again."""
+        """Drops compiled functions, which were compiled for other rules."""
         if self._compiled:
             for function in (*functions, self._divisors):
                 function.clear_cache()
 
     @property
     def _rules(self) -> list[Rule]:
-        """By variable of the metrics."""
+        """The rule of each variable of the metrics."""
         return [rule for rule in self.combination.metrics if rule is not None]
 
     def _results(self, metrics: Sequence[object]) -> dict[str, Any]:
@@ -261,7 +261,7 @@ class TrainStep(SharedStep):
         wish: object,
         factors: Any = None,
     ) -> Tree:
-        """This process's vector."""
+        """Computes this process's vector."""
         model, layout, combination = self._model, self._vector, self.combination
         assert layout is not None
         salted = [self._salted(index, value, self._owner.replicas.rank) for index, value in enumerate(others)]
@@ -287,7 +287,7 @@ class TrainStep(SharedStep):
         metrics: Sequence[jax.Array],
         total: Any,
     ) -> tuple[object, State]:
-        """The logs of the whole and the next state."""
+        """Applies the summed vector; returns the logs for the global batch, and the next state."""
         layout, combination = self._vector, self.combination
         assert layout is not None
         values = iter(layout.unpack(total))

@@ -63,7 +63,7 @@ class _Mirrors(Strategy):
         return jax.default_device(local_device(self._devices[index]))
 
     def adopt(self, model: object) -> None:
-        # Keras takes most of a second to import, and is loaded by the time a model exists.
+        # Imported late: importing Keras takes most of a second, and a program with a model has imported it already.
         from headwater.keras.mirrored.model import MirroredModel, mirrored_of  # noqa: PLC0415
 
         if mirrored_of(model) is None:
@@ -177,7 +177,7 @@ class MultiWorkerMirroredStrategy(_Mirrors):
             join_jax(self._group)
             over_jax = True
         names = replica_devices()
-        # Only now: JAX has its devices.
+        # JAX's devices are known only now.
         shown += [DeviceInfo(name=f"{me.device_prefix}/device:{name}", type=name.partition(":")[0]) for name in names]
         devices = [local_device(name) for name in names]
         super().__init__((DeviceReplicas if over_jax else GroupReplicas)(self._group, devices), names)
@@ -211,7 +211,7 @@ def _config_of(resolver: Any) -> TaskConfig | None:
 
 
 def _end_with_exit_codes() -> None:
-    """A program that does nothing about a lost process ends with one line and an exit code that asks for a restart."""
+    """Makes an uncaught `LostPeerError` end the program with one line and an exit code that asks for a restart."""
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:

@@ -84,7 +84,7 @@ class Batches(Protocol):
         ...
 
     def steps_of(self, epoch: int) -> int | None:
-        """How many batches an epoch has; None where that is unknown before its end."""
+        """Number of batches of an epoch; None if unknown before its end."""
         ...
 
     def get(self, epoch: int, step: int) -> Tree:
@@ -162,7 +162,7 @@ class _Spans:
 
 
 class ArrayBatches(_Spans):
-    """Batches of arrays of which each has one row for each example. They are always accounted for.
+    """Batches of arrays with one row for each example; always accounted for.
 
     Args:
       data: ``(x, y, sample_weight)`` or a part of it; structures of arrays.
@@ -259,12 +259,12 @@ class ArrayBatches(_Spans):
 
 
 class _WholeBatches(_Spans):
-    """Batches that can be had by number only, with all their rows."""
+    """Batches that are available whole, by number."""
 
     _places = 0
 
     def first(self) -> Tree:
-        """Some batch."""
+        """Returns an example batch."""
         raise NotImplementedError
 
     def batch(self, epoch: int, number: int) -> Tree:
@@ -286,7 +286,7 @@ class _WholeBatches(_Spans):
         steps = self.steps_of(epoch)
         if not steps:
             return None
-        # Of a batch with other rows than the first, each place has its share.
+        # If a batch has another number of rows than the first, its rows are divided proportionally among the positions.
         self._places = rows_of(self.first()) if divided else 1
         unit = "parts" if divided else "batches"
         return Plan(size=steps * self._places, batch=self._places, shuffle=False, unit=unit)
@@ -536,7 +536,7 @@ def make_batches(
 
 
 def _why_iterated(data: Tree) -> str:
-    """Why batches cannot be had by number, the same at all workers; empty where they can."""
+    """The reason why batches are not available by number, equal on all workers; empty if they are available."""
     if is_dataset(data):
         require_dense(data)
         changes = NumberedElements(data.distributed(1, 0, seed=1)).changes
@@ -547,14 +547,14 @@ def _why_iterated(data: Tree) -> str:
 
 
 def rows_of(batch: Tree) -> int:
-    """How many examples ``batch`` has."""
+    """The number of examples in ``batch``."""
     return min(len(leaf) for leaf in tree.flatten(batch) if leaf is not None)
 
 
 def share_of(batch: Tree, index: int, count: int) -> Share:
-    """The rows of ``batch`` that worker ``index`` of ``count`` is to compute.
+    """Returns the rows of ``batch`` for worker ``index`` of ``count``.
 
-    A share without rows is one row that counts for nothing: a worker without any takes part all the same.
+    An empty share has one row of weight zero, because every worker takes part in an update.
     """
     return part_of(batch, index, index + 1, count)
 

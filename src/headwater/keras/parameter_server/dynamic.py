@@ -40,7 +40,7 @@ class DynamicTables:
 
     @property
     def layers(self) -> list[Any]:
-        """The layers."""
+        """The model's dynamic embedding layers."""
         return dynamic_layers(self._model)
 
     def _name(self, layer: keras.Layer) -> str:
@@ -68,7 +68,7 @@ class DynamicTables:
         self._given = client
 
     def connect(self, servers: int) -> None:
-        """On a worker: reaches the tables. The chief brings the rows that it has loaded, unless there are rows."""
+        """On a worker: connects to the tables. The chief sends rows that it has loaded, unless the tables have rows."""
         if not self.layers or self._client is not None:
             return
         task = self._place.task
@@ -92,7 +92,7 @@ class DynamicTables:
         self.bring()
 
     def bring(self) -> None:
-        """On the chief: rows that it has loaded go to the ``ps``. Others drop theirs."""
+        """On the chief: sends loaded rows to the ``ps``. Other workers drop theirs."""
         for layer in self.layers:
             if self._place.is_chief:
                 layer.bring()
@@ -100,19 +100,19 @@ class DynamicTables:
                 layer.forget()
 
     def forget(self) -> None:
-        """Drops rows that were loaded."""
+        """Drops loaded rows."""
         for layer in self.layers:
             layer.forget()
 
     def save(self) -> None:
-        """Saves the tables that have a folder for it."""
+        """Saves the tables with a folder for saves."""
         assert self._client is not None or not self.layers
         for layer in self.layers:
             if layer.saves is not None and self._client is not None:
                 self._client.save_again(layer.table_name, layer.saves)
 
     def push(self, keys: Sequence[Divided], gradients: Sequence[Array], *, part: float, version: int) -> None:
-        """Brings gradients of rows.
+        """Pushes gradients of rows.
 
         Args:
           keys: by layer.
@@ -147,7 +147,7 @@ class DynamicTables:
         return self._client.traffic() if self._client is not None else Traffic()
 
     def close(self) -> None:
-        """Ends all conversations."""
+        """Closes all connections."""
         if self._client is not None:
             self._client.close()
         if self._local is not None:

@@ -107,7 +107,7 @@ class ServedModel(ModelValues):
         class_weight: Mapping[int, float] | None = None,
         return_dict: bool = False,
     ) -> Tree:
-        """`keras.Model.train_on_batch` on parameter servers: reads values, computes gradients, brings them.
+        """`keras.Model.train_on_batch` on parameter servers: reads values, computes gradients, pushes them.
 
         All of the batch is this worker's. The model's own variables stay as they are; see `sync`.
         """
@@ -131,7 +131,7 @@ class ServedModel(ModelValues):
         return logs if return_dict else model._flatten_metrics_in_order(logs)
 
     def _make_step(self, batch: Tree) -> GradientStep:
-        """The step, made at the first call, when `_client` is there."""
+        """Makes the step at the first call; requires `_client`."""
         assert self._client is not None
         if self._step is None:
             self._step = GradientStep(
@@ -146,7 +146,7 @@ class ServedModel(ModelValues):
         return self._step
 
     def _combination(self, batch: Tree) -> Combination:
-        """How the shares of workers combine."""
+        """The rules that combine the workers' shares."""
         place = self.place
         several = place.workers > 1
         if self._found is None:
@@ -281,7 +281,7 @@ class ServedModel(ModelValues):
         return model.history
 
     def _serve_on_server(self) -> None:
-        """On a ``ps``: says so, serves, and does not return."""
+        """On a ``ps``: serves, after a message that says so, and does not return."""
         task = self.place.task
         if task is not None and task.members.is_server:
             _log.info("%s serves the variables of model %r until the job is over", task.members.me, self.model.name)
@@ -289,10 +289,10 @@ class ServedModel(ModelValues):
             task.serve()
 
     def _agree(self, batches: Batches) -> None:
-        """All workers must have the same optimizer, as the ``ps`` have, and data of the same length.
+        """Checks that all workers have the optimizer of the ``ps``, and data of the same length.
 
         Raises:
-          FailedPreconditionError: this worker or another one has not.
+          FailedPreconditionError: this worker or another one differs.
         """
         assert self._client is not None
         self._client.agree(
@@ -320,7 +320,7 @@ class ServedModel(ModelValues):
         container.on_train_end(logs)
 
     def _epoch(self, epoch: int, batches: Batches, container: Any) -> bool:
-        """One epoch; whether training is over."""
+        """Runs an epoch; returns whether training is over."""
         client, model, step, place = self._client, self.model, self._step, self.place
         assert client is not None
         assert step is not None
@@ -353,7 +353,7 @@ class ServedModel(ModelValues):
                 container.on_train_batch_begin(ticket)
             made += 1
             following = _handed(client, wish, self._one_step(client, step, share, wish, works=works))
-            # Callbacks hear of as many steps at once as the program says.
+            # Callbacks are called once for steps_per_execution steps.
             if made % model.steps_per_execution == 0 or following < 0:
                 container.on_train_batch_end(ticket, self._logs)
             if self.stop_wanted:
@@ -384,7 +384,7 @@ class ServedModel(ModelValues):
         return self._embeddings
 
     def read_rows(self, numbers: Sequence[Array]) -> list[Array]:
-        """Rows of the tables of Keras's own embeddings."""
+        """Reads rows of the tables of Keras's own embedding layers."""
         assert self._client is not None
         tables = self.table_numbers()
         read = self._client.tables.rows(dict(zip(tables, numbers, strict=True)))
@@ -399,7 +399,7 @@ class ServedModel(ModelValues):
         *,
         works: Sequence[Work] = (),
     ) -> int:
-        """Computes and brings gradients of a share of a batch; the ticket for the next step.
+        """Computes and pushes gradients of a share of a batch; returns the number of the next step.
 
         ``works`` are the ranges of these examples where they are accounted for.
         """
@@ -492,7 +492,7 @@ class ServedModel(ModelValues):
 
 
 def _handed(client: ParameterClient, wish: Wish, ticket: int) -> int:
-    """The ticket, once other workers hold nothing that this one may have to do.
+    """Returns the step number, once no other worker holds examples that this worker may have to take over.
 
     Raises:
       DataLossError: some examples were set aside.
@@ -513,10 +513,10 @@ def _padded(batch: Tree, of_inputs: Callable[[Any], Any] | None = None) -> Any:
 
 
 def serve_model(model: Any, place: Place) -> None:
-    """Has ``place``'s parameter servers keep the variables of ``model``; a second call changes nothing."""
+    """Places the variables of ``model`` on the parameter servers of ``place``; idempotent."""
     if getattr(model, _MODEL, None) is None:
         served = ServedModel(model, place)
-        # Not by Keras's own __setattr__, which would look for layers in them.
+        # Bypasses Keras's __setattr__, which would search them for layers.
         object.__setattr__(model, _MODEL, served)
         object.__setattr__(model, "fit", served.fit)
         object.__setattr__(model, "train_on_batch", served.train_on_batch)

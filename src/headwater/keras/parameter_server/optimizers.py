@@ -43,9 +43,9 @@ class ServerPart:
 
 
 def clone_optimizer(optimizer: keras.Optimizer, part: ServerPart) -> keras.Optimizer:
-    """An optimizer like ``optimizer``, not built, which does ``part`` of it."""
+    """Returns an optimizer like ``optimizer``, not built, that does ``part`` of its work."""
     config = optimizer.get_config()
-    # Workers push gradients of the loss as it is.
+    # Workers push gradients of the unscaled loss.
     config["loss_scale_factor"] = None
     if part.clips != "each":
         config["clipnorm"] = config["global_clipnorm"] = None
@@ -60,7 +60,7 @@ def clone_optimizer(optimizer: keras.Optimizer, part: ServerPart) -> keras.Optim
 
 
 def stand_in(variable: Any, shape: Sequence[int]) -> Any:
-    """A variable that an optimizer takes for ``variable``, or for a part of it."""
+    """Returns a variable that stands in for ``variable``, or a part of it, in an optimizer."""
     made = keras.Variable(
         np.zeros(shape, np.float32),
         dtype=variable.dtype,
@@ -152,7 +152,7 @@ class KerasUpdater:
         self.tables = [self._table(at, self._variables[at].path in exact) for at in self._blocks.tables_at]
 
     def _build(self, variables: Sequence[Any], shapes: Sequence[Sequence[int]]) -> Any:
-        """An optimizer like the model's for parts of these shapes."""
+        """Builds an optimizer like the model's for parts of these shapes."""
         optimizer = clone_optimizer(self._original, self._part)
         stand_ins = [stand_in(variable, shape) for variable, shape in zip(variables, shapes, strict=True)]
         excluded: set[Any] = getattr(self._original, "_exclude_from_weight_decay", set())
@@ -218,7 +218,7 @@ class KerasUpdater:
     def state(self) -> dict[str, Array]:
         found = {name: np.asarray(value) for name, value in zip(self._names, self._state, strict=True)}
         for at, table in zip(self._blocks.tables_at, self.tables, strict=True):
-            # The number of updates and the like each table has for itself.
+            # Each table has its own number of updates and similar values.
             path = self._variables[at].path
             found |= {f"{path}: {n}": value for n, value in zip(table.shared_names, table.shared_state(), strict=True)}
         return found
@@ -313,7 +313,7 @@ def join_state(
 def split_state(
     optimizer: keras.Optimizer, layout: Layout, variables: Sequence[Any], updater: KerasUpdater, index: int
 ) -> list[Array]:
-    """The part of the model's optimizer's state that a ``ps`` has, in the order of its updater."""
+    """Returns a ``ps``'s part of the model's optimizer state, in the order of its updater."""
     like = updater.state()
     slots = dict(zip(state_names(optimizer), optimizer.variables, strict=True))
     found: list[Array] = []
@@ -329,7 +329,7 @@ def split_state(
 
 
 def _first_row(layout: Layout, variables: Sequence[Any], slot: str, task: int) -> int:
-    """Where the part begins that a ``ps`` has of the variable that the slot of this name belongs to."""
+    """The first row of a ``ps``'s part of the variable that the slot of this name belongs to."""
     for block in layout.blocks[task]:
         path = variables[block.variable].path
         if block.stop >= 0 and (path.replace("/", "_") in slot or slot.endswith(f" of {path}")):

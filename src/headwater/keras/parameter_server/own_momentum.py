@@ -43,7 +43,7 @@ def momentum_of(optimizer: keras.Optimizer, tables: Sequence[str]) -> float:
 
     Args:
       optimizer: of Keras.
-      tables: names of layers of which rows travel.
+      tables: names of layers that are sent by rows.
 
     Raises:
       ValueError: it has none, or of rows it would have to be kept by every worker.

@@ -12,7 +12,7 @@ from headwater.state.state_saver import Saves
 
 
 class Place(Protocol):
-    """Where a model is, as its strategy says."""
+    """The place of a model's process, and its strategy's options."""
 
     @property
     def task(self) -> ParameterTask | None: ...

@@ -88,7 +88,7 @@ class GradientStep:
         return {"training": True} if self._model._call_has_training_arg else {}
 
     def begin(self) -> None:
-        """At the beginning of an epoch: takes the state that this worker has for itself from the model."""
+        """At the beginning of an epoch: takes this worker's local state from the model."""
         model = self._model
         self._metrics = [jax.numpy.array(variable.value) for variable in model.metrics_variables]
         self._fresh = [np.asarray(variable.value) for variable in model.metrics_variables]
@@ -98,7 +98,7 @@ class GradientStep:
         self._own = [jax.numpy.array(others[at].value) for at in self._split.rest]
 
     def end(self) -> None:
-        """At the end of an epoch: gives it back."""
+        """At the end of an epoch: copies the local state back to the model."""
         model = self._model
         for variable, value in zip(model.metrics_variables, self._metrics, strict=True):
             variable.assign(value)
@@ -177,7 +177,7 @@ class GradientStep:
         return {**pythonify_logs(model.get_metrics_result()), **named}
 
     def _find_codes(self) -> Array | None:
-        """How the numbers of `sums` combine, see `headwater.ps.epoch_sums`; None where all are added up."""
+        """The rules that combine the numbers of `sums`, see `headwater.ps.epoch_sums`; None if all are added up."""
         codes: list[int] = []
         for rule, fresh in zip(self._rules, self._fresh, strict=True):
             largest = {Merge.MAX: (MAX, ADD_MAX), Merge.MIN: (MIN, ADD_MIN)}
@@ -186,7 +186,7 @@ class GradientStep:
         return np.array([*codes, *[ADD] * (len(self._named) + 1)], np.float32) if any(codes) else None
 
     def _coded(self, data: Tree) -> Tree:
-        """A batch of which the ids are not looked up."""
+        """Encodes a batch without looking up its ids."""
         x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
         return self._embeddings.code(x), y, sample_weight
 
@@ -282,9 +282,9 @@ class GradientStep:
         read: Tree,
         data: Tree,
     ) -> Tree:
-        """The same of the model's own ``train_step``."""
+        """As `_keras_step`, for a custom ``train_step``."""
         model = self._model
-        # A model with a train_step of its own has no rows on the ps; ids are checked.
+        # A model with a custom train_step has no rows on the ps; its ids are still checked.
         with recorded(model.optimizer) as calls, reading(self._embeddings.reads(*read)):
             batch = _utils.pack_x_y_sample_weight(*data)
             logs, (_, after, _, counted) = model.train_step(
@@ -335,7 +335,7 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
 
 
 def _optimizer_state(model: Any, known: Mapping[int, Any] | None = None) -> list[Any]:
-    """The optimizer's variables as a step takes them; ``known`` has values of some by ``id``."""
+    """The values of the optimizer's variables for a step; ``known`` overrides some of them, by ``id``."""
     return [
         jax.numpy.zeros(variable.shape, variable.dtype)  # a placeholder: the step never reads slots of tables
         if isinstance(variable, TableVariable)
@@ -359,14 +359,14 @@ def _scales(optimizer: keras.Optimizer) -> bool:
 
 
 class Split:
-    """How a model's variables divide into dense ones, tables, others of real numbers, and the rest.
+    """The division of a model's variables into dense variables, tables, other floating-point variables, and the rest.
 
     Args:
       model: of Keras, built.
       tables: see `GradientStep`.
 
     Attributes:
-      dense_count: how many trainable variables are no table.
+      dense_count: number of trainable variables that are no tables.
       floats: which of the non-trainable variables are of real numbers.
       rest: which are not, such as seeds: those every worker has for itself.
     """
@@ -398,7 +398,7 @@ class Split:
         return found
 
     def others(self, floats: Sequence[Any], rest: Sequence[object]) -> list[jax.Array]:
-        """The values of all non-trainable variables."""
+        """Returns the values of all non-trainable variables."""
         found: list[Any] = [None] * (len(self.floats) + len(self.rest))
         for places, values in ((self.floats, floats), (self.rest, rest)):
             for at, value in zip(places, values, strict=True):

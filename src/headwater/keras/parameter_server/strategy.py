@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from headwater.tables.row_formats import Format
 
-#: `headwater.tables.row_formats.FORMATS`, which would load numba.
+#: Copy of `headwater.tables.row_formats.FORMATS`, whose import would load numba.
 _WIRE: Final = ("float32", "bfloat16", "int8")
-#: From this size on tables are in rows, unless the program says another, in bytes.
+#: Default size from which tables are sent by rows, in bytes.
 _TABLE_BYTES: Final = 1 << 20
 
 
@@ -141,7 +141,7 @@ class ParameterServerStrategy(Strategy):
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes files, and brings values where there are none."""
+        """Whether this process writes files, and initializes the values on the ``ps``."""
         return self.task is None or self.task.members.is_chief
 
     @property
@@ -174,12 +174,12 @@ class ParameterServerStrategy(Strategy):
             self._models.append(model)
 
     def connect_models(self) -> None:
-        """On the chief: brings every model's values to the ``ps``."""
+        """On the chief: sends every model's values to the ``ps``."""
         for served in self._served():
             served.connect()
 
     def sync_models(self) -> None:
-        """Gives every model the values that the ``ps`` have now."""
+        """Reads the current values of every model from the ``ps``."""
         for served in self._served():
             served.sync(state=True)
 
@@ -189,7 +189,7 @@ class ParameterServerStrategy(Strategy):
         return [served for model in ready if (served := served_model(model)) is not None]
 
     def serve_models(self) -> None:
-        """On a ``ps``: has every model serve that was made and compiled in the scope so far."""
+        """On a ``ps``: starts to serve every model that was made and compiled in the scope so far."""
         for served in self._served():
             served.host()
 

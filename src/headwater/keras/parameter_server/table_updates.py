@@ -32,12 +32,12 @@ SMALLEST = 64
 
 
 def rounded_up(count: int) -> int:
-    """The number of rows that an executable for ``count`` rows takes."""
+    """The number of rows of the executable for ``count`` rows."""
     return max(SMALLEST, 1 << max(0, count - 1).bit_length())
 
 
 class TableUpdates:
-    """The rows of one table that a ``ps`` has, and their optimizer; see `headwater.ps.updater.HostedTable`.
+    """A ``ps``'s rows of a table, and their optimizer; see `headwater.ps.updater.HostedTable`.
 
     Args:
       shape: of these rows.
@@ -99,7 +99,7 @@ class TableUpdates:
     def _begin_rows(self, rows: slice) -> None:
         for at, (first, by_row) in enumerate(zip(self._first, self._by_row, strict=True)):
             if by_row and len(self._state[at]) < self._shape[0]:
-                # Zeros take no memory before they are written.
+                # The operating system allocates pages of zeros only when they are written.
                 self._state[at] = np.zeros((self._shape[0], *first.shape[1:]), first.dtype)
                 if first.any():
                     self._state[at][:] = first[:1]

@@ -1,4 +1,4 @@
-"""A model's variables on parameter servers: where they are, and how they come back into the model."""
+"""A model's variables on parameter servers: their placement, reads and assignments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("headwater")
 
-#: From this on, asynchronous training with momentum gets a warning.
+#: Least momentum that causes a warning in asynchronous training.
 _MUCH_MOMENTUM = 0.9
 
 
@@ -65,7 +65,7 @@ class ModelValues:
 
     @property
     def _dynamic(self) -> DynamicTables | None:
-        """The tables of its dynamic embeddings, where it has any."""
+        """The tables of the model's dynamic embeddings, if it has any."""
         if self._dynamic_tables is None and dynamic_layers(self.model):
             from headwater.keras.parameter_server import dynamic  # noqa: PLC0415  with numba
 
@@ -76,7 +76,7 @@ class ModelValues:
 
     @property
     def optimizer(self) -> Any:
-        """The model's, as it runs on the ``ps``."""
+        """The model's optimizer, in the form that runs on the ``ps``."""
         return inner_optimizer(self.model.optimizer)
 
     @property
@@ -161,19 +161,19 @@ class ModelValues:
 
         def parts(spec: VariableSpec) -> int:
             partitioner = place.partitioner
-            # Norms and constraints are of whole variables.
+            # Norms and constraints apply to whole variables.
             return 1 if partitioner is None or whole or spec.name in constrained else partitioner(spec)
 
         return make_layout(specs, servers, parts)
 
     @property
     def workers_clip(self) -> bool:
-        """Whether workers clip gradients by norms, of which they have all parts: where each gradient is an update."""
+        """Whether workers clip gradients by norms: if each gradient is an update, a worker has all of its parts."""
         return not isinstance(self.place.choice, Synchronous | KOfN) and not self._accumulates
 
     @property
     def _accumulates(self) -> bool:
-        """Whether an update is of several gradients of a worker, of which the mean is clipped."""
+        """Whether an update accumulates several gradients of a worker, and clips their mean."""
         return bool(self.optimizer.gradient_accumulation_steps)
 
     def worker_momentum(self) -> float | None:
@@ -189,14 +189,14 @@ class ModelValues:
 
     @property
     def _servers(self) -> int:
-        """How many ``ps`` there are, or shards."""
+        """The number of ``ps``, or of shards."""
         if self.place.task is None:
             return self.servers
         return self.place.shards or len(self.place.task.members.servers)
 
     @property
     def _joint_norm(self) -> bool:
-        """Whether an update is clipped by a norm that several ``ps`` have to find together."""
+        """Whether updates are clipped by a joint norm over several ``ps``."""
         return self._servers > 1 and not self.workers_clip and bool(self.optimizer.global_clipnorm)
 
     def squares(self) -> Callable[[int], Squares] | None:
@@ -261,7 +261,7 @@ class ModelValues:
             )
 
     def host(self) -> None:
-        """On a ``ps``: answers for this model from now on."""
+        """On a ``ps``: starts to serve this model."""
         task = self.place.task
         assert task is not None
         self._build_optimizer()
@@ -317,7 +317,7 @@ class ModelValues:
         return [np.asarray(one.value) for one in every]
 
     def _reach_tables(self) -> None:
-        """From now on, a table that is read in this process has the values of the ``ps``."""
+        """Connects this process's table variables to the values on the ``ps``."""
         client = self._client
         assert client is not None
         for number, kept in self._kept_of_tables().items():
@@ -327,7 +327,7 @@ class ModelValues:
     # Values -----------------------------------------------------------------------------------------------------------
 
     def sync(self, *, state: bool = False) -> None:
-        """Gives the model's variables the values that the ``ps`` have now; with ``state`` the optimizer's, too."""
+        """Reads the current values of the model's variables from the ``ps``; with ``state`` the optimizer's as well."""
         client = self._client
         if client is None:
             return
@@ -368,7 +368,7 @@ class ModelValues:
         return float(rate.value) if isinstance(rate, keras.Variable) else None
 
     def _knobs(self) -> Sequence[float]:
-        """The learning rate, where the chief's program has changed it."""
+        """The hyperparameters to send: the learning rate, if the chief's program has changed it."""
         rate = self._rate() if self.place.is_chief else None
         if rate is None or rate == self._sent_rate:
             return ()
@@ -381,7 +381,7 @@ class ModelValues:
         return found if self._dynamic is None else found + self._dynamic.traffic()
 
     def connect(self) -> ParameterClient:
-        """A worker's access to the values, made at the first call."""
+        """Returns a worker's client, which is made at the first call."""
         if self._client is None:
             self._build_optimizer()
             self._client = self._make_client()
@@ -398,7 +398,7 @@ class ModelValues:
         self._given = client
 
     def close(self) -> None:
-        """Takes part no more."""
+        """Closes the client."""
         if self._client is not None:
             self._client.close()
         if self._dynamic is not None:
