@@ -240,7 +240,7 @@ def add_condition(
 
     Args:
       shapes_differ: the branches' values may have different shapes, so that ``pred`` must be known when compiling.
-      on_host: run it on the host even where all of it can be compiled.
+      on_host: run it on the host even if it can be compiled.
       reads_late: only the branch that uses a variable reads it, on the host; the variable may have no value otherwise.
       before: operations that run before it, in addition to the branches' own.
     """
@@ -295,7 +295,7 @@ def add_loop(
       params: tensors that stand for the values in ``goes_on``, which decides whether there is another turn, and
         ``turn``.
       shapes: static shapes of the values.
-      on_host: run it on the host even where all of it can be compiled.
+      on_host: run it on the host even if it can be compiled.
       bound: the maximum number of turns; -1 if unknown.
       before: operations that run before it, in addition to its parts' own.
     """

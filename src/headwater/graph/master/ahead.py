@@ -42,10 +42,10 @@ class ReadsAhead:
     """Values read ahead by the runs of a request for the next run. Thread-safe.
 
     Args:
-      transfer: the transfer that brings a run its values.
+      transfer: the transfer with which a run receives its values.
 
     Attributes:
-      transfer: the same.
+      transfer: as given.
       pays: whether the values are small enough.
     """
 

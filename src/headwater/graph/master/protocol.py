@@ -7,11 +7,11 @@ A master and a task talk in frames of these kinds; the tensors of each are its a
              likewise          (..., whether it may resume, ahead)           the feeds; where ``ahead`` is a version,
                                                                             then the transfer computed from that
     TENSORS  either way       (step, transfer)                              a transfer between the two
-                              (step, transfer, how many transfers have come) likewise, of a resumable step
+                              (step, transfer, transfers received)          likewise, of a resumable step
     DONE     task -> master   (step,)                                       the fetches, and the trace if there is one
                               (step, transfer, its tensors' count)          likewise, then the last transfer
-                              (step, transfer, its tensors' count,          likewise, then what the next run of the
-                               how many tensors follow, their version)      plan will read, which ``ahead`` asked for
+                              (step, transfer, its tensors' count,          likewise, then the values for the next run,
+                               number of values, their version)             which ``ahead`` requested
     ERROR    task -> master   (step, code, message)                         instead of DONE
     TRANSFER task -> task     (session, step, transfer)                     a transfer between two tasks of which
                                                                             neither is the master
@@ -20,7 +20,7 @@ A master and a task talk in frames of these kinds; the tensors of each are its a
              client -> master  0: no trace, 1: a trace,
                                2: with graphs of its parts)
     HOLD     client -> master (session,)                                    the session ends with this channel
-    RESUME   master -> task   as RUN, then number of transfers received      the feeds; answered by RESUMED
+    RESUME   master -> task   as RUN, then number of transfers received     the feeds; answered by RESUMED
     RESUMED  task -> master   (step, number of transfers received,           none; the frames that are sent again follow
                                number of frames sent again)
     GIVE_UP  master -> task   (step, reason)                                the master does not want an answer any more

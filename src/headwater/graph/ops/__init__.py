@@ -1,7 +1,6 @@
-"""The operations: one JAX function each, registered with `headwater.graph.registry`.
+"""The operations: a JAX function for each, registered with `headwater.graph.registry`.
 
-Importing this package loads JAX and switches on 64-bit types for the process: graphs say the type of every tensor,
-and int64 and float64 are among them.
+Importing this package loads JAX and enables 64-bit types for the process, since graphs use int64 and float64 tensors.
 """
 
 # Importing a module registers its operations.

@@ -101,7 +101,7 @@ def _vectors(inference: Inference) -> Sequence[Spec]:
     differentiable=False,
 )
 def concat_offset(concat_dim: HostArray, *shape: jax.Array) -> tuple[HostArray, ...]:
-    """Where each of several tensors begins in their concatenation."""
+    """Returns the offset of each tensor in the concatenation."""
     axis = int(concat_dim)
     sizes = [as_ints(value)[axis] for value in shape]
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])

@@ -134,7 +134,7 @@ def route_bags(
       combiner: ``sum``, ``mean`` or ``sqrtn``.
       safe: skip ids below 0 and, unless bags are summed, weights of 0 and below; all rows of the matrix are bags.
         Otherwise the last id's bag is the last bag.
-      row_bytes: how many a row takes on its way.
+      row_bytes: bytes of a row when it is sent.
       small: whether row numbers of a part fit int32.
       default_id: id of the row for empty bags, if ``safe``; zeros if None.
 
@@ -204,7 +204,7 @@ def _pooled(bags: _Bags, ends: HostArray, keys: int, row_bytes: int) -> list[_Ba
       bags: places of rows, in bags.
       ends: of the parts' places.
       keys: how many different rows there are.
-      row_bytes: how many a row takes on its way.
+      row_bytes: bytes of a row when it is sent.
     """
     if not bags.count or bags.count * len(ends) >= keys:
         return []
@@ -267,12 +267,12 @@ def _numbers(arrived: jax.Array) -> jax.Array:
 
 
 def _bags_of(counts: jax.Array, places: int) -> jax.Array:
-    """The bag of each of a part's ids, bag by bag, ``[places]``; the number of bags where a place is left over."""
+    """Returns the bag of each of a part's ids, bag by bag, ``[places]``; the number of bags for unused places."""
     return jnp.searchsorted(jnp.cumsum(_numbers(counts)), jnp.arange(places), side="right")
 
 
 def _times(rows: jax.Array, factors: jax.Array) -> jax.Array:
-    """Rows times their weights, where they have any."""
+    """Multiplies rows by their weights, if any."""
     return rows * _wide(factors, rows) if factors.shape[0] == rows.shape[0] else rows
 
 

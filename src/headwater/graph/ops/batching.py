@@ -43,7 +43,7 @@ class SparseStore:
         self._kept: dict[int, tuple[object, object, object]] = {}
 
     def add(self, indices: HostArray, values: HostArray, shape: HostArray) -> int:
-        """Keeps a sparse tensor; gives its number."""
+        """Stores a sparse tensor; returns its number."""
         with self._lock:
             number = next(self._numbers)
             self._kept[number] = (indices, values, shape)

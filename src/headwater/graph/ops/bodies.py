@@ -37,7 +37,7 @@ class BodyNode:
       name: its name in the graph it was made in.
       definition: its type.
       inputs: names of its input tensors (``operation:output``).
-      attrs: those attributes that its lowering takes.
+      attrs: the attributes that its lowering takes.
     """
 
     name: str
@@ -48,12 +48,12 @@ class BodyNode:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body, ready to be evaluated.
+    """A decoded body.
 
     Attributes:
-      nodes: in an order in which they can run.
-      inputs: names of the tensors that come from outside.
-      outputs: names of the results; an empty one for a result that only the other branch of a condition has.
+      nodes: the operations, sorted topologically.
+      inputs: names of the input tensors.
+      outputs: names of the results; empty for a result that only the other branch of a condition has.
       key: the one of ``inputs`` that is the key of random numbers; empty where there is none.
     """
 

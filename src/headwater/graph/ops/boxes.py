@@ -32,7 +32,7 @@ def _chosen_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _overlap(box: HostArray, others: HostArray) -> HostArray:
-    """Intersection over union of a box with others; 0 where one has no area."""
+    """Returns the intersection over union of a box with others; 0 if a box has no area."""
 
     def sides(of: HostArray) -> tuple[HostArray, HostArray, HostArray, HostArray]:
         top, bottom = np.minimum(of[..., 0], of[..., 2]), np.maximum(of[..., 0], of[..., 2])
@@ -49,7 +49,7 @@ def _overlap(box: HostArray, others: HostArray) -> HostArray:
 def _suppressed(
     scores: HostArray, count: int, most: float, least: float, overlap: Callable[[int, HostArray], HostArray]
 ) -> HostArray:
-    """The best ones, best first, each of which overlaps with none of those before by more than ``most``."""
+    """Selects boxes greedily, best first, whose overlap with each selected box is at most ``most``."""
     order = np.argsort(-scores, kind="stable")
     order = order[scores[order] > least]
     kept: list[int] = []
@@ -248,7 +248,7 @@ def non_max_suppression_overlaps(
     overlap_threshold: HostArray,
     score_threshold: HostArray,
 ) -> HostArray:
-    """As `non_max_suppression`, with a matrix that says how much any two overlap."""
+    """As `non_max_suppression`, with a matrix of pairwise overlaps."""
     del context
     if overlaps.ndim != 2 or overlaps.shape != (len(scores),) * 2:
         raise InvalidArgumentError(
@@ -398,7 +398,7 @@ def draw_bounding_boxes(context: HostContext, images: HostArray, boxes: HostArra
 
 @host("DrawBoundingBoxes", infer=_like_images, inputs="images:T|floating=float32, boxes:float32")
 def draw_bounding_boxes_in_own_colours(context: HostContext, images: HostArray, boxes: HostArray) -> HostArray:
-    """As `draw_bounding_boxes`, in colours of its own."""
+    """As `draw_bounding_boxes`, with other colours."""
     del context
     return _drawn(images, boxes, np.zeros((0, 4), np.float32))
 
@@ -433,10 +433,10 @@ def sample_distorted_bounding_box(
     seed: int = 0,
     seed2: int = 0,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """A random part of an image: its begin and size for a slice, and its box.
+    """Draws a random part of an image; returns its start and size for a slice, and its box.
 
     Its proportions and its share of the image are within ranges, and it covers at least ``min_object_covered`` of one
-    of the boxes. After ``max_attempts`` without success it is the whole image.
+    of the boxes. After ``max_attempts`` failures it is the whole image.
     """
     del seed, seed2
     boxes = jnp.reshape(bounding_boxes, (-1, 4))

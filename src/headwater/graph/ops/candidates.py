@@ -163,7 +163,8 @@ def fixed_unigram_candidates(
     seed: int = 0,
     seed2: int = 0,
 ) -> Drawn:
-    """Classes as probable as weights say: one for each class, or for each line of a file, in its last column."""
+    """Samples classes with probabilities proportional to weights: given directly, or in the last column of a file's
+    lines."""
     del num_true, seed, seed2
     weights = [*([0.0] * num_reserved_ids), *(_weights_of_file(vocab_file) if vocab_file else unigrams)]
     if len(weights) != range_max:
@@ -227,7 +228,8 @@ def compute_accidental_hits(
     seed: int = 0,
     seed2: int = 0,
 ) -> Sequence[HostArray]:
-    """Where drawn classes are true ones: the row, the place among those drawn, and the lowest float32."""
+    """Returns the places at which drawn classes are true classes: row, index among the drawn classes, and the lowest
+    float32."""
     del context, seed, seed2
     if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
         raise InvalidArgumentError(

@@ -76,7 +76,7 @@ def restore(
 
     Raises:
       InvalidArgumentError: a tensor has another element type or shape than requested.
-      NotFoundError: the checkpoint, or a tensor in it, is not there.
+      NotFoundError: the checkpoint, or a tensor in it, does not exist.
       DataLossError: a file is damaged.
     """
     del context
@@ -126,6 +126,6 @@ def sharded_filename(context: HostContext, basename: HostArray, shard: HostArray
 
 @host("TemporaryPrefix", infer=fixed(string, ()), inputs="prefix:string")
 def temporary_prefix(context: HostContext, prefix: HostArray) -> str:
-    """A path beside ``prefix`` for the parts of one checkpoint; another one in every step."""
+    """Returns a path next to ``prefix`` for the parts of one checkpoint; different in every step."""
     del context
     return os.path.join(f"{_text(prefix)}_temp_{uuid.uuid4().hex}", "part")

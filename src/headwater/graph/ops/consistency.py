@@ -40,7 +40,7 @@ def give(
 ) -> HostArray:
     """Ends a worker's step of this version and start of the training; returns version and start for the next step.
 
-    ``version``: int64 of shape (2,), or of shape () where each gradient is an update. ``examples``: the name of those
+    ``version``: int64 of shape (2,), or of shape () if each gradient is an update. ``examples``: the name of those
     that the step's gradient is of, where they are accounted for.
     """
     gate = _gate(context, shared_name, consistency)

@@ -64,10 +64,10 @@ def stateless_if(
     Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
 ) -> tuple[jax.Array, ...]:
-    """Outputs of one of two bodies, both of which take ``inputs``.
+    """Returns the outputs of one of two bodies, which both take ``inputs``.
 
     Args:
-      shapes_differ: the branches give values of different shapes, so that the predicate must be known while compiling.
+      shapes_differ: the branches' values have different shapes, so that the predicate must be known when compiling.
     """
     del output_shapes, shapes_differ
     branches = [decode_body(then_branch), decode_body(else_branch)]
@@ -189,7 +189,7 @@ class Turns(ABC):
 
     @abstractmethod
     def goes_on(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
-        """Whether there is a turn of this number, which begins with ``values``."""
+        """Whether the turn of this number, starting with ``values``, is run."""
 
     @abstractmethod
     def turn(self, turn: jax.Array, values: Sequence[Any]) -> tuple[Any, ...]:
@@ -208,7 +208,7 @@ class Turns(ABC):
 
 
 class _Loop(Turns):
-    """A loop's two bodies with the values that stay the same in every turn."""
+    """A loop's two bodies with its invariant values."""
 
     def __init__(self, inputs: Sequence[Any], cond: FunctionAttr, body: FunctionAttr, types: Sequence[DType]) -> None:
         self._cond, self._body, self._types = decode_body(cond), decode_body(body), types
@@ -280,7 +280,7 @@ def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Seq
         moving = [i for i, value in enumerate(loop.start) if jnp.issubdtype(value.dtype, jnp.inexact)]
 
         def through(turn: Any, values: Sequence[object]) -> Any:
-            """The gradients' way back through one turn that began with ``values``."""
+            """Propagates gradients back through one turn that started with ``values``."""
 
             def one_turn(moved: Sequence[Any], floats: Sequence[Any]) -> Any:
                 all_values = list(values)
@@ -352,10 +352,10 @@ def while_scan(
 def while_trips(
     *inputs: jax.Array, cond: FunctionAttr, body: FunctionAttr, used: Sequence[int], loop: Sequence[int]
 ) -> jax.Array:
-    """How many turns a loop takes, and whether that is exact (1) or rounded up to a power of two (0).
+    """Returns the number of turns of a loop, and whether it is exact (1) or rounded up to a power of two (0).
 
     Args:
-      inputs: those inputs of the loop that its end depends on.
+      inputs: the loop's inputs that its condition depends on.
       used: their positions among the loop's inputs.
       loop: positions of those among them that change from turn to turn.
     """

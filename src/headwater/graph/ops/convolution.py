@@ -1,6 +1,6 @@
 """Convolutions and pooling over images and volumes.
 
-``data_format`` says where the channels are: last (``NHWC``, ``NDHWC``) or second (``NCHW``, ``NCDHW``). ``SAME``
+``data_format`` is the position of the channels: last (``NHWC``, ``NDHWC``) or second (``NCHW``, ``NCDHW``). ``SAME``
 padding gives ⌈size / stride⌉ outputs, the padding shared between both sides and the odd one behind; ``VALID`` pads
 nothing; ``EXPLICIT`` takes pairs.
 """
@@ -305,7 +305,7 @@ def _avg_pool(
 def summed_windows(
     value: jax.Array, ksize: Sequence[int], strides: Sequence[int], padding: str
 ) -> tuple[jax.Array, jax.Array]:
-    """The sum of each window, padding left out, and how many elements it has, in the same type."""
+    """Returns the sum of each window without padding, and the number of its elements, in the same type."""
     pads = _pads(value.shape, ksize, strides, padding)
     window, steps = tuple(ksize), tuple(strides)
     zero = np.zeros((), value.dtype)
@@ -372,7 +372,7 @@ def max_pool_with_argmax(
 
 
 def _windows(value: Any, ksize: Sequence[int], strides: Sequence[int]) -> list[Any]:
-    """For each offset within a window the elements that are there in all windows."""
+    """Yields, for each offset within a window, the elements of all windows at that offset."""
     counts = [(size - window) // stride + 1 for size, window, stride in zip(value.shape, ksize, strides, strict=True)]
     return [
         value[

@@ -192,9 +192,9 @@ def ctc_beam_search_decoder(
     top_paths: int,
     merge_repeated: bool = True,
 ) -> Sequence[HostArray]:
-    """The most probable label sequences that a beam of ``beam_width`` finds, and the logarithms of their probabilities.
+    """Returns the most probable label sequences of a beam search, and the logarithms of their probabilities.
 
-    ``merge_repeated`` leaves out a label of the result that equals the one before it.
+    ``merge_repeated`` merges equal consecutive labels of the result.
     """
     del context
     if not 0 < top_paths <= beam_width:

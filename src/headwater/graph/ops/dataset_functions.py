@@ -205,12 +205,12 @@ def _key(body: Body) -> HostArray:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Operations that run together.
+    """A group of operations that run together.
 
     Attributes:
       outputs: names of its output tensors.
       one: ``one(env, host, turn)`` for one element.
-      rows: ``rows(env, host, last_turn, count)`` for a block; None where it has no such form.
+      rows: ``rows(env, host, last_turn, count)`` for a block; None if unsupported.
       host: the called function, for a single host operation.
     """
 

@@ -1,7 +1,7 @@
 """Operations on datasets and iterators. They run on the host of the task that they are placed on.
 
-A dataset's tensor (`variant`) holds a node of `headwater.data`. Each kind of node has an operation of its own, whose
-inputs are, in order: the datasets it takes elements from, its values, and its function's captured values.
+A dataset's tensor (`variant`) holds a node of `headwater.data`. Each kind of node has an operation with the inputs, in
+order: its source datasets, its values, and its function's captured values.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def checked_element(element: Element, specs: Sequence[TensorSpec]) -> tuple[Any,
 
 
 def _accepted(part: object, arrays: Sequence[HostArray], spec: TensorSpec) -> bool:
-    """Whether a component is as its spec says."""
+    """Whether a component matches its spec."""
     if isinstance(part, Composite) and not spec.shape.is_compatible_with(part.shape):
         return False
     parts = spec.parts

@@ -175,9 +175,9 @@ def host(
     types: Mapping[str, int] | None = None,
     inputs: str | None = None,
 ) -> Callable[[F], F]:
-    """Registers a Python function of NumPy arrays: ``f(context, *inputs, **attrs)`` gives an array, a tuple, or None.
+    """Registers a Python function of NumPy arrays: ``f(context, *inputs, **attrs)`` returns an array, a tuple, or None.
 
-    ``context`` is the runtime's `HostContext`. Inputs in ``refs`` arrive as the variables' cells.
+    ``context`` is the runtime's `HostContext`. Inputs in ``refs`` are passed as the variables' cells.
     """
 
     def define(function: F) -> F:
@@ -236,7 +236,7 @@ def parse_arguments(inputs: str) -> tuple[Argument, ...]:
 
 
 def _types(types: Mapping[str, int] | None, inputs: str | None, arguments: Sequence[Argument]) -> Mapping[str, int]:
-    """`OpDef.types` as given, or as the arguments say: behind a list, positions count from the end."""
+    """Returns `OpDef.types` as given, or derived from the arguments; after a list, positions count from the end."""
     if inputs is None:
         return {"T": 0} if types is None else types
     lists = [index for index, argument in enumerate(arguments) if argument.many or argument.mixed]
@@ -369,7 +369,7 @@ def _evaluate_anew(
         try:
             return tuple(_spec(out) for out in run(shapes))
         except TypeError as error:
-            # JAX says TypeError for shapes that do not fit; TensorFlow's word for that is ValueError.
+            # JAX raises TypeError for incompatible shapes; TensorFlow raises ValueError.
             raise ValueError(_first_line(error)) from error
     if all(dims is not None for dims in shapes):
         for symbols in ("{index}", ""):
@@ -388,7 +388,7 @@ def _evaluate_anew(
 
 
 def _with_symbols(shapes: Sequence[Dims], suffix: str) -> list[tuple[object, ...]]:
-    """The shapes with a symbol for each unknown dimension: all different, or all the same."""
+    """Returns the shapes with a symbol for each unknown dimension: all different, or all equal."""
     scope = export.SymbolicScope()
     counter = 0
     result: list[tuple[object, ...]] = []

@@ -66,9 +66,10 @@ def _abs(x: AnyArray) -> AnyArray:
 
 
 def _given_result(function: Function, slope: Function) -> Function:
-    """``function`` with the gradient ``slope(y)`` of its result y, which is 0 where the incoming gradient is 0.
+    """Returns ``function`` with the gradient ``slope(y)`` of its result y, which is 0 where the incoming gradient is 0.
 
-    TensorFlow's kernels of these gradients say so, even where the slope is infinite, as of a masked ``sqrt(0)``.
+    TensorFlow's kernels of these gradients do the same, even if the slope is infinite, such as for a masked
+    ``sqrt(0)``.
     """
 
     @jax.custom_vjp

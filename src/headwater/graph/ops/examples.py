@@ -74,7 +74,7 @@ def _admit(resources: Resources, step: RunningStep, *, shared_name: str, batch: 
 
 @stateful("AccountExamples", refs=(0,), updates=(0,), admit=_admit)
 def account(applied: jax.Array, handed: jax.Array, *, shared_name: str, batch: int) -> tuple[jax.Array, ...]:
-    """The range that `take` gave is applied, with the updates of the same executable."""
+    """Marks the range returned by `take` as applied, together with the updates of the same executable."""
     del shared_name
     epoch, start = handed[0], handed[1]
     return (applied.at[1, 0].add(1).at[epoch % 2, 1 + start // batch].set(epoch + 1),)
@@ -87,7 +87,8 @@ def _admit_round(resources: Resources, step: RunningStep, *, shared_name: str, b
 
 @stateful("AccountRound", refs=(0,), updates=(0,), admit=_admit_round)
 def account_round(applied: jax.Array, ranges: jax.Array, *, shared_name: str, batch: int) -> tuple[jax.Array, ...]:
-    """The ranges of gathered gradients, int64 [n, 3], are applied, with the updates of the same executable."""
+    """Marks the ranges of gathered gradients, int64 [n, 3], as applied, together with the updates of the same
+    executable."""
     del shared_name
     epochs, starts = ranges[:, 0], ranges[:, 1]
     return (applied.at[1, 0].add(1).at[epochs % 2, 1 + starts // batch].set(epochs + 1),)

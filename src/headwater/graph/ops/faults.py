@@ -22,7 +22,7 @@ _Attrs = Mapping[str, Any]
 
 
 def _some(values: Any) -> Any:
-    """Whether one of the truth values holds; None where it is known that none does."""
+    """Returns whether any of the values is true; None if all are known to be false."""
     if isinstance(values, np.ndarray | np.generic):
         return np.True_ if values.any() else None
     return jnp.any(values)
@@ -174,10 +174,10 @@ def can_fail(op_type: str) -> bool:
 
 
 def fault_of(op_type: str, inputs: Sequence[object], attrs: _Attrs) -> Any:
-    """A truth value, whether the operation fails with these inputs; None where it cannot.
+    """Returns whether the operation fails with these inputs, as a boolean array; None if it cannot fail.
 
     Args:
-      inputs: arrays that are traced, or known.
+      inputs: traced or known arrays.
     """
     find = _FAULTS.get(op_type)
     return None if find is None else find(inputs, attrs)
@@ -191,6 +191,6 @@ def error_of(op_type: str, name: str) -> OpError:
         return InvalidArgumentError(None, None, f"{said} {where}")
     if _FAULTS[op_type] is not _divided:
         return InvalidArgumentError(None, None, f"an index or slice is out of bounds of what it indexes {where}")
-    # As TensorFlow says it on CPUs.
+    # TensorFlow's message on CPUs.
     kind = InternalError if op_type.startswith("Truncate") else InvalidArgumentError
     return kind(None, None, f"Integer division by zero {where}")

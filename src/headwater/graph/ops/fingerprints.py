@@ -227,7 +227,7 @@ def _left(value: int, by: int) -> int:
 
 
 def old_hash(text: bytes) -> int:
-    """TensorFlow's first hash of text, MurmurHash64A with a seed of its own; `tf.string_to_hash_bucket` uses it."""
+    """TensorFlow's first hash of strings, MurmurHash64A with a fixed seed; `tf.string_to_hash_bucket` uses it."""
     factor, size = _CAT, len(text)
     found = 0xDECAFCAFFE ^ size * factor & _MASK
     whole = size // 8 * 8

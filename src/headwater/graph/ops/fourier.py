@@ -37,7 +37,7 @@ def _real_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _real(op_type: str, compute: Callable[..., jax.Array], rank: int, dtype: type[np.generic]) -> None:
-    """A transform between real numbers and half of their symmetric spectrum; ``fft_length`` says the real sizes."""
+    """A transform between real numbers and half of their symmetric spectrum; ``fft_length`` has the real sizes."""
     axes = tuple(range(-rank, 0))
 
     def lower(input: object, fft_length: Any) -> object:

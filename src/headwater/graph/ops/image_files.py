@@ -84,7 +84,7 @@ def decode_jpeg(
     if ratio not in (1, 2, 4, 8):
         raise InvalidArgumentError(None, None, f"ratio must be 1, 2, 4, or 8, got {ratio}")
     if not fancy_upscaling or try_recover_truncated or acceptable_fraction != 1:
-        # Graphs that other programs built say so with these attributes.
+        # Graphs built by other programs use these attributes.
         raise UnimplementedError(
             None, None, "DecodeJpeg has no fancy_upscaling=False, try_recover_truncated or acceptable_fraction"
         )
@@ -246,6 +246,6 @@ def extract_jpeg_shape(context: HostContext, contents: HostArray, *, output_type
 
 @host("IsJpeg", infer=fixed(bool_, ()), inputs="contents:string")
 def is_jpeg(context: HostContext, contents: HostArray) -> Any:
-    """Whether it begins as a JPEG file does."""
+    """Whether the data start like a JPEG file."""
     del context
     return np.bool_(contents.item()[:3] == _JPEG)

@@ -65,7 +65,8 @@ def _subscript(place: Sequence[object]) -> str:
 
 
 def _take(params: jax.Array, indices: jax.Array, axis: int) -> Any:
-    """Slices of ``params``; zeros where there is none, as TensorFlow has it on GPUs. For shapes and text, an error."""
+    """Returns slices of ``params``; zeros for indices out of range, as in TensorFlow on GPUs. For shapes and strings,
+    an error."""
     if _is_exact(params) and isinstance(indices, np.ndarray):
         require_rows(indices, params.shape[axis])
         return np.take(params, indices, axis)
@@ -187,7 +188,7 @@ def _one_hot_spec(inference: Inference) -> Sequence[Spec]:
 def one_hot(
     indices: jax.Array, depth: HostArray, on_value: jax.Array, off_value: jax.Array, *, axis: int = -1
 ) -> jax.Array:
-    """``on_value`` at the place that ``indices`` says along a new dimension, ``off_value`` elsewhere."""
+    """Returns ``on_value`` at ``indices`` along a new dimension, ``off_value`` elsewhere."""
     axis = indices.ndim if axis == -1 else axis
     steps = np.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
     hit = jnp.expand_dims(indices, axis) == steps.astype(indices.dtype)

@@ -48,7 +48,7 @@ def _concat_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("ConcatV2", inputs="values:T*, axis:Tidx=int32", static=(-1,), infer=_concat_spec, strings=True)
 def concat(*inputs: jax.Array) -> AnyArray:
-    """All but the last input, one after the other along the dimension that the last says."""
+    """Concatenates all inputs but the last along the dimension given by the last."""
     *values, axis = inputs
     return array_module(*values).concatenate(values, axis=int(axis))
 

@@ -89,7 +89,7 @@ def _cross_entropy_spec(inference: Inference) -> Sequence[Spec]:
 def softmax_cross_entropy(features: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
     """-Σⱼ labelsⱼ log softmax(features)ⱼ of each row, and its gradient softmax(features) - labels.
 
-    That gradient takes it that the labels of a row add up to 1, as TensorFlow does even where they do not.
+    The gradient assumes that the labels of a row add up to 1, as in TensorFlow, even if they do not.
     """
     return _cross_entropy(features, labels), jax.nn.softmax(features, axis=-1) - labels
 

@@ -114,7 +114,7 @@ def parse_examples_alike(serialized: HostArray, *dense_defaults: Any, **attrs: A
 
 
 def all_fixed(attrs: Attrs) -> bool:
-    """Whether all features that a `parse_single_example` asks for have the same shape in all examples."""
+    """Whether all features requested by a `parse_single_example` have the same shape in all examples."""
     return not attrs["num_sparse"] and not any(_varies(as_shape(shape)) for shape in attrs["dense_shapes"])
 
 
@@ -286,7 +286,7 @@ def decode_csv(
 
 
 def _fields(record: bytes, index: int, delimiter: str, quoted: bool) -> list[str]:
-    """The fields of one line; bytes that are no UTF-8 are kept as they are.
+    """Returns the fields of one line; bytes that are not valid UTF-8 are kept.
 
     A field begins behind line breaks. It is all up to the next delimiter, without quotes and line breaks, or stands in
     quotes with each of its own quotes doubled. Without ``quoted``, quotes are characters as others.

@@ -1,4 +1,4 @@
-"""Random numbers that follow from a counter and a key, bit for bit as TensorFlow's generator Philox.
+"""Random numbers computed from a counter and a key, bit for bit as TensorFlow's Philox generator.
 
 Philox 4x32-10 is J. Salmon and others, "Parallel random numbers: as easy as 1, 2, 3" (2011). A state is three int64:
 128 bits of the counter, low first, and the key. Each number of a result has 256 counters of its own, of which most
@@ -55,7 +55,7 @@ def _pairs(words: HostArray) -> HostArray:
 
 
 def _units(words: HostArray, dtype: DType) -> HostArray:
-    """Numbers from 0 to below 1: the mantissas of those from 1 to below 2."""
+    """Returns numbers in [0, 1), from the mantissas of numbers in [1, 2)."""
     if dtype == float32:
         bits = (words & np.uint64(0x7FFFFF)) | np.uint64(127 << 23)
         return bits.astype(np.uint32).view(np.float32) - np.float32(1)

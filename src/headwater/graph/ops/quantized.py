@@ -56,7 +56,7 @@ def quantize(
     mode: str = "MIN_COMBINED",
     round_mode: str = "HALF_AWAY_FROM_ZERO",
 ) -> tuple[HostArray, HostArray, HostArray]:
-    """The nearest of the numbers of type ``T``, which stand for a range of others, and the bounds of that range.
+    """Returns the nearest numbers of type ``T``, which represent a range of numbers, and the bounds of that range.
 
     ``MIN_COMBINED`` and ``MIN_FIRST`` spread the numbers evenly over the range, which is widened to hold 0; ``SCALED``
     multiplies, so that 0 is 0, and leaves out the lowest number of a signed type.
@@ -314,7 +314,7 @@ def quantized_conv2d(
     out_type: DType = qint32,
     dilations: Sequence[int] = (1, 1, 1, 1),
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """A convolution of the integers less those for 0, and the range for which all of int32 would stand."""
+    """Returns a convolution of the integers minus their zero points, and the range represented by all of int32."""
     _of_8_bits("QuantizedConv2D", input, filter)
     if out_type.base_dtype != qint32:
         raise InvalidArgumentError(None, None, f"QuantizedConv2D gives qint32, not {out_type.name}")

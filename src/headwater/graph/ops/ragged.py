@@ -1,4 +1,4 @@
-"""Operations on the rows of ragged tensors: where they begin and end. They run on the host."""
+"""Operations on the row splits of ragged tensors. They run on the host."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def checked_splits(context: HostContext, splits: HostArray, count: HostArray) ->
 
 @host("RaggedRowsToSplits", inputs="rows:T|index, count:T", infer=_splits_spec)
 def rows_to_splits(context: HostContext, rows: HostArray, count: HostArray) -> HostArray:
-    """From the row of each value and the number of rows (-1: as many as values say)."""
+    """Computes splits from the row of each value and the number of rows (-1: derived from the values)."""
     del context
     if (np.diff(rows) < 0).any() or (rows.size and rows[0] < 0):
         raise _refuse("Arguments to from_value_rowids do not form a valid RaggedTensor:rows must ascend, from 0 on")

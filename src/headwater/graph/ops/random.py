@@ -115,7 +115,7 @@ def poisson(
     return jax.random.poisson(key, rate, as_ints(shape) + rate.shape, np.int64).astype(dtype.numpy_dtype)
 
 
-# Without state: the same seed always gives the same numbers --------------------------------------------------------
+# Stateless operations: equal seeds give equal numbers --------------------------------------------------------------
 
 
 def _seeded(seed: jax.Array) -> jax.Array:

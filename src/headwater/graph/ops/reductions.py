@@ -63,7 +63,7 @@ def _prod(x: AnyArray, axes: tuple[int, ...], keep: bool) -> AnyArray:
 
 
 def _extreme(name: str, empty: Callable[[np.dtype[Any]], object]) -> Callable[..., object]:
-    """``name`` of NumPy; of no elements the value that any other one replaces. NaN counts as that value."""
+    """NumPy's ``name``; the identity element for an empty input. NaN counts as the identity element."""
 
     def compute(x: jax.Array, axes: tuple[int, ...], keep: bool) -> Any:
         xp = array_module(x)

@@ -71,7 +71,7 @@ def replace(pattern: bytes, rewrite: bytes, text: bytes, everywhere: bool = True
 
 
 def _character_size(text: bytes, at: int) -> int:
-    """How many bytes the character at ``at`` takes; 1 where there is no valid one."""
+    """Returns the number of bytes of the character at ``at``; 1 if it is invalid."""
     for size in range(1, 5):
         try:
             text[at : at + size].decode()

@@ -28,7 +28,7 @@ _IMAGES: Final = (4, 4)
 _MATRICES: Final = (2, None)
 
 Range = tuple[int, int | None]
-"""The least and the greatest number of dimensions; None where there is no greatest."""
+"""The minimum and the maximum number of dimensions; None for no maximum."""
 
 _RANKS: Final[Mapping[str, Mapping[int, Range]]] = {
     "AdjustContrastv2": {0: (3, None), 1: _SCALAR},

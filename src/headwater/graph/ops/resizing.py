@@ -99,7 +99,7 @@ def _cubic(distance: HostArray, a: float) -> HostArray:
 
 
 def _cubic_taps(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> tuple[HostArray, HostArray]:
-    """For each of ``count`` pixels the four of ``size`` that it is made of, and their weights: [count, 4] each.
+    """Returns, for each of ``count`` pixels, its four source pixels of ``size`` and their weights: [count, 4] each.
 
     With ``half_pixel_centers`` a = -1/2, and pixels beyond the edge are ignored; otherwise a = -3/4, and the edge pixel
     is repeated.

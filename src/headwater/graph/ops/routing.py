@@ -222,7 +222,7 @@ def _route(
 
 
 def refuse(ids: HostArray, sizes: HostArray, parts: int, strategy: str, name: str = "") -> None:
-    """Raises the error of the first id that no part has, with the operation's name where it is given."""
+    """Raises the error of the first id that no part has, with the operation's name if given."""
     total = int(sizes.sum())
     short, longer = divmod(total, parts)
     try:

@@ -55,12 +55,12 @@ _FUNCTIONS = frozenset(
 
 
 def row_form(op_type: str, attrs: Mapping[str, object], varying: tuple[bool, ...]) -> RowForm | None:
-    """How an operation does many elements at once; None where it has to run once for each.
+    """Returns the form of an operation for many elements at once; None if it has to run once for each.
 
     Args:
       op_type: the operation's type.
       attrs: its attributes.
-      varying: for each input, whether it has a row for each element, or is the same for all.
+      varying: for each input, whether it has a row for each element (else it is the same for all).
     """
     definition = lookup(op_type)
     taken = {key: value for key, value in attrs.items() if key in definition.attrs}

@@ -45,7 +45,8 @@ _WORTH_A_CALL: Final = 1 << 16
 
 
 def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:
-    """The different elements as they first appear, for each element which one it is, and how often each is there."""
+    """Returns the distinct elements in the order of first occurrence, the index of each element among them, and their
+    counts."""
     if x.dtype.kind in "iu" and x.size >= _WORTH_A_CALL:
         from headwater.tables import hashing  # noqa: PLC0415  with numba: only for programs that need it
 
@@ -62,7 +63,7 @@ def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:
 
 @host("Unique", inputs="x:T", infer=_unique_spec)
 def unique(context: HostContext, x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
-    """The different elements as they first appear, and for each element which one it is."""
+    """Returns the distinct elements in the order of first occurrence, and the index of each element among them."""
     del context
     values, places, _ = _unique(x)
     return values, places.astype(out_idx.numpy_dtype)
@@ -70,7 +71,7 @@ def unique(context: HostContext, x: HostArray, *, out_idx: DType = int32) -> Seq
 
 @host("UniqueWithCounts", inputs="x:T", infer=_unique_spec)
 def unique_with_counts(context: HostContext, x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
-    """As `unique`, and how often each is there."""
+    """As `unique`, also with the count of each."""
     del context
     values, places, counts = _unique(x)
     return values, places.astype(out_idx.numpy_dtype), counts.astype(out_idx.numpy_dtype)
@@ -82,7 +83,7 @@ def _list_diff_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("ListDiff", inputs="x:T, y:T", infer=_list_diff_spec)
 def list_diff(context: HostContext, x: HostArray, y: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
-    """The elements of x that are not in y, and where they are in x."""
+    """Returns the elements of x that are not in y, and their positions in x."""
     del context
     gone = set(y.tolist())
     places = np.array([i for i, item in enumerate(x.tolist()) if item not in gone], out_idx.numpy_dtype)
@@ -115,7 +116,7 @@ def _bins_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("Bincount", inputs="arr:int32, size:int32, weights:T|numeric", infer=_bins_spec)
 def bincount(context: HostContext, arr: HostArray, size: HostArray, weights: HostArray) -> HostArray:
-    """How often each of 0, 1 … size - 1 is in ``arr``, or the sum of its weights where there are some."""
+    """Returns the counts of 0, 1 … size - 1 in ``arr``, or the sums of their weights, if any."""
     del context
     count = int(size)
     flat = arr.ravel()
@@ -178,7 +179,8 @@ def _histogram_spec(inference: Inference) -> Sequence[Spec]:
 def histogram_fixed_width(
     values: jax.Array, value_range: jax.Array, nbins: HostArray, *, dtype: DType = int32
 ) -> jax.Array:
-    """How many values are in each of ``nbins`` equal parts of a range; those outside count for the first and last."""
+    """Returns the number of values in each of ``nbins`` equal parts of a range; values outside count for the first and
+    last."""
     count = int(nbins)
     step = (value_range[1] - value_range[0]) / count
     places = jnp.clip(jnp.floor((jnp.ravel(values) - value_range[0]) / step), 0, count - 1).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Rows combined by segment: sums and their like over rows with the same segment id."""
+"""Segment reductions: sums and other reductions over rows with the same segment id."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _product_jvp(
 
 
 def _bounded(compute: Callable[..., Any], rows: jax.Array, ids: jax.Array, count: int, bound: str) -> jax.Array:
-    """An empty segment gives the type's lowest or highest finite value, as TensorFlow has it."""
+    """The result of an empty segment is the type's lowest or highest finite value, as in TensorFlow."""
     limits = jnp.finfo(rows.dtype) if jnp.issubdtype(rows.dtype, jnp.inexact) else jnp.iinfo(rows.dtype)
     size = jax.ops.segment_sum(jnp.ones(ids.shape, np.int32), ids, count)
     filled = (size > 0).reshape((count,) + (1,) * (rows.ndim - 1))
@@ -128,7 +128,7 @@ def _sums(rows: HostArray, segment_ids: HostArray, count: int) -> HostArray:
 
 
 def _sorted_segments(op_type: str, reduce: Any, mean: bool = False, empty: int = 0) -> None:
-    """Rows of ``data`` combined where ``segment_ids`` are equal; segments without rows give ``empty``."""
+    """Reduces rows of ``data`` with equal ``segment_ids``; the result for segments without rows is ``empty``."""
 
     def lower(context: object, data: Any, segment_ids: HostArray) -> object:
         del context

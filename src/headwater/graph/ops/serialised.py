@@ -114,7 +114,7 @@ def _many_spec(inference: Inference) -> Sequence[Spec]:
 def serialize_many_sparse(
     context: HostContext, sparse_indices: HostArray, sparse_values: HostArray, sparse_shape: HostArray
 ) -> HostArray:
-    """As `serialize_sparse`, each slice along the first dimension by itself."""
+    """As `serialize_sparse`, separately for each slice along the first dimension."""
     del context
     if len(sparse_shape) < 2:
         raise InvalidArgumentError(None, None, "Rank of input SparseTensor should be > 1")

@@ -194,7 +194,7 @@ def edit_distance(
     *,
     normalize: bool = True,
 ) -> HostArray:
-    """How many values must be put in, taken out or replaced to come from one row to the other (Levenshtein's distance).
+    """Returns the Levenshtein distance of rows: the minimum number of insertions, deletions and replacements.
 
     ``normalize`` divides it by the number of values of the second; infinity where that has none and the first has.
     """

@@ -50,7 +50,7 @@ def _slice_spec(inference: Inference) -> Sequence[Spec]:
     "Slice", inputs="input:T, begin:Index|index, size:Index", static_of=_slice_static, infer=_slice_spec, strings=True
 )
 def slice_(input: jax.Array, begin: jax.Array, size: HostArray) -> jax.Array:
-    """``size`` elements from ``begin`` on, per dimension; -1 is all that follow."""
+    """Returns ``size`` elements from ``begin``, per dimension; -1: all remaining elements."""
     sizes = as_ints(size)
     if not isinstance(begin, np.ndarray):
         return lax.dynamic_slice(input, [begin[axis] for axis in range(input.ndim)], sizes)

@@ -40,7 +40,7 @@ def _order(indices: HostArray) -> HostArray:
 
 @host("SparseOrder", infer=lambda inference: [Spec(int64, (None,))])
 def order(context: HostContext, indices: HostArray, count: HostArray) -> HostArray:
-    """For each element in row-major order where it was."""
+    """Returns the permutation to row-major order: the original position of each element."""
     del context, count
     return _order(indices).astype(np.int64)
 

@@ -47,7 +47,8 @@ def product(
     adjoint_a: bool = False,
     adjoint_b: bool = False,
 ) -> jax.Array:
-    """The matrix product of a sparse matrix and ``b``, of each the conjugate transpose where it is said so."""
+    """Returns the matrix product of a sparse matrix and ``b``, each replaced by its conjugate transpose if
+    requested."""
     into, out_of = (indices[:, 1], indices[:, 0]) if adjoint_a else (indices[:, 0], indices[:, 1])
     right = jnp.conj(jnp.asarray(b).T) if adjoint_b else jnp.asarray(b)
     left = jnp.conj(jnp.asarray(values)) if adjoint_a else jnp.asarray(values)
@@ -178,7 +179,7 @@ def part(
     start: HostArray,
     size: HostArray,
 ) -> Sequence[HostArray]:
-    """The part that begins at ``start`` and has ``size``, as far as there is so much."""
+    """Returns the part that starts at ``start`` and has at most ``size``."""
     del context
     size = np.maximum(np.minimum(size, shape - start), 0)
     inside = ((indices >= start) & (indices < start + size)).all(axis=1)

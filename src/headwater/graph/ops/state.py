@@ -75,14 +75,14 @@ def _value_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("InitializedValue", infer=_value_spec, refs=(0,), types={"T": 0})
 def initialized_value(context: HostContext, ref: Any, initial: Any) -> HostArray:
-    """The variable's value, or ``initial`` where it has none."""
+    """Returns the variable's value, or ``initial`` if it has none."""
     with context.resources.lock:
         return np.asarray(ref.value) if ref.initialized else initial
 
 
 @host("CountUpTo", infer=_value_spec, refs=(0,), types={"T": 0})
 def count_up_to(context: HostContext, ref: Any, *, limit: int) -> HostArray:
-    """Adds one to a variable and gives its old value. On the host, because it may refuse."""
+    """Adds one to a variable and returns its old value. Runs on the host, because it may fail."""
     with context.resources.lock:
         if not ref.initialized:
             raise FailedPreconditionError(None, None, f"Attempting to use uninitialized value {ref.name}")
@@ -124,7 +124,7 @@ def assign(
     use_locking: bool = True,
     _shape: TensorShape | None = None,
 ) -> tuple[jax.Array, ...]:
-    """``_shape`` is the variable's static shape, where it is fully known."""
+    """``_shape`` is the variable's static shape, if fully known."""
     del use_locking
     wanted = _shape.as_dims if _shape is not None else None if ref is None else tuple(ref.shape)
     if validate_shape and wanted is not None and wanted != tuple(value.shape):

@@ -218,7 +218,7 @@ class Elements:
         return np.stack(values)
 
     def gradients(self, source: str) -> Elements:
-        """The array of the gradients that a computation called ``source`` finds; one and the same for each name."""
+        """Returns the array of gradients of the computation ``source``; the same array for equal names."""
         if self._grows and self._values:
             self._grows = False
         if source not in self._gradients:

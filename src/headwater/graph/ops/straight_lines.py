@@ -25,7 +25,7 @@ class HostCall:
 
     Attributes:
       node: the operation.
-      outputs: names of the tensors it gives.
+      outputs: names of its output tensors.
       function: of its inputs, as NumPy arrays; gives its outputs.
       with_context: whether the function takes the runtime's context before its inputs.
     """
@@ -76,11 +76,11 @@ def as_array(value: Any) -> Array:
 def straight_line(
     pieces: Sequence[HasHostCall], params: Sequence[str], known: Mapping[str, Any], outputs: Sequence[str]
 ) -> Callable[[Sequence[Any], Any], tuple[Array, ...]] | None:
-    """A function that runs host operations one after the other.
+    """Returns a function that runs host operations one after the other.
 
     Args:
-      pieces: all that there is to run, in order.
-      params: names of the tensors that the function is given.
+      pieces: the operations, in order.
+      params: names of the function's parameters.
       known: values of tensors that are the same for all calls.
       outputs: names of the tensors that it gives.
 

@@ -119,7 +119,7 @@ _UNUSUAL_INT: Final = re.compile(rb"[_+]")
 
 
 def _parsed_at_once(texts: list[bytes], dtype: np.dtype[Any]) -> HostArray | None:
-    """The numbers that ``texts`` show; None where one of them has to be looked at by `_parsed`."""
+    """Parses ``texts`` as numbers; returns None if one of them has to be parsed by `_parsed`."""
     unusual, parse = (_UNUSUAL_FLOAT, float) if dtype.kind == "f" else (_UNUSUAL_INT, int)
     if unusual.search(b" ".join(texts)):
         return None
@@ -187,7 +187,7 @@ def as_bytes(value: Any) -> bytes:
 
 
 def _part(text: bytes, start: int, length: int) -> bytes:
-    """A part of ``text`` in bytes; all that follows ``start`` for a negative length."""
+    """Returns a substring of ``text`` in bytes; everything after ``start`` for a negative length."""
     first = start + len(text) if start < 0 else start
     if not 0 <= first <= len(text):
         raise ValueError(f"pos {start} out of range for string b'{text.decode(errors='replace')}'")

@@ -32,7 +32,7 @@ def take_rows(array: object, indices: object, *, nearest: bool = False) -> jax.A
     """``array[indices]`` along the first dimension.
 
     Args:
-      nearest: an index outside of the array gives the nearest row instead of zeros.
+      nearest: an index outside of the array selects the nearest row instead of zeros.
     """
     array, indices = jnp.asarray(array), jnp.asarray(indices)
     if not _worth_a_call(array, indices, _COPIED):
@@ -56,7 +56,7 @@ def add_rows(array: jax.Array, indices: jax.Array, rows: object) -> Any:
 
 
 def sum_equal_rows(rows: jax.Array, indices: jax.Array) -> tuple[Any, Any]:
-    """Rows with the same index added up; see the operation ``SumEqualRows``."""
+    """Adds up rows with the same index; see the operation ``SumEqualRows``."""
     if not _worth_a_call(rows, indices, _ADDED):
         return _summed(rows, indices)
     shapes = jax.ShapeDtypeStruct(rows.shape, rows.dtype), jax.ShapeDtypeStruct(indices.shape, np.int64)
@@ -98,7 +98,7 @@ def _worth_a_call(array: Any, indices: Any, dtypes: frozenset[str]) -> bool:
 
 
 def _register(name: str) -> None:
-    """Has XLA know a function that it is to call."""
+    """Registers a function with XLA as a call target."""
     with _registering:
         if name not in _registered:
             from headwater.tables import xla_calls  # noqa: PLC0415  with numba: only where it is needed

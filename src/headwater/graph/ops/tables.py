@@ -272,7 +272,7 @@ def sdca_fprint(context: HostContext, input: HostArray) -> HostArray:
 
 @host("StringToHashBucketFast", inputs="input:string", infer=_buckets)
 def to_hash_bucket_fast(context: HostContext, input: HostArray, *, num_buckets: int) -> HostArray:
-    """For each text a number below ``num_buckets``, the same everywhere."""
+    """Returns a number below ``num_buckets`` for each string, the same on all machines."""
     del context
     flat = [fingerprint64(text) % num_buckets for text in input.ravel()]
     return np.array(flat, np.int64).reshape(input.shape)

@@ -1,7 +1,6 @@
 """Lists of tensors as values, which loops of TensorFlow's second form keep tensors of their turns in.
 
-A list is a value like others: an operation gives a new one. It travels as an array without dimensions that holds a
-`TensorList`.
+A list is an immutable value: an operation returns a new one. It is passed as a scalar array that holds a `TensorList`.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ class TensorList:
     limit: int = -1
 
     def at(self, index: int, dims: tuple[int, ...] | None) -> HostArray:
-        """An element; zeros where it was not set and its shape is known.
+        """Returns an element; zeros if it was not set and its shape is known.
 
         Raises:
-          InvalidArgumentError: there is none of that number, or it was not set and its shape is not known.
+          InvalidArgumentError: there is no such element, or it was not set and its shape is unknown.
         """
         if not 0 <= index < len(self.items):
             raise InvalidArgumentError(

@@ -102,7 +102,7 @@ def decode_json_example(context: HostContext, json_examples: HostArray) -> HostA
 
 
 def boundaries(size: int, ratio: float, pseudo: bool, draw: Any) -> HostArray:
-    """Where windows begin, and where the last one ends: ``size`` divided by ``ratio`` windows.
+    """Returns the starts of windows, and the end of the last one: ``size`` divided into windows by ``ratio``.
 
     Source: Graham, *Fractional Max-Pooling*, 2014.
     """

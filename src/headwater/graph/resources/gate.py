@@ -62,7 +62,7 @@ class Gate(kept.Kept):
     Args:
       name: name of the group, for messages.
       choice: the consistency of its training.
-      clock: gives seconds that only grow.
+      clock: returns monotonic time in seconds.
       lock: guards its state; by default a new lock. If examples are accounted for, it has to be the lock of the task's
         resources: `give` consults the ledger, and an update, which holds that lock, notifies the gate.
     """

@@ -50,7 +50,7 @@ class Reader(ABC):
 
         Args:
           step: for waiting.
-          queue: gives names of files, as its only component.
+          queue: the queue of file names, its only component.
           count: maximum number of records.
 
         Raises:
@@ -113,7 +113,7 @@ class LineReader(Reader):
     """Reads text files line by line. A line's key is the file's name and its number.
 
     Args:
-      skipped: lines at the begin of every file that are left out.
+      skipped: number of lines to skip at the start of each file.
     """
 
     def __init__(self, name: str, skipped: int) -> None:

@@ -174,8 +174,7 @@ class CompiledPlan:
         `execute`.
 
         Args:
-          step: the step this is.
-          stopped: where it was cancelled.
+          step: the step of the run. stopped: where it was cancelled.
         """
         return self._once((), step, False, None, stopped)
 

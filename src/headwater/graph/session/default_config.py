@@ -98,7 +98,7 @@ def set_inter_op_parallelism_threads(num_threads: int) -> None:
 
 
 def get_jit() -> bool:
-    """Whether `set_jit` asked for compilation. Steps are always compiled by XLA."""
+    """Returns the setting of `set_jit`. Steps are always compiled by XLA."""
     return _settings.jit
 
 
