@@ -301,7 +301,7 @@ def saving_states(callback: Any) -> Any:
 
 
 def serve_backup(callback: Any) -> None:
-    """Has a `BackupAndRestore` of Keras's save the state of other callbacks, too, in a file beside its own.
+    """Makes Keras's own `BackupAndRestore` also save the state of other callbacks, in a file beside its own.
 
     The state has the epoch in its name, and is written first: whatever model is restored, its state is there.
     """
@@ -340,7 +340,7 @@ def serve_backup(callback: Any) -> None:
 
 
 def arrange(listed: Any) -> None:
-    """Has the callbacks that save the state of others called after these at the end of an epoch.
+    """Orders callbacks so that those with state run before the callbacks that save it, at the end of an epoch.
 
     Args:
       listed: a `keras.callbacks.CallbackList` with such callbacks.

@@ -22,7 +22,7 @@ class LinearCosineDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     Args:
       initial_learning_rate: the rate at the start.
-      decay_steps: how many steps it falls for.
+      decay_steps: number of steps of the decay.
       num_periods: of the cosine within them.
       alpha: added to the linear part.
       beta: added to the product.

@@ -175,7 +175,7 @@ class Strategy:
 
     @contextmanager
     def scope(self) -> Generator[Strategy]:
-        """Within it, models that are made, loaded or compiled belong to this strategy.
+        """A context in which models that are made, loaded or compiled belong to this strategy.
 
         Raises:
           RuntimeError: this is within the scope of another strategy.

@@ -106,7 +106,7 @@ class TensorBoard(_base):
             try:
                 text = self.model.to_json()
             except (NotImplementedError, TypeError, ValueError):
-                # A model of the program's own class that says nothing of its layers.
+                # A model of a custom class that does not describe its layers.
                 return
             self._writer("train").add_summary(summary_protos.tensor("keras", np.asarray(text, object), metadata), 0)
 

@@ -158,7 +158,7 @@ def local_conv2d(
     output_shape: Sequence[int],
     data_format: str | None = None,
 ) -> Value:
-    """A convolution along two dimensions with weights of its own at each place.
+    """A convolution along two dimensions with separate weights at each position.
 
     Args:
       inputs: [batch, rows, columns, channels], or channels before rows.
@@ -289,7 +289,7 @@ def normalize_batch_in_training(
     normalised = batch_normalization(x, mean, variance, shift, scale, epsilon=epsilon)
     variance = ops.squeeze(variance, axes)
     if len(x.shape) == 4 and len(axes) == 3 and None not in x.shape:
-        # Of images TensorFlow's kernel gives the variance without bias, which moving averages want.
+        # For images TensorFlow's kernel returns the unbiased variance, which moving averages need.
         count = int(np.prod([x.shape[axis] for axis in axes]))
         variance = variance * (count / max(count - 1, 1))
     return normalised, ops.squeeze(mean, axes), variance
@@ -306,12 +306,12 @@ def _chosen(x: Value, alt: Value, training: bool | int | None) -> Value:
 
 
 def in_train_phase(x: Value, alt: Value, training: bool | int | None = None) -> Value:
-    """``x`` in training and ``alt`` else; both are values or functions. ``training`` says it, or the learning phase."""
+    """Returns ``x`` in training, else ``alt``; both may be functions. ``training`` defaults to the learning phase."""
     return _chosen(x, alt, training)
 
 
 def in_test_phase(x: Value, alt: Value, training: bool | int | None = None) -> Value:
-    """``alt`` in training and ``x`` else; both are values or functions. ``training`` says it, or the learning phase."""
+    """Returns ``alt`` in training, else ``x``; both may be functions. ``training`` defaults to the learning phase."""
     return _chosen(alt, x, training)
 
 
@@ -363,7 +363,7 @@ def ctc_decode(
       y_pred: probabilities, [batch, steps, classes]; the last class is blank.
       input_length: steps of each example, [batch].
       greedy: the most probable class of each step; else a search among ``beam_width`` beginnings.
-      top_paths: how many results a search gives.
+      top_paths: number of results of a search.
     """
     scores = ops.log(y_pred + _keras.config.epsilon())
     blank = y_pred.shape[-1] - 1

@@ -200,17 +200,17 @@ def batch_set_value(tuples: Sequence[tuple[keras.Variable, Value]]) -> None:
 
 
 def update(x: keras.Variable, new_x: Value) -> Value:
-    """Sets a variable, and gives its value."""
+    """Sets a variable, and returns its value."""
     return x.assign(new_x)
 
 
 def update_add(x: keras.Variable, increment: Value) -> Value:
-    """Adds to a variable, and gives its value."""
+    """Adds to a variable, and returns its value."""
     return x.assign_add(increment)
 
 
 def update_sub(x: keras.Variable, decrement: Value) -> Value:
-    """Subtracts from a variable, and gives its value."""
+    """Subtracts from a variable, and returns its value."""
     return x.assign_sub(decrement)
 
 
@@ -285,7 +285,7 @@ def cast_to_floatx(x: Value | keras.Variable | npt.ArrayLike) -> Value | HostArr
 
 
 def print_tensor(x: Value, message: str = "") -> Value:
-    """Prints a value when it is computed, and gives it back."""
+    """Prints a value when it is computed, and returns it."""
     return _Printed(message)(x)
 
 

@@ -29,7 +29,7 @@ WHOLE_BELOW_BYTES = 1 << 15
 #: Larger messages may not fit into the network's buffers while the peer does not receive, in bytes.
 _BUFFERED_BYTES = 1 << 14
 _ALIGNED = 16
-#: Interval, in seconds, at which a process that waits for another says so.
+#: Interval of messages of a process that waits for another, in seconds.
 REPORT_S = 15.0
 _log = logging.getLogger("headwater")
 

@@ -144,7 +144,7 @@ class ArrayShards(Shards):
     Args:
       adapter: Keras's for the same arrays, which has checked them.
       share: which part.
-      shuffle: whether each epoch has an order of its own; ``"batch"`` shuffles within batches.
+      shuffle: whether each epoch has a different order; ``"batch"`` shuffles within batches.
     """
 
     def __init__(self, adapter: Any, share: Share, shuffle: bool | str) -> None:
@@ -252,7 +252,7 @@ class OtherShards(Shards):
     Args:
       adapter: Keras's for them.
       share: which part.
-      ordered: gives the batches; None where they have one order.
+      ordered: yields the batches in a new order for each epoch; None for a fixed order.
     """
 
     def __init__(self, adapter: Any, share: Share, ordered: _InCommonOrder | None = None) -> None:

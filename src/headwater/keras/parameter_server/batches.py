@@ -167,8 +167,8 @@ class ArrayBatches(_Spans):
     Args:
       data: ``(x, y, sample_weight)`` or a part of it; structures of arrays.
       batch_size: examples in a batch.
-      shuffle: whether each epoch has an order of its own.
-      steps: how many batches an epoch has; None for all there are.
+      shuffle: whether each epoch has a different order.
+      steps: number of batches of an epoch; None for all.
     """
 
     reason: str = ""

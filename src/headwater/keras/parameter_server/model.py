@@ -240,7 +240,7 @@ class ServedModel(ModelValues):
             return model.history
         container.on_train_begin()
         if late:
-            # The job is running already: values that a callback has restored here are older than those of the ps.
+            # The job is running already: the ps have newer values than a callback has restored here.
             if self._dynamic is not None:
                 self._dynamic.forget()
             self.sync(state=chief)

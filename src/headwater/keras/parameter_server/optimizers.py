@@ -269,7 +269,7 @@ class KerasUpdater:
 
 
 def _clipped(gradients: Sequence[Array], clipnorm: float, norm: float) -> Sequence[Array]:
-    """Scales gradients by min(1, clipnorm / norm); ``norm`` is their norm together with those of other ``ps``.
+    """Scales gradients by min(1, clipnorm / norm); ``norm`` is the joint norm of the gradients on all ``ps``.
 
     If it is not finite they become NaN, as in Keras.
     """

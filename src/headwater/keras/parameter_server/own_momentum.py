@@ -23,7 +23,7 @@ from headwater.ps.consistency import Consistency, KOfN, Synchronous
 from headwater.ps.updater import Array
 
 MomentumAt = Literal["ps", "worker"]
-"""Where momentum is kept: once for all gradients, or by each worker of its own."""
+"""The place of momentum: one on the ``ps`` for all gradients, or one on each worker for its own gradients."""
 
 
 def require_momentum_at(momentum_at: str, choice: Consistency) -> None:

@@ -44,7 +44,7 @@ class TableUpdates:
       dtype: of their elements.
       initial: makes a function that gives the initial values of some of them, by the first number and the one after
         the last.
-      make: gives the optimizer, built for a variable of a number of rows.
+      make: returns the optimizer, built for a variable with a number of rows.
       names_of: names an optimizer's variables.
       exact: see above.
 
