@@ -177,6 +177,7 @@ class KeptCopy(PrimaryCopy):
         Returns:
           Whether the chief could be reached.
         """
+        # Before the keeper stops, which ends the feed.
         has_other = self.is_whole if self._standing.serves else self._fed is not None
         self._acknowledges_no_more()
         self._stop_keeping()
@@ -210,6 +211,7 @@ class KeptCopy(PrimaryCopy):
             channel.end()
             what = "%s has left its copy of %s with %s until it is served again: term %d"
             _log.warning(what, self._task, self._called, left.chief, view.term)
+        # Last: once this replica is lost, an empty one may serve, with the state that the chief has by then.
         self._ask_last(Wants.LEAVE)
 
     def _last_view(self, has_other: bool) -> View | None:

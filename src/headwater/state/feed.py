@@ -101,6 +101,7 @@ class Feed:
 
     def send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
         """Sends a change, or queues it while the other replica is filled."""
+        # To the third replica, too: it may be the backup already, where the witness's answer is on its way or lost.
         if self.beside is not None:
             self.beside.send(kind, header, tensors)
         self._send(kind, header, tensors)
@@ -157,6 +158,7 @@ class Feed:
     def _fill(self, goes_on: Callable[[], bool]) -> None:
         try:
             for frame in self._first_frames():
+                # Frames of the snapshot but the last have number 0: wait for the confirmation of this one.
                 self.confirmed = frame.header[0] - 1
                 self._send_confirmed(frame, goes_on)
                 if self.broken.is_set():
@@ -164,7 +166,7 @@ class Feed:
         finally:
             self._filled()
         while not self.broken.is_set():
-            with self._lock:
+            with self._lock:  # a concurrent `send` queues its frame before this, or sends it itself afterwards
                 if not self._queue:
                     self._queue = None
                     return

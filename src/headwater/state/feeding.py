@@ -28,8 +28,7 @@ class FeedingCopy(SecondCopy):
         assert view.second is not None
         resigned = self._standing.resigned
         # A backup that is filled piece by piece cannot be promoted meanwhile, so clients need not wait for it: ask to
-        # be
-        # alone instead. When the job is over clients do wait, as no witness may be left to allow that.
+        # be alone instead. When the job is over clients do wait, as no witness may be left to allow that.
         waits = not self._fills_slowly or resigned or self._over
         if waits and (feed := self._filled(view, view.second.ps)) is not None:
             return feed
@@ -69,6 +68,7 @@ class FeedingCopy(SecondCopy):
         Returns the feed of the backup then.
         """
         before = self._other
+        # `_feeds` attaches the new feed beside the feed of the backup, which stays in use until the view has changed.
         with self._changed:
             self._beside = feed
         try:
@@ -144,7 +144,7 @@ class FeedingCopy(SecondCopy):
             link.give_back(channel, False)
             if not goes_on:
                 self._become(its_view)
-                if second is not None and other != second:
+                if second is not None and other != second:  # another incarnation, which has lost its state
                     self._second_is_gone()
             return None
         try:
@@ -188,6 +188,7 @@ class FeedingCopy(SecondCopy):
         # Set before the witness is asked: its answer may be lost, and then the target may already be the backup.
         with self._changed:
             self._standing = replace(self._standing, pairing=feed.target)
+        # The target has to have all changes up to now before it may become the backup.
         if not feed.wait(self._given(feed), lambda: not self._closed):
             with self._changed:  # the witness was not asked, so the target cannot be the backup
                 self._standing = replace(self._standing, pairing=None)

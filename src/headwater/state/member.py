@@ -67,8 +67,7 @@ class Member(Contents):
         self._beside: Feed | None = None
         self._aim: Aim | None = None
         # Whether a primary has handed over to this replica, and whether this replica has handed over; neither has
-        # changed
-        # the state since, so the two can go on without a snapshot.
+        # changed the state since, so the two can go on without a snapshot.
         self._handed = False
         self._gave = False
         # Whether a primary has sent anything to it in this incarnation.
@@ -235,6 +234,8 @@ class Member(Contents):
         with self._changed:
             known = self._standing.view
             if known is not None and view.term <= known.term:
+                # The current view is the known one: a pending pair was not granted. An older view, from a restarted
+                # witness, says nothing about it.
                 pairing = self._standing.pairing if view != known else None
                 self._standing = replace(self._standing, pairing=pairing)
                 return
@@ -251,6 +252,7 @@ class Member(Contents):
                     if self._serving and not self._standing.serves:  # else the new primary's feed was first
                         self._step_down()
             return
+        # Ends `take`, whose thread holds `_taking` while it waits for frames.
         if fed is not None:
             fed.close()
         with self._taking, self._changed:

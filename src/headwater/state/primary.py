@@ -33,9 +33,11 @@ class PrimaryCopy(FeedingCopy):
         # Waits for `take` to apply frames that it has confirmed: the old primary has acknowledged them to workers.
         with self._taking:
             view = self._standing.view
+            # All replicas of the preceding term are lost: continue with the state that its primary left, if any.
             if view is not None and view.term > 1 and self._begins_anew:
                 self._bring_back(view.term - 1)
             self._take_up()
+            # The old primary, which is the backup now, has the same state: it needs no snapshot, only changes.
             if self._handed and view is not None and view.second is not None:
                 self._dial(view, view.second.ps, goes_on=True)
             with self._changed:
@@ -158,7 +160,7 @@ class PrimaryCopy(FeedingCopy):
                 if feed is None or feed.broken.is_set() or (is_needed and third is not None and third.broken.is_set()):
                     self._changed.wait(LOOK_S)
             if feed is not None and not feed.broken.is_set():
-                if alone:
+                if alone:  # the queue for the replica that is being filled is full: wait for a confirmation
                     feed.wait(feed.confirmed + 1, serves)
                 elif feed.wait(number, serves) and (
                     third is None or not self._standing.needs(third.target) or third.wait(by_third, serves)
@@ -204,16 +206,17 @@ class PrimaryCopy(FeedingCopy):
         began = time.monotonic()
         with self._taking:
             self._step_down()
+        # The backup has to confirm the last changes before it may serve; this replica makes no more.
         if feed.wait(self._given(feed), lambda: not self._closed):
             self._ask(Wants.HAND_OVER)
         now = self._standing.view
-        if now is None or self._standing.serves:
+        if now is None or self._standing.serves:  # not granted, or no answer: serve again
             self._take_over()
             return
         with self._changed:
             self._gave = self._standing.follows
             self._feed = None
-        if self._gave:
+        if self._gave:  # by this frame the backup learns that it serves, without a request to the witness
             feed.tell(now, self._aim)
             feed.wait(feed.given, lambda: not self._closed)
             self.held_up_s = time.monotonic() - began

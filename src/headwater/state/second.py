@@ -33,10 +33,11 @@ class SecondCopy(Member):
         link = self._processes.link(view.primary.ps)
         with self._changed:
             before = self._fed if accepts(self._standing, view) else None
-        if before is not None:
+        if before is not None:  # ends the feed of the preceding primary, whose thread holds `_taking`
             before.close()
         with self._taking:
             with self._changed:
+                # Checked again: the view may have changed while this thread waited for `_taking`.
                 taken = accepts(self._standing, view) and not self._closed
                 if taken:
                     self._fed = channel
@@ -56,6 +57,8 @@ class SecondCopy(Member):
                 self._watch(link, channel)
                 while True:
                     frame = channel.recv()
+                    # Confirmed before it is applied, so that workers need not wait for that. A promotion acquires
+                    # `_taking`, and so waits until it is applied.
                     with self._answering:
                         channel.send(Frame(kinds.DONE, (frame.header[0],)))
                     self._follow_frame(frame, channel)
@@ -90,8 +93,7 @@ class SecondCopy(Member):
                     self._apply(frame, channel)
         except Exception as error:
             # The frame was confirmed before it was applied, so workers may have an acknowledgement of a change that
-            # this
-            # replica lacks: discard it, and rejoin with a new incarnation.
+            # this replica lacks: discard it, and rejoin with a new incarnation.
             _log.exception("%s drops its copy of %s: it could not follow", self._task, self._called)
             with self._changed:
                 me = Copy(self._standing.me.ps, new_life(self._standing.me.life))

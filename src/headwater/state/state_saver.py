@@ -229,7 +229,7 @@ class StateSaver(PeriodicSaver):
             try:
                 saved = self._write(taken, whole=whole)
             except BaseException as error:
-                self._last = None
+                self._last = None  # the next save is full: a delta would lack the rows taken for this one
                 self._failed()
                 if not isinstance(error, OpError):
                     raise

@@ -134,16 +134,21 @@ def judge(witness: Witness, request: Request) -> Witness:
             return replace(witness, heard=heard)
         witness = replace(witness, view=view, heard={})
     both = {copy for copy in (view.primary, view.second) if copy is not None}
+    # A newer incarnation of the same ``ps`` asks, so the state of the older one is lost.
     gone = {copy for copy in both if copy.ps == me.ps and copy.life < me.life}
     witness = witness.without(gone)
+    # Requests of a lost replica, such as a repeated LEAVE, change nothing.
     if me in witness.lost:
         return witness
     if request.wants is Wants.LEAVE or (request.wants is Wants.GO and _is_spared(witness, request)):
         return witness.without({me})
     after = view
     if me in view:
+        # Only a replica that knows the current view may change it; others learn it from the answer first.
         if request.view == view:
             after = _granted(view, request, witness.lost)
+    # All replicas of the view are lost: the first other one that asks serves, once it knows the view. One with an older
+    # view may not have discarded its state yet; it does when it gets the answer.
     elif both <= witness.lost and request.wants is Wants.VIEW and (gone or request.view in (None, view)):
         after = View(view.term + 1, me, None)
     return replace(witness, view=after)
@@ -166,8 +171,10 @@ def _granted(view: View, request: Request, lost: Collection[Copy]) -> View:
     """Returns the view after the request of a replica of ``view``. No ``lost`` replica becomes primary or backup."""
     me, other = request.me, request.other
     match request.wants:
+        # The first of the two replicas that asks stays; the other one is outside from the next term on.
         case Wants.ALONE | Wants.GO if view.second is not None:
             return View(view.term + 1, me, None)
+        # Not again where ``other`` is the backup already: then the request was repeated after a lost answer.
         case Wants.PAIR if me == view.primary and other is not None and other not in {view.second, *lost}:
             return View(view.term + 1, me, other)
         case Wants.HAND_OVER if me == view.primary and view.second is not None and view.second not in lost:
@@ -185,6 +192,8 @@ def _present(heard: Mapping[int, Request]) -> View | None:
     if not views:
         return View(1, heard[told[0].home].me, None) if all_told else None
     newest = max(views, key=_term)
+    # The two conditions of the module's docstring: all concerned have reported no newer view, or all ``ps`` have
+    # reported.
     know = [each for each in told if each.view == newest and each.me in newest]
     concerned = {newest.primary, newest.second, *(each.other for each in know)} - {None}
     settled = {each.me for each in know} >= {newest.primary, newest.second} - {None}

@@ -229,6 +229,7 @@ class Listener:
         while not self._stopping:
             full = self._strangers.to_drop()
             now = time.monotonic()
+            # Do not accept while descriptors are short, or while all unauthenticated connections are too new to drop.
             wanted = now >= open_again_at and (full is None or full[1] == 0)
             if wanted != watching:
                 for sock in accepting:
@@ -426,7 +427,7 @@ class Listener:
             self._wake()
         if channel is None:
             return
-        if self._stopping:
+        if self._stopping:  # `stop` may have closed all channels just before this one was added
             channel.close()
         try:
             self._on_channel(channel)

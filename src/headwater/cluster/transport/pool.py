@@ -62,7 +62,7 @@ class ChannelPool:
                 self._taken[channel] = peer
             if not channel.peer_gone():
                 return channel
-            self.discard(channel)
+            self.discard(channel)  # the other end has closed it while it was idle: try the next one
         channel = self._open_channel(peer)
         with self._lock:
             if not self._closed:

@@ -138,7 +138,7 @@ class ByteStreamChannel(ABC):
             raise nothing_came(self.peer, timeout_s)
         finally:
             self._receiving = False
-            if self.closed:
+            if self.closed:  # another thread has called `close`, which leaves the disposal to this one
                 self.close()
 
     def _begin(self, timeout_s: float | None) -> bool:
@@ -223,8 +223,7 @@ class ByteStreamChannel(ABC):
         self.closed: bool = True
         self._wake()
         # Do not close a descriptor that another thread is about to use, as its number may be reused for another file:
-        # that
-        # thread closes it once it has woken up.
+        # that thread closes it once it has woken up.
         if not (self._sending or self._receiving):
             self._dispose()
 
