@@ -252,7 +252,7 @@ class OtherShards(Shards):
     Args:
       adapter: Keras's for them.
       share: which part.
-      ordered: yields the batches in a new order for each epoch; None for a fixed order.
+      ordered: the data, shuffled equally in all processes for each epoch; None for a fixed order.
     """
 
     def __init__(self, adapter: Any, share: Share, ordered: _InCommonOrder | None = None) -> None:
