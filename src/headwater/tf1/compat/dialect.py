@@ -47,7 +47,7 @@ _OF_SESSIONS: Final = frozenset(
         "slim",
     }
 )
-"""Names that programs of sessions have, though TensorFlow 2 has some of them, too."""
+"""Names that indicate programs of TensorFlow 1, although TensorFlow 2 has some of them, too."""
 _OF_BOTH: Final = frozenset({"eval", "io", "logging", "run", "summary", "test", "train"})
 """Names by which a program without Keras may make sessions, or leave something for others to run."""
 _ALONE: Final = frozenset({"keras", "numpy", "tensorflow"}) | sys.stdlib_module_names
@@ -108,7 +108,7 @@ def dialect_of(code: CodeType) -> str:
 
 
 def _names(code: CodeType) -> tuple[set[str], set[str]]:
-    """The names in a program and in the modules beside it that it imports, and the packages that all these import."""
+    """Returns the names in a program and in imported modules beside it, and the packages that these import."""
     names: set[str] = set()
     packages: set[str] = set()
     folder = os.path.dirname(code.co_filename)

@@ -424,7 +424,7 @@ def linear_model(
     """The sum over the columns of their numbers, or their categories, times weights; and a bias.
 
     Args:
-      units: how many sums.
+      units: number of sums.
       sparse_combiner: how an example's categories are combined; see `embedding_lookup_sparse`.
 
     Raises:

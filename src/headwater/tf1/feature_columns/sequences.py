@@ -222,7 +222,7 @@ def sequences_side_by_side(
 def _sequence(
     column: Column, features: Features, trainable: bool, collections: Sequence[str]
 ) -> tuple[Tensor, Tensor, int]:
-    """A column's numbers, the lengths of its sequences, and how many numbers a step has."""
+    """Returns a column's numbers, the lengths of its sequences, and the number of numbers per step."""
     if isinstance(column, SequenceNumericColumn):
         return *column.sequence(features), std_math.prod(column.shape)
     inner = getattr(column, "categorical_column", None)

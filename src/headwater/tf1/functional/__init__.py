@@ -1,6 +1,6 @@
 """Functions that add operations to the default graph, with TensorFlow 1.15's names and arguments.
 
-Importing any of them makes Python's operators work on tensors, and the gradient rules known.
+Importing any of them enables Python's operators on tensors, and registers the gradient rules.
 """
 
 from __future__ import annotations

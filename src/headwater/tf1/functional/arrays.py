@@ -94,7 +94,7 @@ def ensure_shape(x: TensorLike, shape: ShapeLike, name: str | None = None) -> Te
     return one("EnsureShape", x, shape=as_shape(shape), name=name)
 
 
-# Values as they are -----------------------------------------------------------------------------------------------
+# Identities and gradients -----------------------------------------------------------------------------------------
 
 
 def identity(input: TensorLike, name: str | None = None) -> Any:
@@ -106,7 +106,7 @@ def identity(input: TensorLike, name: str | None = None) -> Any:
 
 
 def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Tensor]:
-    """Returns copies of several tensors, available once all of them are computed.
+    """Returns copies of several tensors, available once all tensors are computed.
 
     Raises:
       ValueError: there are none.
@@ -156,7 +156,7 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
 
 
 def expand_dims(input: Any, axis: int | None = None, name: str | None = None, dim: TensorLike | None = None) -> Tensor:
-    """A further dimension of size 1 at ``axis``; -1 is behind all."""
+    """Inserts a dimension of size 1 at ``axis``; -1 is the last."""
     axis = either(axis, dim, "axis", "dim")
     if axis is None:
         raise ValueError("Must specify an axis argument to tf.expand_dims()")
@@ -266,7 +266,7 @@ def split(
 
     Args:
       num_or_size_splits: how many equal parts, or the size of each, one of which may be -1.
-      num: how many sizes there are, where that is not known.
+      num: number of sizes, if not known.
 
     Raises:
       ValueError: the number of parts is not known.
@@ -302,7 +302,7 @@ def pad(
     """Pads a tensor with elements before and after, per dimension.
 
     Args:
-      paddings: an integer matrix, a row [before, behind] for each dimension.
+      paddings: an integer matrix, a row [before, after] for each dimension.
       mode: CONSTANT, REFLECT (mirrored without the border) or SYMMETRIC (mirrored with it).
       constant_values: the value for CONSTANT.
 

@@ -54,7 +54,7 @@ def non_max_suppression(
     Args:
       boxes: [boxes, 4].
       scores: [boxes].
-      max_output_size: how many boxes to take at most.
+      max_output_size: number of boxes to take at most.
       iou_threshold: the largest overlap allowed, as intersection over union.
       score_threshold: take only boxes with a higher score.
     """

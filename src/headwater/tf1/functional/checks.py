@@ -126,7 +126,7 @@ def assert_near(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless |x - y| ≤ atol + rtol |y|; both ten times the type's precision unless told."""
+    """Returns an operation that fails unless |x - y| ≤ atol + rtol |y|; by default both are ten times the precision."""
     with name_scope(name, "assert_near", [x, y]):
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, x.dtype.base_dtype, name="y")

@@ -136,7 +136,7 @@ def ctc_beam_search_decoder(
 
     Args:
       inputs: logits [time, batch, classes]; the last class is the blank.
-      beam_width: how many sequences to follow at a time.
+      beam_width: number of sequences to follow at a time.
       merge_repeated: leave out a label that equals the one before it, of the sequences that were found.
     """
     *parts, scores = apply(

@@ -39,7 +39,7 @@ class name_scope:
     """Prefixes the names of operations made within the block, in the graph that ``values`` belong to.
 
     Args:
-      name: the scope's name, made unique; ``scope/`` enters a scope as it is.
+      name: the scope's name, made unique; ``scope/`` reenters an existing scope.
       default_name: the name when ``name`` is None.
       values: inputs of the operations.
 

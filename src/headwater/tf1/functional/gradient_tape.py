@@ -186,7 +186,7 @@ class GradientTape:
 
         Raises:
           RuntimeError: a second one of a tape that is not persistent.
-          ValueError: the shapes of rows are not known, or there are not as many rows in both.
+          ValueError: the shapes of rows are not known, or the numbers of rows differ.
         """
         del parallel_iterations, experimental_use_pfor
         target, before = convert_to_tensor(target), convert_to_tensor(source)

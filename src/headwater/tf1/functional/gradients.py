@@ -29,7 +29,7 @@ Rule = Callable[..., Any]
 class RegisterGradient:
     """Decorator: registers the gradient function of an operation type, or of a name in ``gradient_override_map``.
 
-    The function takes the operation and the gradient of each of its outputs, and gives one for each input (None for
+    The function takes the operation and the gradient of each of its outputs, and returns one for each input (None for
     none).
 
     Args:

@@ -250,7 +250,7 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorLike, name
 def tensor_scatter_update(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
 ) -> Tensor:
-    """``tensor`` with ``updates`` put at ``indices``."""
+    """Returns ``tensor`` with elements at ``indices`` replaced by ``updates``."""
     return one("TensorScatterUpdate", tensor, indices, updates, name=name)
 
 
@@ -381,7 +381,7 @@ def _axes(tensor: Tensor) -> builtins.range:
     return builtins.range(len(tensor.dims))
 
 
-# Taken apart and put together -------------------------------------------------------------------------------------
+# Partitioning and stitching ---------------------------------------------------------------------------------------
 
 
 def dynamic_partition(

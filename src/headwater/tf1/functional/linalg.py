@@ -106,7 +106,7 @@ def matvec(
     b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """A matrix (or a batch of them) times a vector (or a batch of them)."""
+    """Multiplies a matrix (or a batch of matrices) by a vector (or a batch of vectors)."""
     with name_scope(name, "MatVec", [a, b]):
         column = arrays.expand_dims(b, -1)
         product = matmul(
@@ -208,7 +208,7 @@ def eye(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """The identity matrix, or a batch of them; with other than ``num_rows`` columns cut or filled with zeros."""
+    """Returns the identity matrix, or a batch; cropped or padded with zeros if the number of columns differs."""
     with name_scope(name, "eye", [num_rows, num_columns, batch_shape]):
         columns = num_rows if num_columns is None else num_columns
         computed = isinstance(num_rows, Tensor) or isinstance(columns, Tensor)
@@ -305,7 +305,7 @@ def norm(
       axis: None, one dimension, or two for matrices.
 
     Raises:
-      ValueError: another ``ord``, or an ``axis`` that does not fit it.
+      ValueError: ``ord`` is unknown, or does not match ``axis``.
     """
     keep = bool(reductions.either(keepdims, keep_dims, "keepdims", "keep_dims"))
     matrix = _matrix_axes(axis)

@@ -227,7 +227,7 @@ class _Loop:
 
 
 def _flat_shapes(invariants: Structure) -> list[TensorShape]:
-    """The shapes in a structure of them; a list of numbers or None is one."""
+    """Returns the shapes in a structure; a list of numbers or None is a shape."""
     if isinstance(invariants, TensorShape) or invariants is None:
         return [as_shape(invariants)]
     if isinstance(invariants, dict):

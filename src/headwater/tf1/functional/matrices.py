@@ -136,7 +136,7 @@ def _diagonals(diagonals: Any, diagonals_format: str) -> tuple[Tensor, Tensor, T
 
 
 def _as_long(diagonal: Tensor, main: Tensor, before: bool) -> Tensor:
-    """A diagonal beside the main one, filled up by one element where it is shorter."""
+    """Returns a diagonal next to the main one, padded by one element if it is shorter."""
     lengths = [(item.dims or (None,))[-1] for item in (diagonal, main)]
     if None in lengths or lengths[0] == lengths[1]:
         return diagonal

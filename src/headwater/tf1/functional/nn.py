@@ -357,7 +357,7 @@ def fused_batch_norm(
       The result, the mean and the variance.
 
     Raises:
-      ValueError: a mean or variance in training, or none of them otherwise.
+      ValueError: a mean or variance is given in training, or missing otherwise.
     """
     if is_training and (mean is not None or variance is not None):
         raise ValueError("Both 'mean' and 'variance' must be None if is_training is True.")

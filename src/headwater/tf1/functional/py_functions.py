@@ -43,8 +43,8 @@ def py_function(
       Tout: element type of its result, or a list of types.
 
     Returns:
-      A tensor of unknown shape, or a list of them; the operation where there are no results. It has no gradient: to
-      ask for one is a LookupError, which says so.
+      A tensor of unknown shape, or a list of tensors; the operation if there are no results. It has no gradient:
+      `tf.gradients` raises LookupError.
     """
     several = isinstance(Tout, list | tuple)
     kinds: Sequence[Any] = Tout if isinstance(Tout, list | tuple) else [Tout]  # pyright: ignore[reportUnknownVariableType]

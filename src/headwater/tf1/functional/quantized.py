@@ -155,7 +155,7 @@ def quantize_and_dequantize(
       input: floating.
       input_min, input_max: the range if ``range_given``; otherwise the range of ``input`` is used.
       signed_input: whether there are negative numbers.
-      num_bits: how many bits.
+      num_bits: number of bits.
       round_mode: ``HALF_TO_EVEN`` or ``HALF_UP``.
       narrow_range: do not use the lowest number.
     """

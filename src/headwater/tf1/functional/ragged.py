@@ -176,7 +176,7 @@ def placeholder(
 
     Args:
       dtype: the type of the values.
-      ragged_rank: how many dimensions are ragged.
+      ragged_rank: number of ragged dimensions.
       value_shape: the shape of each value: a scalar when None.
       name: name scope.
     """
@@ -363,7 +363,7 @@ def merged_rows(value: RaggedTensor) -> RaggedTensor:
 def stack_dynamic_partitions(
     data: TensorLike, partitions: Any, num_partitions: TensorLike, name: str | None = None
 ) -> RaggedTensor:
-    """The rows of ``data``, in the row of the result that ``partitions`` says for each.
+    """Collects the rows of ``data`` in the rows of the result given by ``partitions``.
 
     Args:
       data: a tensor or ragged tensor.

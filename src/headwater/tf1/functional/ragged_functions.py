@@ -169,7 +169,7 @@ def _reversed(value: Any, axis: int) -> Any:
 
 
 def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Any]:
-    """The rows of ``data``, each in the one of ``num_partitions`` results that ``partitions`` says.
+    """Distributes the rows of ``data`` to ``num_partitions`` results by ``partitions``.
 
     Raises:
       TypeError: ``num_partitions`` is not a number.
@@ -205,11 +205,11 @@ def gather(
     axis: Any = None,
     batch_dims: int = 0,
 ) -> Any:
-    """The slices of ``params`` at ``indices`` along a dimension; each of them may be ragged.
+    """Gathers the slices of ``params`` at ``indices`` along a dimension; both may be ragged.
 
     Args:
       axis: the dimension; ``batch_dims`` when None.
-      batch_dims: how many first dimensions both have in common.
+      batch_dims: number of leading dimensions that both have in common.
     """
     del validate_indices
     with name_scope(name, "RaggedGather", []):

@@ -77,7 +77,7 @@ def _rank(value: Any) -> int:
 
 
 def _fits_each_value(dense: Any, ragged: Any) -> bool:
-    """Returns whether a tensor has fewer dimensions than come behind the ragged ones."""
+    """Returns whether a tensor has fewer dimensions than follow the ragged ones."""
     if isinstance(dense, RaggedTensor):
         return False
     rank = ragged.flat_values.shape.ndims
@@ -85,7 +85,7 @@ def _fits_each_value(dense: Any, ragged: Any) -> bool:
 
 
 def _with_levels(value: Any, rank: int, levels: int, kind: Any) -> RaggedTensor:
-    """``value`` with ``rank`` dimensions, of which the ``levels`` behind the first are kept as rows."""
+    """Returns ``value`` with ``rank`` dimensions, with the ``levels`` after the first as ragged rows."""
     for _ in range(rank - _rank(value)):
         if isinstance(value, RaggedTensor):
             count = value.nrows()

@@ -91,7 +91,7 @@ class RaggedTensor(CompositeTensor):
         Args:
           values: a tensor, or a ragged one.
           value_rowids: the row of each value.
-          nrows: how many rows there are; one more than the last value's when None.
+          nrows: number of rows; one more than the last value's when None.
           name: name scope.
           validate: accepted: a run always checks the rows.
 
@@ -430,7 +430,7 @@ class RaggedTensor(CompositeTensor):
                 indices = arrays.stack([rows, columns], axis=1)
                 dense = sparse_tensor_to_dense(SparseTensor(indices, values, size), filler)
             else:
-                # Row by row: where a place has no value it takes the one behind all, which is the filler.
+                # Gather row by row: positions without a value take the element appended after all values, the padding.
                 inner = arrays.shape(values, out_type=dtypes.int64)[1:]
                 end = arrays.fill(arrays.concat([[1], inner], 0), filler)
                 places = sparse_tensor_to_dense(
@@ -603,7 +603,7 @@ def _with_nested_lengths(tensor: Tensor, nested: list[TensorLike], dtype: DType)
 
 
 def _outer_dense(tensor: Tensor, padding: Any, ragged_rank: int, dtype: DType) -> RaggedTensor:
-    """The outer dimensions of a tensor become ragged with all their rows, the innermost one as `from_tensor` says."""
+    """Makes the outer dimensions of a tensor ragged with all their rows, and the innermost one like `from_tensor`."""
     sizes = arrays.shape(tensor, out_type=dtype)
     flat = arrays.reshape(tensor, arrays.concat([[-1], arrays.shape(tensor)[ragged_rank:]], 0))
     flat.set_shape([None, *tensor.dims[ragged_rank:]] if tensor.dims is not None else None)

@@ -1,7 +1,7 @@
 """Tensors of random numbers.
 
 Without a seed for the graph or the operation they differ in every session. The same seeds give the same sequence in
-every session, but another one than TensorFlow's.
+every session, but a different sequence than TensorFlow's.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def random_gamma(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Gamma numbers of shape parameter ``alpha`` and rate ``beta``: ``shape`` of them for each pair of these."""
+    """Draws gamma numbers with shape parameter ``alpha`` and rate ``beta``: ``shape`` numbers for each pair."""
     with name_scope(name, "random_gamma", [shape, alpha, beta]):
         wanted = as_dtype(dtype)
         alpha = convert_to_tensor(alpha, wanted, name="alpha")
@@ -194,7 +194,7 @@ def random_poisson(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Poisson numbers of rate ``lam``: ``shape`` of them for each rate."""
+    """Draws Poisson numbers with rate ``lam``: ``shape`` numbers for each rate."""
     with name_scope(name, "random_poisson", [lam, shape]):
         return one("RandomPoissonV2", shape_tensor(shape), lam, dtype=as_dtype(dtype), **seed_attrs(seed))
 

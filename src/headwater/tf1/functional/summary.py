@@ -140,7 +140,7 @@ def text(name: str, tensor: TensorLike, collections: Sequence[object] | None = N
 
 
 def merge(inputs: Sequence[TensorLike], collections: Sequence[object] | None = None, name: str | None = None) -> Tensor:
-    """Several summaries as one; in none of two of them may the same tag be.
+    """Merges several summaries, which must have different tags.
 
     Args:
       collections: where it is added; nowhere when None.

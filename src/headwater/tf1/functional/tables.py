@@ -253,8 +253,8 @@ class IdTableWithHashBuckets(Typed):
 
     Args:
       table: returns -1 for these keys; None for fingerprints only.
-      num_oov_buckets: how many numbers there are for them.
-      hasher_spec: how a key gets one of them.
+      num_oov_buckets: number of ids for these keys.
+      hasher_spec: hash that maps a key to one of these ids.
     """
 
     def __init__(

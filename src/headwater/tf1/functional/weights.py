@@ -54,13 +54,13 @@ def broadcast_weights(weights: Any, values: Any) -> Tensor:
 def match_ranks(
     labels: Any, predictions: TensorLike, weights: TensorLike | None = None, expected_rank_diff: int = 0
 ) -> tuple[Tensor | None, Tensor, Tensor | None]:
-    """The three without a last dimension of size 1 that one of them has beyond the others.
+    """Removes a last dimension of size 1 that one of the three has beyond the others.
 
     Args:
       labels: the truth, or None.
       predictions: of it.
-      weights: of the examples, or None; a scalar stays as it is, and a dimension is added where one is missing.
-      expected_rank_diff: how many dimensions predictions should have more than labels.
+      weights: of the examples, or None; a scalar stays unchanged, and a missing dimension is added.
+      expected_rank_diff: expected difference of the ranks of predictions and labels.
     """
     predictions = convert_to_tensor(predictions)
     if labels is not None:

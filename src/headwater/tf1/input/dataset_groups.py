@@ -142,7 +142,7 @@ def rejection_resample(
 
         def accepted(frequencies: Structure, both: Any) -> Tensor:
             ratio = target / math.maximum(frequencies, np.float32(np.finfo(np.float32).tiny))
-            # Classes that are too rare are all kept, and of the others as many as go with them.
+            # Keep all elements of the most under-represented class, and a fraction of the others.
             chance = indexing.gather(ratio, both[0]) / reductions.reduce_max(ratio)
             return random.random_uniform([], seed=seed) < chance
 

@@ -164,7 +164,7 @@ def parse_example_dataset(features: Any, num_parallel_calls: TensorLike = 1) -> 
 
     Args:
       features: as for `tf.parse_example`.
-      num_parallel_calls: how many batches to parse at the same time.
+      num_parallel_calls: number of batches to parse at the same time.
 
     Raises:
       ValueError: there are no features.

@@ -74,7 +74,7 @@ class Iterator:
         return self._initializer
 
     def make_initializer(self, dataset: Dataset, name: str | None = None) -> Operation:
-        """The operation that makes the iterator begin with a dataset.
+        """Returns the operation that initialises the iterator with a dataset.
 
         Raises:
           TypeError: its elements are of another structure or type.

@@ -80,7 +80,7 @@ def encode_proto(
     """Serialized messages, the reverse of `decode_proto`.
 
     Args:
-      sizes: int32, how many values of each field each message has.
+      sizes: int32, number of values of each field in each message.
       values: for each field its values.
       field_names: the fields.
       message_type, descriptor_source: as of `decode_proto`.

@@ -275,7 +275,7 @@ def decode_csv(
       A tensor of the shape of ``records`` for each column.
 
     Raises:
-      ValueError: columns that are not in order, or not as many as there are defaults.
+      ValueError: columns are not in order, or the numbers of columns and defaults differ.
       TypeError: a default of another type than float32, float64, int32, int64, string.
     """
     columns = list(select_cols or ())

@@ -89,7 +89,7 @@ def parse_sequence_example(
 
 
 def _steps(serialized: Tensor, key: str, feature: object) -> tuple[Any, Tensor]:
-    """The values of all steps of a feature list, message after message, and how many steps each has."""
+    """Returns the values of all steps of a feature list, message after message, and the numbers of steps."""
     if isinstance(feature, FixedLenSequenceFeature):
         required, each = not feature.allow_missing, FixedLenFeature(feature.shape, feature.dtype)
     elif isinstance(feature, VarLenFeature):

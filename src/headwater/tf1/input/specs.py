@@ -32,7 +32,7 @@ class TypeSpec(ABC):
 
     @abstractmethod
     def _parts(self) -> tuple[Any, ...]:
-        """The arguments of the class, as they are compared."""
+        """Returns the arguments of the class, for comparison."""
 
     @classmethod
     def from_value(cls, value: Any) -> TypeSpec:
@@ -239,7 +239,7 @@ class RaggedTensorSpec(TypeSpec):
     Args:
       shape: its shape; None if unknown.
       dtype: type of its values.
-      ragged_rank: how many dimensions are ragged: all but the first when None, for which ``shape`` must be known.
+      ragged_rank: number of ragged dimensions: all but the first when None, for which ``shape`` must be known.
       row_splits_dtype: type of its splits.
 
     Raises:

@@ -155,7 +155,7 @@ def average_precision_at_k(
     updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
-    """The mean over examples of how precise the best 1, 2 … ``k`` classes are, taken where the last of them is a label.
+    """The mean over examples of the average precision at ``k``: the precisions at each rank with a label.
 
     Args:
       labels: class numbers [..., labels] or [...], dense or sparse.

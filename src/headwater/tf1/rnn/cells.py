@@ -26,7 +26,7 @@ KERNEL, BIAS = "kernel", "bias"
 
 
 def zeros_of(size: TensorLike, batch_size: Any, dtype: Any) -> Structure:
-    """Zeros of shape [batch_size, *size] for every size in a structure of them."""
+    """Returns zeros of shape [batch_size, *size] for every size in a structure of sizes."""
     kind = as_dtype(dtype)
 
     def zeros(one: Any) -> Tensor:

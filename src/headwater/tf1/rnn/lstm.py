@@ -119,7 +119,7 @@ class LSTMCell(_LSTM):
       initializer: of the weights.
       num_proj: the size of h, which is then a projection.
       proj_clip: the largest size of h's elements then.
-      num_unit_shards, num_proj_shards: into how many parts the kernels are cut.
+      num_unit_shards, num_proj_shards: number of parts of the kernels.
       forget_bias, state_is_tuple, activation, reuse, name, dtype: see `BasicLSTMCell`.
     """
 

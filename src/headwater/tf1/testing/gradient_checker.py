@@ -40,7 +40,7 @@ def compute_gradient(
     counts as one of twice as many real numbers. Runs in the default session.
 
     Args:
-      x: a tensor, or a list of them.
+      x: a tensor, or a list of tensors.
       x_shape: its shape, or a list of shapes.
       y: a tensor that depends on ``x``.
       y_shape: its shape.

@@ -47,8 +47,8 @@ def create_local_cluster(
     """Starts a cluster of jobs ``worker`` and ``ps`` in this process, at ports that the system chooses.
 
     Args:
-      num_workers: how many workers.
-      num_ps: how many parameter servers.
+      num_workers: number of workers.
+      num_ps: number of parameter servers.
       protocol: as for `Server`.
       worker_config: ``ConfigProto`` of the workers.
       ps_config: ``ConfigProto`` of the parameter servers.

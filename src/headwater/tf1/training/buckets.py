@@ -49,7 +49,7 @@ def bucket(
       tensors: an element: a list or a dictionary of tensors.
       which_bucket: the element's bucket, a scalar of int32 from 0 to ``num_buckets``.
       batch_size: number of elements of a batch, or one for each bucket.
-      num_buckets: how many buckets there are, at least 2.
+      num_buckets: number of buckets, at least 2.
       num_threads: threads that fill the buckets.
       capacity: number of batches that wait to be taken.
       bucket_capacities: number of elements that wait in each bucket; ``capacity`` for each when None.
@@ -147,7 +147,7 @@ def bucket_by_sequence_length(
 
     Args:
       input_length: the element's length, a scalar of int32.
-      bucket_boundaries: the lengths that divide the buckets, increasing; one of them belongs to the bucket above.
+      bucket_boundaries: the lengths that separate the buckets, increasing; a boundary belongs to the bucket above.
 
     Returns:
       The lengths of a batch's elements, and the batch.

@@ -60,7 +60,7 @@ def generate_checkpoint_state_proto(
       last_preserved_timestamp: when one was last saved that is kept for good, in seconds since 1970.
 
     Raises:
-      ValueError: there are not as many timestamps as checkpoints.
+      ValueError: the numbers of timestamps and checkpoints differ.
     """
     folder = as_path(save_dir)
     newest = as_path(model_checkpoint_path)
@@ -154,7 +154,7 @@ def get_checkpoint_state(checkpoint_dir: Path, latest_filename: str | None = Non
         return _from_damaged(folder, path, CheckpointState(), " ".join(str(error).split()))
     newest: str = state.model_checkpoint_path
     if newest:
-        # Joining leaves absolute paths as they are.
+        # Joining does not change absolute paths.
         newest = state.model_checkpoint_path = os.path.join(folder, newest)
     for index, each in enumerate(state.all_model_checkpoint_paths):
         state.all_model_checkpoint_paths[index] = os.path.join(folder, each)

@@ -156,7 +156,7 @@ class FileWriter:
     Args:
       logdir: the folder; it is made if it is missing.
       graph: an object with ``as_graph_def``; written immediately, as a graph and as a meta graph.
-      max_queue: how many events may wait before they are written.
+      max_queue: maximum number of events that wait to be written.
       flush_secs: seconds after which waiting events are written.
       graph_def: old form of ``graph``: a ``GraphDef``.
       filename_suffix: end of the file's name.
@@ -256,7 +256,7 @@ class FileWriter:
         self.add_event(event)
 
     def add_event(self, event: Event) -> None:
-        """Adds an ``Event`` message as it is. Does nothing but warn, once, when the writer is closed."""
+        """Adds an ``Event`` message unchanged. If the writer is closed, it only logs a warning, once."""
         writer = self._writer
         if writer is not None:
             writer.put(event.SerializeToString())

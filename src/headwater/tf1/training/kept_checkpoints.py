@@ -14,7 +14,7 @@ class KeptCheckpoints:
     """The last checkpoints of a run; selects the ones to delete.
 
     Args:
-      max_to_keep: how many to keep; 0: all, without knowing them.
+      max_to_keep: number of checkpoints to keep; 0: all, without recording them.
       keep_every_n_hours: besides, one in each interval of this number of hours is kept for good.
       clock: returns seconds since 1970, which never decrease.
     """

@@ -49,7 +49,7 @@ def checkpoints_iterator(
     Args:
       checkpoint_dir: the folder.
       min_interval_secs: least seconds between two checkpoints.
-      timeout: how many seconds to wait for a newer checkpoint; None: forever.
+      timeout: number of seconds to wait for a newer checkpoint; None: forever.
       timeout_fn: called after the timeout; waiting continues unless it returns True.
     """
     last: str | None = None

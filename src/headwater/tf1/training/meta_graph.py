@@ -1,4 +1,4 @@
-"""Meta graphs: a graph with its collections and its saver, as TensorFlow keeps them beside a checkpoint."""
+"""Meta graphs: a graph with its collections and its saver, in TensorFlow's format, stored with checkpoints."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def print_model_analysis(
     tfprof_cmd: str = "scope",
     tfprof_options: Mapping[str, Any] = DEFAULTS,
 ) -> GraphNode:
-    """Writes how many parameters the graph has, or how many operations on floats, and returns the same.
+    """Writes the numbers of parameters, or of floating-point operations, of a graph, and returns them.
 
     Args:
       graph: the graph.

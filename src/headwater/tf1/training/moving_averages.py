@@ -69,7 +69,7 @@ def _debiased_delta(variable: Any, value: Any, weight: Any) -> Any:
 
 
 class ExponentialMovingAverage:
-    """Keeps a moving average beside each of some variables: a ← d·a + (1 − d)·x.
+    """Maintains moving averages of variables: a ← d·a + (1 − d)·x.
 
     ::
 
@@ -79,7 +79,7 @@ class ExponentialMovingAverage:
 
     Args:
       decay: d, e.g. 0.999.
-      num_updates: how many updates there were; then d is min(d, (1 + n) / (10 + n)), so that the average moves faster
+      num_updates: number n of updates so far; then d is min(d, (1 + n) / (10 + n)), so that the average moves faster
         at first.
       zero_debias: correct averages of tensors, which begin at zero; see `assign_moving_average`.
       name: end of the names of the averages: ``weight/ExponentialMovingAverage``.

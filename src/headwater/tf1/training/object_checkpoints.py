@@ -132,7 +132,7 @@ class Checkpoint(Trackable):
         return self._savers[key_of_all]
 
     def default_session(self) -> SessionLike:
-        """The session in which a manager saves; ValueError when there is none."""
+        """Returns the session in which a manager saves; ValueError if there is none."""
         return _session(None)
 
     def count(self, session: Any) -> int:
@@ -323,7 +323,7 @@ class CheckpointManager:
     Args:
       checkpoint: the objects to save.
       directory: the folder.
-      max_to_keep: how many checkpoints to keep; None: all.
+      max_to_keep: number of checkpoints to keep; None: all.
       keep_checkpoint_every_n_hours: besides, keep a checkpoint for good when as many hours have passed since the last.
       checkpoint_name: prefix of the names of the checkpoints.
 
@@ -360,7 +360,7 @@ class CheckpointManager:
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """Path of the newest checkpoint, for `Checkpoint.restore`; None when there is none."""
+        """Path of the newest checkpoint, for `Checkpoint.restore`; None if there is none."""
         return self._latest
 
     @property

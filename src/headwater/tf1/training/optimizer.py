@@ -229,7 +229,7 @@ class Optimizer:
                 )
 
     def _create_slots(self, var_list: Sequence[Variable]) -> None:
-        """Makes the slots of ``var_list``. By default there are none."""
+        """Creates the slots of ``var_list``. Creates none by default."""
 
     def _prepare(self) -> None:
         """Makes tensors of the settings, before the updates. Does nothing by default."""
@@ -320,7 +320,7 @@ class Optimizer:
         return slots[var]
 
     def _create_non_slot_variable(self, initial_value: TensorLike, name: str, colocate_with: Any) -> Any:
-        """A variable of this optimizer that belongs to no other, made once for each graph, beside ``colocate_with``."""
+        """Returns a variable of this optimizer that is not a slot, once per graph, colocated with ``colocate_with``."""
         key = (name, colocate_with.graph)
         if key not in self._non_slots:
             with colocate_with.graph.colocate_with(colocate_with.op):

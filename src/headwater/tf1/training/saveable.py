@@ -142,7 +142,7 @@ def add_save_op(filename: Tensor, saveables: Sequence[SaveableObject]) -> Operat
 
 
 def add_restore_ops(filename: Tensor, saveables: Sequence[SaveableObject], device: str) -> list[list[Tensor]]:
-    """Adds a ``RestoreV2`` of all tensors of ``saveables``, on ``device``; the tensors for each of them."""
+    """Adds a ``RestoreV2`` of all tensors of ``saveables`` on ``device``; returns the tensors of each saveable."""
     specs = [spec for saveable in saveables for spec in saveable.specs]
     graph = get_default_graph()
     with graph.device(device), graph.name_scope("RestoreV2") as scope:

@@ -58,7 +58,7 @@ class Saver:
       reshape: restore tensors of another shape but the same number of elements.
       sharded: every device writes its variables in a file of its own; the paths must be in a folder shared by all
         tasks. Otherwise one task reads and writes all variables.
-      max_to_keep: how many checkpoints to keep; 0 or None: all.
+      max_to_keep: number of checkpoints to keep; 0 or None: all.
       keep_checkpoint_every_n_hours: besides, one in each interval of this number of hours is kept for good.
       name: name scope of the operations it adds; ``save`` when None.
       restore_sequentially: restore one variable after the other, which needs less memory.
@@ -236,7 +236,7 @@ class Saver:
           global_step: the step: a number, or a tensor or variable to read; None: nothing is added.
           latest_filename: name of the state file; ``checkpoint`` when None.
           meta_graph_suffix: end of the name of the graph's file.
-          write_meta_graph: write the graph beside the checkpoint.
+          write_meta_graph: also write the graph.
           write_state: note it in the state file, and delete old ones.
           strip_default_attrs: leave out attributes of operations that have their default.
           save_debug_info: not supported.
@@ -357,7 +357,7 @@ class Saver:
             ) from error
 
     def _restores_objects(self, sess: SessionLike, path: str) -> bool:
-        """Restores from a checkpoint of objects, by the names that its variables had; whether it has all of them."""
+        """Restores from an object checkpoint by variable names; returns whether it contains all variables."""
         keys = keys_by_name(path)
         with sess.graph.as_default():
             values = sess.graph.get_collection(GraphKeys.GLOBAL_VARIABLES) if self._var_list is None else self._var_list

@@ -1,4 +1,4 @@
-"""Slots: variables that an optimizer keeps beside a variable, of its shape or another, on its device.
+"""Slots: variables that an optimizer keeps for a variable, of its shape or another, on its device.
 
 A slot is named after its variable: ``weight/Adagrad`` is the accumulator that Adagrad keeps for ``weight``.
 """

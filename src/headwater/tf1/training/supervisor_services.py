@@ -1,4 +1,4 @@
-"""The threads that a chief's `Supervisor` runs beside training."""
+"""The threads that a chief's `Supervisor` runs concurrently with training."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ class VocabInfo(NamedTuple):
 
     Attributes:
       new_vocab: path of a file with the variable's words, one a line.
-      new_vocab_size: how many of its lines to use.
+      new_vocab_size: number of its lines to use.
       num_oov_buckets: number of further rows or columns, which stand for no word.
       old_vocab: path of the file with the words of the checkpoint.
-      old_vocab_size: how many of its lines to use; -1 for all.
+      old_vocab_size: number of its lines to use; -1 for all.
       backup_initializer: ``f(shape, dtype)`` returns the values of new words; zeros when None.
       axis: 0 if rows stand for words, 1 if columns do.
     """

@@ -1,4 +1,4 @@
-"""Variables that begin with values of a checkpoint rather than with their own initial values."""
+"""Warm start: initialisation of variables with values of a checkpoint."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Constant(Initializer):
 
     Args:
       value: a number, or a list or array of them.
-      dtype: element type where the caller gives none.
+      dtype: element type if the caller specifies none.
       verify_shape: require that ``value`` has exactly the requested shape.
 
     Raises:

@@ -40,7 +40,7 @@ def create_partitioned_variables(
 
     Args:
       shape: of the whole.
-      slicing: into how many parts each dimension is cut; only one of the numbers may be above 1.
+      slicing: number of parts of each dimension; only one of the numbers may be above 1.
       name: of the whole; ``PartitionedVariable``, with a number where that is taken, when None.
       reuse: use the existing parts.
 

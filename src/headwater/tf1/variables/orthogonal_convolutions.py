@@ -54,7 +54,7 @@ class ConvolutionDeltaOrthogonal(Initializer):
         """A kernel.
 
         Args:
-          shape: sizes, then how many channels are taken and how many are given.
+          shape: sizes, then the numbers of input and output channels.
 
         Raises:
           ValueError: another number of dimensions, more channels taken than given, or sizes that differ.

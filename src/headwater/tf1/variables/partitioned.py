@@ -240,7 +240,7 @@ def call_partitioner(partitioner: Partitioner, shape: TensorShape, dtype: DType)
 
 
 def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:
-    """A partitioner that cuts dimension ``axis`` into ``num_shards`` parts, or as many as it has."""
+    """Returns a partitioner that cuts dimension ``axis`` into ``num_shards`` parts, at most one per row."""
 
     def partition(shape: TensorShape, **unused: Any) -> list[int]:
         counts = [1] * len(shape)
@@ -279,7 +279,7 @@ def variable_axis_size_partitioner(
         if not count:
             return counts
         element = bytes_per_string_element if as_dtype(dtype).base_dtype == string else as_dtype(dtype).size
-        # The size of one row, and how many fit.
+        # The size of a row, and the number of rows that fit into a part.
         row = count // int(shape[axis]) * element
         rows = max(1, int(max_shard_bytes // row))
         wanted = math.ceil(int(shape[axis]) / rows)

@@ -498,7 +498,7 @@ class DirichletMultinomial(_Concentrated, _OfCounts):
         return arrays.expand_dims(self._total / self._sum, -1) * self._concentration
 
     def _scale(self) -> Tensor:
-        """The root of the variance's factor beside a multinomial distribution of the same mean."""
+        """Returns the root of the variance's factor relative to a multinomial distribution of the same mean."""
         total = arrays.expand_dims(self._sum, -1)
         return math.sqrt((1.0 + total / arrays.expand_dims(self._total, -1)) / (1.0 + total))
 

@@ -137,7 +137,7 @@ class LinearOperatorHouseholder(LinearOperator):
       name: prefix of the names of its operations.
 
     Raises:
-      ValueError: a hint says something else.
+      ValueError: a hint contradicts this.
     """
 
     def __init__(

@@ -197,7 +197,7 @@ class LinearOperatorIdentity(_Identity):
       num_rows: of each matrix.
       batch_shape: the outer dimensions; none for None.
       dtype: float32 for None.
-      is_non_singular: True, as the hints behind it.
+      is_non_singular: True, like the following hints.
       is_self_adjoint: True.
       is_positive_definite: True.
       is_square: True.

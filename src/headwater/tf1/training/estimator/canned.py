@@ -233,7 +233,7 @@ class DNNClassifier(Deep):
     Args:
       hidden_units: the size of each hidden layer.
       feature_columns: the inputs.
-      n_classes: how many classes there are.
+      n_classes: number of classes.
       weight_column: key of the examples' weights.
       label_vocabulary: the classes' names, where labels are these.
       optimizer: a name, an optimizer, or a function that returns one.

@@ -50,7 +50,7 @@ def make_early_stopping_hook(
       run_every_steps: steps.
 
     Raises:
-      TypeError: ``estimator`` is none.
+      TypeError: ``estimator`` is not an estimator.
       ValueError: both or none of the intervals.
     """
     if not isinstance(estimator, Estimator):

@@ -92,7 +92,7 @@ def _column(value: TensorLike) -> Tensor:
 @dataclass(frozen=True, kw_only=True)
 class _ClassHead(Head):
     """Attributes:
-    n_classes: how many classes there are.
+    n_classes: number of classes.
     label_vocabulary: the classes' names, where labels are these; else labels are numbers.
     """
 

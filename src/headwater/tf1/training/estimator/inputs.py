@@ -81,7 +81,7 @@ def numpy_input_fn(
       y: labels: likewise; None for none.
       num_epochs: how often to go over them; None forever.
       shuffle: in random order.
-      queue_capacity: how many examples the order is random among.
+      queue_capacity: number of examples to draw from for a random order.
       num_threads: accepted.
 
     Raises:

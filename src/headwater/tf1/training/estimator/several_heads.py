@@ -30,7 +30,7 @@ class MultiLabelHead(Head):
     example's loss is the mean of its classes' cross entropies.
 
     Args:
-      n_classes: how many classes there are, at least 2.
+      n_classes: number of classes, at least 2.
       weight_column: key of the examples' weights, or a numeric column.
       thresholds: probabilities from which a class counts as predicted, for further metrics.
       label_vocabulary: the classes' names, if labels are names.

@@ -1,4 +1,4 @@
-"""`WarmStartSettings`: which variables of an estimator begin with values of a checkpoint."""
+"""`WarmStartSettings`: variables of an estimator to initialise from a checkpoint."""
 
 from __future__ import annotations
 

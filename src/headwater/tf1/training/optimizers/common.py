@@ -41,7 +41,7 @@ class SettingsOptimizer(Optimizer):
         """Adds the update ``op_type`` of ``var`` and its ``slots``.
 
         Args:
-          values: further inputs in order, by argument name. The name of a setting alone stands for that setting; a
+          values: further inputs in order, by argument name. The name of a setting alone denotes this setting; a
             gradient of `IndexedSlices` for its values.
         """
         refs = [var, *(self.get_slot(var, slot) for slot in slots)]
