@@ -208,7 +208,7 @@ class SlurmClusterResolver(ClusterResolver):
     Args:
       jobs: the number of tasks of each job, in order; all tasks are workers when None.
       port_base: the port of the first task on each node.
-      gpus_per_node: the number of GPUs of each node; unlimited when None.
+      gpus_per_node: the number of GPUs of each node; as many as its tasks use when None.
       gpus_per_task: the number of GPUs of each task; an equal share of the node's when None.
       tasks_per_node: the number of tasks of each node, in order, or of every node; Slurm's numbers when None.
       auto_set_gpu: set ``CUDA_VISIBLE_DEVICES`` to this task's GPUs.

@@ -109,7 +109,7 @@ def hand_over(connection: socket.socket) -> None:
     Raises:
       OSError: no helper process runs, and none can be started.
     """
-    # Heartbeats are sent without TLS: an attacker who could forge them could cut or hold the connection anyway.
+    # Heartbeats are sent without TLS: they reveal no more than anyone on the network sees from the connection itself.
     plain = socket.socket(fileno=connection.detach()) if isinstance(connection, ssl.SSLSocket) else connection
     with plain:
         _heart.hand_over(plain)
