@@ -384,7 +384,7 @@ def _function(name: str) -> Callable[..., object]:
 
 
 def _source_line() -> str:
-    """Where the program called us: the innermost frame outside this package."""
+    """Returns the source line of the program: the innermost frame outside of this package."""
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         if not frame.f_globals.get("__name__", "").startswith("headwater."):

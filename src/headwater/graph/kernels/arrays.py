@@ -214,7 +214,7 @@ def reverse(tensor: HostArray, axis: HostArray) -> HostArray:
 
 @gradient_kernel("ReverseV2")
 def reverse_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient backwards along the same dimensions."""
+    """Reverses the gradient along the same dimensions."""
     return np.flip(grads[0], ints(inputs[1])), None
 
 
@@ -308,7 +308,7 @@ def invert_permutation(x: HostArray) -> HostArray:
 
 @kernel("ConcatV2")
 def concat(*inputs: HostArray) -> HostArray:
-    """All but the last input, one after the other along the dimension that the last says."""
+    """Concatenates all inputs but the last along the dimension given by the last."""
     return np.concatenate(inputs[:-1], axis=int(inputs[-1]))
 
 
@@ -344,7 +344,7 @@ def old_concat_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: 
 
 @kernel("ConcatOffset")
 def concat_offset(concat_dim: HostArray, *shape: HostArray) -> tuple[HostArray, ...]:
-    """Where each of several tensors begins in their concatenation."""
+    """Returns the offset of each tensor in the concatenation."""
     axis = int(concat_dim)
     offsets = np.zeros((len(shape), shape[0].size), np.int32)
     offsets[1:, axis] = np.cumsum([int(value[axis]) for value in shape[:-1]])

@@ -10,7 +10,7 @@ import numpy as np
 from headwater.graph.registry import HostArray
 
 Arrays: TypeAlias = Sequence[Any]
-"""Arrays, or None where there is no gradient; a kernel gets and gives NumPy's scalars in place of arrays, too."""
+"""Arrays, or None for no gradient; kernels also accept and return NumPy's scalars instead of arrays."""
 Needed: TypeAlias = Sequence[bool]
 
 
@@ -46,7 +46,7 @@ def sum_to(gradient: HostArray, shape: tuple[int, ...]) -> HostArray:
 
 
 def conjugate(x: HostArray) -> HostArray:
-    """The complex conjugate; ``x`` itself where it is real."""
+    """Returns the complex conjugate; ``x`` itself if it is real."""
     return x.conj() if x.dtype.kind == "c" else x
 
 

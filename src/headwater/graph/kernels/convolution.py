@@ -56,7 +56,7 @@ def _within(pads: Pairs, sizes: Sequence[int]) -> tuple[slice, ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Windows:
-    """Where the windows of a convolution lie in an image of shape [batch, height, width, channels].
+    """The positions of a convolution's windows in an image of shape [batch, height, width, channels].
 
     Attributes:
       window: sizes of the filter, [height, width].
@@ -74,7 +74,7 @@ class _Windows:
 
     @property
     def plain(self) -> bool:
-        """Whether each window is one element, of its own."""
+        """Whether each window is a single element that no other window has."""
         return self.window == (1, 1) == self.strides and self.pads == ((0, 0), (0, 0))
 
     def padded(self, image: HostArray) -> HostArray:
@@ -90,7 +90,7 @@ class _Windows:
             yield row, column, (slice(None), rows, columns)
 
     def columns(self, padded: HostArray) -> HostArray:
-        """All elements of each window, ``[windows, height * width * channels]``."""
+        """Returns all elements of each window, ``[windows, height * width * channels]``."""
         parts = [padded[key] for _, _, key in self.offsets()]
         return np.stack(parts, axis=3).reshape(-1, len(parts) * padded.shape[3])
 

@@ -45,7 +45,7 @@ class _States:
 
     @property
     def mirror(self) -> HostArray:
-        """For each state its place counted from the last one; 0 outside."""
+        """Returns the position of each state counted from the last one; 0 outside."""
         return np.where(self.inside, self.counts[:, np.newaxis] - 1 - np.arange(self.inside.shape[1]), 0)
 
     def reversed(self) -> _States:

@@ -480,7 +480,7 @@ def complex_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Att
 
 
 def _part(op_type: str, compute: Function, slope: Function) -> None:
-    """A real part of complex numbers; ``slope`` gives the complex gradient for a real one."""
+    """Registers a real part of complex numbers; ``slope`` returns the complex gradient for a real gradient."""
 
     @kernel(op_type)
     def part(x: HostArray, *, Tout: DType | None = None) -> Any:  # pyright: ignore[reportUnusedFunction]

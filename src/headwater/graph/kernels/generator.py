@@ -42,7 +42,7 @@ def seed_key(seed: int) -> tuple[int, int]:
 
 
 def seeds_of(attrs: Mapping[str, Any], name: str, seed: int) -> tuple[int, int]:
-    """The two seeds of a random operation: its own, or else ``seed`` and a number made of its name."""
+    """Returns the two seeds of a random operation: its attributes, or else ``seed`` and a hash of its name."""
     first, second = int(attrs.get("seed") or 0), int(attrs.get("seed2") or 0)
     return (first, second) if first or second else (seed, zlib.crc32(name.encode()))
 
@@ -71,7 +71,7 @@ def _threefry(key: tuple[int, int], first: Array, second: Array, spare: Array) -
 
 
 def words(key: tuple[int, int], count: int) -> tuple[Array, Array]:
-    """Both words, of uint32, that a key makes of each of the counters 0, 1 … ``count`` - 1."""
+    """Returns both words, of uint32, for the counters 0, 1 … ``count`` - 1 with a key."""
     places = np.arange(count, dtype=np.uint64)
     first, second = (places >> np.uint64(32)).astype(np.uint32), places.astype(np.uint32)
     _threefry(key, first, second, np.empty(count, np.uint32))
@@ -97,7 +97,7 @@ def truncated_normal(key: tuple[int, int], shape: Sequence[int]) -> Array:
 
 
 def _drawn(key: tuple[int, int], shape: Sequence[int], finish: Callable[[Array, Array], None]) -> Array:
-    """An array of a shape, of random numbers that ``finish`` makes of 23 random bits."""
+    """Returns an array of random numbers, which ``finish`` computes from 23 random bits each."""
     drawn = np.empty(tuple(shape), np.float32)
     flat = drawn.reshape(-1)
 
@@ -119,7 +119,7 @@ def _drawn(key: tuple[int, int], shape: Sequence[int], finish: Callable[[Array, 
 
 
 def _shared_out(fill: Callable[[int, int], None], size: int) -> None:
-    """Calls a function for parts of a range that begin at blocks, in threads where the range is large."""
+    """Calls a function for parts of a range aligned to blocks, in several threads if the range is large."""
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if size < _LARGE or threads == 1:
         fill(0, size)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @kernel("Gather")
 def gather(params: HostArray, indices: HostArray, *, validate_indices: bool = True) -> HostArray:
-    """``params[indices[i, ...]]``; zeros where there is none."""
+    """Returns ``params[indices[i, ...]]``; zeros for indices out of range."""
     del validate_indices
     return take(params, indices)
 
@@ -89,7 +89,7 @@ def gather_v2_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: At
 
 @kernel("GatherNd")
 def gather_nd(params: HostArray, indices: HostArray) -> HostArray:
-    """``params[indices[..., 0], indices[..., 1], …]``; zeros where there is none."""
+    """Returns ``params[indices[..., 0], indices[..., 1], …]``; zeros for indices out of range."""
     places, bad = flat_places(indices, params.shape)
     return take(rows_of(params, indices.shape[-1]), places if bad is None else np.where(bad, -1, places))
 
@@ -165,7 +165,7 @@ def tensor_scatter_sub_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, 
 def one_hot(
     indices: HostArray, depth: HostArray, on_value: HostArray, off_value: HostArray, *, axis: int = -1
 ) -> HostArray:
-    """``on_value`` at the place that ``indices`` says along a new dimension, ``off_value`` elsewhere."""
+    """Returns ``on_value`` at ``indices`` along a new dimension, ``off_value`` elsewhere."""
     axis = indices.ndim if axis == -1 else axis
     steps = np.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
     hit = np.expand_dims(indices, axis) == steps.astype(indices.dtype)
@@ -188,7 +188,7 @@ def reverse_sequence(input: HostArray, seq_lengths: HostArray, *, seq_dim: int, 
 
 @gradient_kernel("ReverseSequence")
 def reverse_sequence_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """The gradient reversed in the same way."""
+    """Reverses the gradient in the same way."""
     found = reverse_sequence(grads[0], inputs[1], seq_dim=attrs["seq_dim"], batch_dim=attrs.get("batch_dim", 0))
     return found, None
 
@@ -235,7 +235,7 @@ def _stitched_count(indices: Arrays) -> int:
 
 @kernel("DynamicStitch", "ParallelDynamicStitch")
 def stitch(*inputs: HostArray) -> HostArray:
-    """Rows put where ``indices`` say; the last of several for one place counts."""
+    """Writes rows at ``indices``; of several rows for one place, the last is used."""
     indices, data = _halves(inputs)
     rest = data[0].shape[indices[0].ndim :]
     result = np.zeros((_stitched_count(indices), *rest), data[0].dtype)

@@ -35,7 +35,7 @@ def sparse_matmul(a: HostArray, b: HostArray, *, transpose_a: bool = False, tran
 
 
 def adjoint(x: HostArray) -> HostArray:
-    """Each matrix transposed and conjugated."""
+    """Transposes and conjugates each matrix."""
     return conjugate(x.swapaxes(-1, -2))
 
 

@@ -28,17 +28,17 @@ def _require(same: bool, what: str) -> None:
 
 
 def _checked(var: HostArray, others: Sequence[HostArray], grad: HostArray) -> None:
-    """Makes sure that all arrays have the variable's shape, before one of them is changed."""
+    """Checks that all arrays have the variable's shape, before any of them is changed."""
     for other in others:
         _require(other.shape == var.shape, f"var and a slot do not have the same shape {var.shape} {other.shape}")
     _require(grad.shape == var.shape, f"var and grad do not have the same shape {var.shape} {grad.shape}")
 
 
 def _define(name: str, *, slots: int, sparse: Sequence[str] | None = None) -> Callable[[Rule], Rule]:
-    """Registers ``Apply<name>``, and ``SparseApply<name>`` where ``sparse`` gives the order of its inputs.
+    """Registers ``Apply<name>``, and ``SparseApply<name>`` if ``sparse`` has the order of its inputs.
 
     Args:
-      slots: how many of the first inputs are variables, which the rule changes.
+      slots: number of variables among the first inputs, which the rule changes.
       sparse: names of the inputs of the sparse version, including ``indices``.
     """
 
@@ -77,7 +77,7 @@ def _define(name: str, *, slots: int, sparse: Sequence[str] | None = None) -> Ca
 def rows_inside(
     var: HostArray, slots: Sequence[HostArray], grad: HostArray, indices: HostArray
 ) -> tuple[HostArray, HostArray]:
-    """Those rows of a gradient that the variable has, and their indices, after a look at all shapes."""
+    """Checks all shapes; returns the rows of a gradient within the variable, and their indices."""
     at = indices.reshape(-1)
     for slot in slots:
         _require(slot.shape == var.shape, f"var and a slot do not have the same shape {var.shape} {slot.shape}")

@@ -60,7 +60,7 @@ def _mean(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
 
 
 def _extreme(compute: Callable[..., Any], bound: str, infinite: float) -> Callable[..., Any]:
-    """``compute``; of no elements the value that any other one replaces. NaN counts as that value."""
+    """Runs ``compute``; returns the identity element for an empty input. NaN counts as the identity element."""
 
     def extreme(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
         if x.dtype.kind in "iub":

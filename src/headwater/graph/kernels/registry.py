@@ -81,13 +81,13 @@ def update_kernel(*names: str) -> Callable[[F], F]:
 
 
 def kernel_of(name: str) -> Kernel | None:
-    """The kernel of an operation type; None where there is none."""
+    """Returns the kernel of an operation type; None if there is none."""
     _load()
     return _kernels.get(name)
 
 
 def gradient_kernel_of(name: str) -> GradientKernel | None:
-    """The vector-Jacobian product of an operation type; None where there is none."""
+    """Returns the vector-Jacobian product of an operation type; None if there is none."""
     _load()
     return _gradients.get(name)
 
@@ -98,7 +98,7 @@ def takes_outputs(name: str) -> bool:
 
 
 def update_kernel_of(name: str) -> Kernel | None:
-    """The update in place of an operation type; None where there is none."""
+    """Returns the in-place update of an operation type; None if there is none."""
     _load()
     return _updates.get(name)
 

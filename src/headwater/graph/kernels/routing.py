@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headwater.graph.kernels.common import Arrays
     from headwater.graph.registry import HostArray
 
-#: The index of a place that is left over, as `headwater.graph.ops.routing` has it.
+#: The index of an unused place, as in `headwater.graph.ops.routing`.
 _NO_ROW: Final = -1
 
 
@@ -25,13 +25,13 @@ def _halved(rows: HostArray, halves: bool) -> HostArray:
 
 @kernel("GatherRouted")
 def gather_routed(params: HostArray, routed: HostArray, *, halves: bool = False) -> HostArray:
-    """The rows of one part that ``RouteIds`` asks for; the first row for a place that is left over."""
+    """Returns the rows requested from one part by ``RouteIds``; the first row for unused places."""
     return _halved(take_nearest(params, routed), halves)
 
 
 @kernel("UpdateRows")
 def update_rows(indices: HostArray) -> HostArray:
-    """Indices of an update some of which are left over."""
+    """Marks the indices of an update that includes padding."""
     return indices
 
 
@@ -76,7 +76,7 @@ def pack_rows(*tensors: HostArray) -> HostArray:
 
 @kernel("UnpackRows")
 def unpack_rows(packed: HostArray, sizes: HostArray, *, numbers: Arrays) -> tuple[HostArray, ...]:
-    """The tensors of which ``PackRows`` made one; ``numbers`` says which of ``sizes`` are theirs."""
+    """Unpacks the tensors packed by ``PackRows``; ``numbers`` are the indices of their ``sizes``."""
     return _cut(packed, [int(sizes[number]) for number in numbers])
 
 
@@ -91,7 +91,7 @@ def _numbers(arrived: HostArray) -> HostArray:
 
 
 def _bags_of(counts: HostArray, places: int) -> HostArray:
-    """The bag of each of a part's ids, bag by bag, ``[places]``; the number of bags where a place is left over."""
+    """Returns the bag of each of a part's ids, bag by bag, ``[places]``; the number of bags for unused places."""
     return np.searchsorted(np.cumsum(_numbers(counts)), np.arange(places), side="right")
 
 
@@ -101,7 +101,7 @@ def _wide(numbers: HostArray, rows: HostArray) -> HostArray:
 
 
 def _times(rows: HostArray, factors: HostArray) -> HostArray:
-    """Rows times their weights, where they have any."""
+    """Multiplies rows by their weights, if any."""
     return rows * _wide(factors, rows) if len(factors) == len(rows) else rows
 
 

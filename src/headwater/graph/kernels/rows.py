@@ -107,10 +107,10 @@ def sum_equal_rows(values: HostArray, indices: HostArray) -> tuple[HostArray, Ho
 
 
 def flat_places(indices: HostArray, shape: tuple[int, ...]) -> tuple[HostArray, HostArray | None]:
-    """Vectors of ``indices`` along the last dimension as places in a flattened array of ``shape``.
+    """Converts vectors of ``indices`` along the last dimension to places in a flattened array of ``shape``.
 
     Returns:
-      The places, ``indices.shape[:-1]``, and which of them are outside, or None where none is.
+      The places, ``indices.shape[:-1]``, and which of them are out of range, or None if none is.
     """
     sizes = shape[: indices.shape[-1]]
     if len(sizes) == 1:

@@ -1,4 +1,4 @@
-"""Rows combined by segment: sums and their like over rows with the same segment id; and their gradients."""
+"""Segment reductions: sums and other reductions over rows with the same segment id; and their gradients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _flat(data: HostArray, segment_ids: HostArray) -> tuple[HostArray, HostArray
 
 
 def _combined(combine: Any, empty: Any, data: HostArray, segment_ids: HostArray, count: int) -> HostArray:
-    """Rows of ``data`` combined where ``segment_ids`` are equal; those outside are left out."""
+    """Reduces rows of ``data`` with equal ``segment_ids``; ids out of range are skipped."""
     rows, ids = _flat(data, segment_ids)
     ids, rows = inside(ids, rows, count)
     result = np.full((count, *rows.shape[1:]), empty, data.dtype)
@@ -41,7 +41,7 @@ def segment_prod(data: HostArray, segment_ids: HostArray, num_segments: HostArra
 
 
 def _extreme(combine: Any, start: str, bound: str, data: HostArray, ids: HostArray, count: int) -> HostArray:
-    """An empty segment gives the type's lowest or highest finite value."""
+    """The result of an empty segment is the type's lowest or highest finite value."""
     if not is_floating(data.dtype):
         return _combined(combine, getattr(np.iinfo(data.dtype), bound), data, ids, count)
     limits: Any = ml_dtypes.finfo(data.dtype)  # it knows NumPy's types and bfloat16
@@ -105,5 +105,5 @@ def segment_min_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs:
 
 @kernel("SumEqualRows")
 def summed_rows(values: HostArray, indices: HostArray) -> tuple[HostArray, HostArray]:
-    """Rows with the same index added up; see `headwater.graph.ops.state.sum_equal_rows`."""
+    """Adds up rows with the same index; see `headwater.graph.ops.state.sum_equal_rows`."""
     return sum_equal_rows(values, indices)

@@ -166,7 +166,7 @@ def strided_slice_grad(
 
 @kernel("Slice")
 def slice_(input: HostArray, begin: HostArray, size: HostArray) -> HostArray:
-    """``size`` elements from ``begin`` on, per dimension; -1 is all that follow."""
+    """Returns ``size`` elements from ``begin``, per dimension; -1: all remaining elements."""
     return input[_bounds(begin, size, input.shape)]
 
 

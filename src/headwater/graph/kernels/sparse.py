@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _places(indices: HostArray, adjoint: bool) -> tuple[HostArray, HostArray]:
-    """For each element the row of the product that it counts for, and the row of the dense matrix that it takes."""
+    """Returns, for each element, its row of the product, and its row of the dense matrix."""
     return (indices[:, 1], indices[:, 0]) if adjoint else (indices[:, 0], indices[:, 1])
 
 
@@ -30,7 +30,8 @@ def product(
     adjoint_a: bool = False,
     adjoint_b: bool = False,
 ) -> HostArray:
-    """The matrix product of a sparse matrix and ``b``, of each the conjugate transpose where it is said so."""
+    """Returns the matrix product of a sparse matrix and ``b``, each replaced by its conjugate transpose if
+    requested."""
     into, out_of = _places(indices, adjoint_a)
     left, right = conjugate(values) if adjoint_a else values, conjugate(b.T) if adjoint_b else b
     result = np.zeros((ints(shape)[1 if adjoint_a else 0], right.shape[1]), values.dtype)

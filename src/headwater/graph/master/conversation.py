@@ -283,6 +283,7 @@ class ChannelConversation:
             raise UnavailableError(
                 None, None, f"{self._task} was lost during step {self._step.number}: {error.message}"
             ) from error
+        # Other conversations that wait meanwhile must not `look` here: they would receive RESUMED.
         self._resuming = True
         try:
             while True:

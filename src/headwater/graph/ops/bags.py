@@ -67,7 +67,7 @@ class _Bags:
         return _Bags(ids=self.ids[which], of=self.of[which], weights=weights, count=self.count)
 
     def sizes(self, weights: HostArray | None = None) -> HostArray:
-        """By bag how many ids it has, or the sum of their weights."""
+        """Returns the number of ids of each bag, or the sum of their weights."""
         return np.bincount(self.of, weights, self.count + 1)[: self.count]
 
     def divisors(self, combiner: str, *, weighted: bool, safe: bool) -> HostArray:
@@ -198,7 +198,7 @@ def _safe(bags: _Bags, count: int, combiner: str, default_id: int | None) -> _Ba
 
 
 def _pooled(bags: _Bags, ends: HostArray, keys: int, row_bytes: int) -> list[_Bags]:
-    """For each part its ids in bags, numbered from the part's first place; none where rows are fewer bytes.
+    """Returns each part's ids in bags, numbered from the part's first place; none if rows are fewer bytes.
 
     Args:
       bags: places of rows, in bags.

@@ -50,7 +50,7 @@ class SparseStore:
             return number
 
     def take(self, number: int) -> tuple[Any, Any, Any]:
-        """Gives a sparse tensor, and forgets it."""
+        """Returns a stored sparse tensor and removes it."""
         with self._lock:
             found = self._kept.pop(number, None)
         if found is None:

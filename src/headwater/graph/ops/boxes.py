@@ -172,7 +172,7 @@ def non_max_suppression_padded(
     *,
     pad_to_max_output_size: bool = False,
 ) -> Sequence[HostArray]:
-    """As `non_max_suppression`, with zeros up to the greatest number where wanted, and how many there are."""
+    """As `non_max_suppression`, optionally padded with zeros to the maximum number, and the number of boxes."""
     found = non_max_suppression(context, boxes, scores, max_output_size, iou_threshold, score_threshold)
     room = int(max_output_size) - len(found) if pad_to_max_output_size else 0
     return np.pad(found, (0, room)), np.array(len(found), np.int32)
@@ -199,7 +199,7 @@ def soft_non_max_suppression(
     *,
     pad_to_max_output_size: bool = False,
 ) -> Sequence[HostArray]:
-    """As `non_max_suppression`, where overlaps lower a score by exp(-overlap² / (2 sigma)); and the scores.
+    """As `non_max_suppression`, but overlaps multiply a score by exp(-overlap² / (2 sigma)); also returns the scores.
 
     Bodla et al., Soft-NMS, 2017. ``soft_nms_sigma`` 0 lowers nothing.
     """

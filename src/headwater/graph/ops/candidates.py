@@ -205,7 +205,7 @@ def all_candidates(
     seed: int = 0,
     seed2: int = 0,
 ) -> Drawn:
-    """All classes, each once."""
+    """Returns all classes, each once."""
     del key, num_true, unique, seed, seed2
     ones = jnp.ones(true_classes.shape, np.float32)
     return jnp.arange(num_sampled, dtype=np.int64), ones, jnp.ones(num_sampled, np.float32)

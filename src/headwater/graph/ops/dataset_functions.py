@@ -327,7 +327,7 @@ class _Planner:
         return _Piece(names, one, rows, called)
 
     def _close(self) -> None:
-        """Ends the piece of compiled operations that is open."""
+        """Ends the current piece of compiled operations."""
         if not self._open:
             return
         nodes, made = tuple(self._open), {node.name for node in self._open}

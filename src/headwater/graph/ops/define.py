@@ -263,7 +263,7 @@ def same_as(index: int = 0) -> Infer:
 
 
 def no_outputs(inference: Inference) -> Sequence[Spec]:
-    """No output at all."""
+    """Shape function of operations without outputs."""
     del inference
     return []
 
@@ -301,7 +301,7 @@ def binary(inference: Inference) -> Sequence[Spec]:
 
 
 def comparison(inference: Inference) -> Sequence[Spec]:
-    """As `binary`, with truth values."""
+    """As `binary`, with boolean results."""
     return [Spec(bool_, binary(inference)[0].dims)]
 
 

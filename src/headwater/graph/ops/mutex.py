@@ -19,5 +19,5 @@ def lock(context: HostContext, *, shared_name: str) -> None:
 
 @host("ConsumeMutexLock", infer=no_outputs, inputs="")
 def unlock(context: HostContext, *, shared_name: str) -> None:
-    """Gives the lock back."""
+    """Releases the lock."""
     _mutex(context, shared_name).unlock(context.step)

@@ -83,7 +83,7 @@ def _range_specs(inference: Inference) -> Sequence[Spec]:
 def ragged_range(
     context: HostContext, starts: HostArray, limits: HostArray, deltas: HostArray, *, Tsplits: object = int64
 ) -> tuple[HostArray, HostArray]:
-    """For each row the numbers from a start to a limit."""
+    """Returns, for each row, the numbers from a start to a limit."""
     del context
     count = max([len(part) for part in (starts, limits, deltas) if part.ndim], default=1)
     sizes = {len(part) for part in (starts, limits, deltas) if part.ndim}

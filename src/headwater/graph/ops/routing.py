@@ -89,7 +89,7 @@ def _routed_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _owners(ids: Any, total: Any, parts: int, strategy: str, module: Any) -> tuple[Any, Any]:
-    """For every id the part that has its row, and which of its rows that is.
+    """Returns, for every id, the part that has its row, and the row's index in the part.
 
     Args:
       total: how many rows all parts have.

@@ -137,7 +137,7 @@ def _bound_spec(inference: Inference) -> Sequence[Spec]:
 
 def _bound(op_type: str, side: str) -> None:
     def lower(sorted_inputs: object, values: jax.Array, *, out_type: DType = int32) -> jax.Array:
-        """Where in each ascending row each value belongs: before its equals, or behind them."""
+        """Returns the insertion position of each value in each ascending row: before equal elements, or after them."""
         search = partial(jnp.searchsorted, side=side)
         rows, wanted = jnp.asarray(sorted_inputs), jnp.asarray(values)
         places = jax.vmap(search)(rows, wanted)

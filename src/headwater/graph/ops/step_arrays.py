@@ -315,7 +315,7 @@ def concat(
     dtype: DType,
     element_shape_except0: TensorShape | None = None,
 ) -> tuple[HostArray, HostArray]:
-    """All elements one behind the other along their first dimension, and how long each is."""
+    """Concatenates all elements along their first dimension; also returns the length of each."""
     del context, flow
     array: Elements = handle.item()
     if not len(array):

@@ -103,7 +103,7 @@ def _wanted_type(inference: Inference) -> Sequence[Spec]:
 
 @host("StringToNumber", inputs="string_tensor:string", infer=_wanted_type)
 def string_to_number(context: object, string_tensor: HostArray, *, out_type: DType = float32) -> HostArray:
-    """Each text as the number it shows."""
+    """Parses each string as a number."""
     del context
     dtype = out_type.numpy_dtype
     with np.errstate(over="ignore"):  # a number that is too large is infinite

@@ -172,7 +172,7 @@ def _like_default(inference: Inference) -> Sequence[Spec]:
 
 @host("LookupTableFindV2", infer=_like_default, keeps=True)
 def find(context: HostContext, handle: HostArray, keys: HostArray, default: HostArray) -> HostArray:
-    """For each key its value, or ``default``."""
+    """Returns the value of each key, or ``default``."""
     del context
     return handle.item().find(keys, default)
 
@@ -222,7 +222,7 @@ def _buckets(inference: Inference) -> Sequence[Spec]:
 
 @host("StringToHashBucketStrong", inputs="input:string", infer=_buckets)
 def to_hash_bucket_strong(context: HostContext, input: HostArray, *, num_buckets: int, key: Sequence[int]) -> HostArray:
-    """For each text a number below ``num_buckets``, by Sip hash with a secret key."""
+    """Returns a number below ``num_buckets`` for each string, by SipHash with a secret key."""
     del context
     flat = [sip_hash(text, *key) % num_buckets for text in input.ravel()]
     return np.array(flat, np.int64).reshape(input.shape)
@@ -230,7 +230,7 @@ def to_hash_bucket_strong(context: HostContext, input: HostArray, *, num_buckets
 
 @host("StringToHashBucket", inputs="string_tensor:string", infer=_buckets)
 def to_hash_bucket(context: HostContext, string_tensor: HostArray, *, num_buckets: int) -> HostArray:
-    """For each text a number below ``num_buckets``, by the hash of the first versions."""
+    """Returns a number below ``num_buckets`` for each string, by the hash of the first versions."""
     del context
     flat = [old_hash(text) % num_buckets for text in string_tensor.ravel()]
     return np.array(flat, np.int64).reshape(string_tensor.shape)

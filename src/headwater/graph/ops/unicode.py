@@ -25,7 +25,7 @@ def _codec(name: str) -> str:
 
 
 def characters(data: bytes, encoding: str, errors: str, replacement: int) -> Iterator[tuple[int, int]]:
-    """Each character with the place of its first byte.
+    """Yields each character with the offset of its first byte.
 
     Raises:
       InvalidArgumentError: ``errors`` is "strict" and there are bytes that are none.
@@ -92,7 +92,7 @@ def decode_with_offsets(
     replacement_char: int = 65533,
     replace_control_characters: bool = False,
 ) -> tuple[HostArray, HostArray, HostArray]:
-    """Of a vector of texts: splits, characters, and the places of their first bytes."""
+    """Decodes a vector of strings; returns splits, characters, and the offsets of their first bytes."""
     del context
     encoding = _codec(input_encoding)
     rows = [list(characters(bytes(text), encoding, errors, replacement_char)) for text in input]
@@ -162,7 +162,7 @@ def _bytes_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("StringSplitBytes", inputs="input:string", infer=_bytes_specs)
 def split_bytes(context: HostContext, input: HostArray) -> tuple[HostArray, HostArray]:
-    """Of a vector of texts: the bytes, and splits."""
+    """Returns the bytes and the splits of a vector of strings."""
     del context
     rows = [bytes(text) for text in input]
     splits = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)

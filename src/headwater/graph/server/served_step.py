@@ -517,6 +517,7 @@ class ServedStep(Step):
         changed, former = self._condition(), self.on_lost
         self.channel.break_off(f"{self._master} came back on another connection")  # wakes the threads that use it
         self._drop(received)
+        # Under the lock, so that `_put` sends no new frame before the kept ones.
         with self._sending:
             self.channel, self.on_lost, self._away_since = channel, on_lost, None
             with contextlib.suppress(*_LOST):  # the master has to reconnect again

@@ -217,6 +217,7 @@ class StepService:
                     self._follower.passed(channel, session, step, transfer, frame.tensors)
                 elif self._runtime.owner(session):  # else the session is over, and the transfer would never be taken
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
+                    # After `put`: a transfer that the handed-over state may lack must not be acknowledged.
                     self.require_not_frozen()
                 channel.send(Frame(TAKEN, frame.header, ()))
             case _:
@@ -392,6 +393,7 @@ class StepService:
             known = self._enter(step, again)
             if known is not None:
                 if not again:
+                    # A RUN delayed on a lost channel: the master has resumed the step on another one.
                     return None
                 known.attach(channel, received or 0, on_lost)
                 return known

@@ -228,6 +228,7 @@ class Changes:
         runtime = self._runtime
         with runtime.resources.lock:
             if not runtime.owner(session):
+                # The session may only be unknown because the other replica was promoted meanwhile.
                 self.ask()
                 return
             with self._lock:

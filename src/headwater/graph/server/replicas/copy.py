@@ -230,7 +230,7 @@ class GraphCopy(KeptCopy):
 
     @property
     def runtime(self) -> TaskRuntime:
-        """Its state and plans."""
+        """The replica's state and plans."""
         return self._contents.runtime
 
     @property
