@@ -174,7 +174,7 @@ def _granted(view: View, request: Request, lost: Collection[Copy]) -> View:
         # The first of the two replicas that asks stays; the other one is outside from the next term on.
         case Wants.ALONE | Wants.GO if view.second is not None:
             return View(view.term + 1, me, None)
-        # Not again where ``other`` is the backup already: then the request was repeated after a lost answer.
+        # No new term where ``other`` is the backup already, and never with a lost replica, which has no state.
         case Wants.PAIR if me == view.primary and other is not None and other not in {view.second, *lost}:
             return View(view.term + 1, me, other)
         case Wants.HAND_OVER if me == view.primary and view.second is not None and view.second not in lost:
