@@ -1,4 +1,4 @@
-"""Gradients of lookups whose rows are combined in bags; see `headwater.graph.ops.bags`."""
+"""Gradients of lookups with rows combined in bags; see `headwater.graph.ops.bags`."""
 
 from __future__ import annotations
 

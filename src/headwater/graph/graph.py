@@ -374,7 +374,7 @@ class Graph:
             self.add_to_collection(name, value)
 
     def get_collection(self, name: object, scope: str | None = None) -> list[Any]:
-        """Returns a copy of the collection; with ``scope``, only items whose names start with this regular
+        """Returns a copy of the collection; with ``scope``, only items with names that start with this regular
         expression."""
         items = list(self._collections.get(name, ()))
         if scope is None:

@@ -157,7 +157,7 @@ def to_dense(value: Tensor | IndexedSlices) -> Tensor:
     return convert_to_tensor(value)
 
 
-#: Operations whose outputs include, in addition to indices of rows, numbers that mark rows to skip.
+#: Operations with outputs that include, in addition to indices of rows, numbers that mark rows to skip.
 _WITHOUT_ROW: Final = frozenset({"RowsOfPart", "SumEqualRows", "UpdateRows"})
 
 

@@ -25,7 +25,7 @@ MAX_KNOWN_ELEMENTS = 4096
 Attrs = Mapping[str, Any]
 
 SIZES_KNOWN = "_sizes_known"
-"""Attribute of slices whose output shape does not depend on their start, which then need not be known when
+"""Attribute of slices with an output shape that does not depend on their start, which then need not be known when
 compiling."""
 
 CHECKED = "_checked"
@@ -74,7 +74,7 @@ class Argument:
       type_attr: the attribute with its element type; arguments with the same attribute have the same type.
       default: the element type for Python values that could have several types.
       allowed: name of the class of allowed element types (``numeric``, ``floating`` …); empty for any.
-      many: whether it is a list of inputs of one type, whose length is the attribute ``N``.
+      many: whether it is a list of inputs of one type; the attribute ``N`` is its length.
       mixed: whether it is a list of inputs of any types; ``type_attr`` lists the types.
     """
 
@@ -127,7 +127,7 @@ class OpDef:
       defaults: attributes that may be left out, with their values. An attribute the lowering does not take is kept
         in the graph and not passed on.
       attrs: names of the attributes that the lowering takes.
-      static: positions of inputs whose values must be known when the operation is compiled (a new value is compiled
+      static: positions of inputs that must be known when the operation is compiled (a new value is compiled
         again); negative ones count from the end.
       static_of: replaces ``static`` if it depends on the attributes: ``static_of(attrs, input_count)``.
       gradient: ``gradient(op, *output_gradients)`` returns one tensor, IndexedSlices or None per input. If it is None

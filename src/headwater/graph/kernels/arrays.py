@@ -220,7 +220,7 @@ def reverse_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Att
 
 @kernel("Reverse")
 def old_reverse(tensor: HostArray, dims: HostArray) -> HostArray:
-    """Reverses the dimensions whose flag is set."""
+    """Reverses the flagged dimensions."""
     return np.flip(tensor, tuple(np.flatnonzero(dims).tolist()))
 
 

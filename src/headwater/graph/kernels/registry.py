@@ -75,7 +75,7 @@ def update_kernel(*names: str) -> Callable[[F], F]:
 
     Inputs at the positions of `headwater.graph.registry.OpDef.updates` are writable arrays without other references:
     the function changes their elements, and must not keep them. Other references are read only. It checks shapes before
-    it changes anything. ``Assign``, whose result may have another shape, is the engine's own.
+    it changes anything. ``Assign``, which may change the shape, is implemented by the engine.
     """
     return _adding(_updates, names)
 

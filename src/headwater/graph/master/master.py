@@ -261,7 +261,7 @@ class MasterSession:
 
     Args:
       runtime: the master's own task.
-      graph: the graph whose operations are run; operations may be added later.
+      graph: the graph of the session's operations; operations may be added later.
       options: see `SessionOptions`.
       peers: the other tasks; None without a cluster.
     """

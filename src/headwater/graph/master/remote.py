@@ -1,4 +1,4 @@
-"""Sessions whose master is in another process: graph, feeds and fetches are sent over the network."""
+"""Sessions with a master in another process: graph, feeds and fetches are sent over the network."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _reach(link: Link, target: str, timeout_s: float | None) -> None:
 
 
 class RemoteSession:
-    """A session whose master is in another process. The graph is sent when the first step is prepared; later additions
+    """A session with a master in another process. The graph is sent when the first step is prepared; later additions
     are sent when a step needs them."""
 
     def __init__(self, target: str, link: Link, graph: Graph, options: SessionOptions) -> None:

@@ -145,7 +145,8 @@ def gather(
     rows: Any,
     examples: str = "",
 ) -> None:
-    """Gives a gradient of every variable. ``rows`` lists the variables whose gradients are indices and values.
+    """Gives a gradient of every variable. ``rows`` lists the variables that have gradients of rows (indices and
+    values).
 
     ``local_step``: the gradients' step, int64 of shape (); or step and start of the training, of shape (2,).
     ``examples``: name of the gradient's examples, if they are accounted for.

@@ -248,7 +248,7 @@ def reverse(tensor: AnyArray, axis: HostArray) -> AnyArray:
 
 @pure("Reverse", inputs="tensor:T, dims:bool", static=(1,), infer=unary, strings=True)
 def old_reverse(tensor: AnyArray, dims: HostArray) -> AnyArray:
-    """Reverses the dimensions whose flag is set."""
+    """Reverses the flagged dimensions."""
     return array_module(tensor).flip(tensor, tuple(np.flatnonzero(dims).tolist()))
 
 

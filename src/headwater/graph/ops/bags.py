@@ -1,4 +1,4 @@
-"""Lookups whose rows are combined in bags, in a table on other tasks: pooled there if that sends fewer bytes.
+"""Lookups with rows combined in bags, in a table on other tasks: pooled there if that sends fewer bytes.
 
 ``RouteBags`` divides the ids among the parts of the table, each once. ``GatherBags`` reads the rows of one part; if the
 request includes the bags, it adds up their rows, and sends one row for each bag. ``JoinBags`` combines the results into
@@ -123,7 +123,7 @@ def route_bags(
     small: bool,
     default_id: int | None = None,
 ) -> Sequence[HostArray]:
-    """Divides the ids of a sparse matrix, whose rows are bags, among the parts of a table.
+    """Divides the ids of a sparse matrix, with bags as rows, among the parts of a table.
 
     Args:
       ids: row numbers of the whole table, ``[n]``.

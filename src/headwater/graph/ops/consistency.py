@@ -95,7 +95,7 @@ def restart(
 
 @stateful("CountUpdate", refs=(0,), updates=(0,))
 def count_update(record: jax.Array, seen: jax.Array) -> tuple[jax.Array, ...]:
-    """Counts an update with a gradient whose variables were read when ``record`` was ``seen``.
+    """Counts an update with a gradient of variables read when ``record`` was ``seen``.
 
     ``record`` is [updates, staleness of the latest, greatest staleness, sum of all].
     """

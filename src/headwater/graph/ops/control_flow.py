@@ -1,4 +1,4 @@
-"""Conditions and loops: operations whose attributes hold parts of a graph (see `headwater.graph.ops.bodies`).
+"""Conditions and loops: operations with parts of a graph in their attributes (see `headwater.graph.ops.bodies`).
 
 Each has two kinds. The kind with ``Stateless`` in its name is compiled, with JAX's ``cond``, ``while_loop`` and
 ``scan``. The other kind runs on the host, one operation after the other: for bodies that change variables, print, use
@@ -424,7 +424,7 @@ def _wanted_specs(inference: Inference) -> Sequence[Spec]:
 def while_gradient(
     context: HostContext, *inputs: Any, cond: FunctionAttr, body: FunctionAttr, wanted: Sequence[bool]
 ) -> list[HostArray]:
-    """Returns the gradients of a loop whose values change their shapes, turn by turn from the last to the first.
+    """Returns the gradients of a loop with values of changing shapes, turn by turn from the last to the first.
 
     Args:
       inputs: the loop's inputs, then a gradient for each of its results that has one.

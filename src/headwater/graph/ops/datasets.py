@@ -170,7 +170,7 @@ def dataset_component(
 
 
 def element_specs(inference: Inference) -> Sequence[Spec]:
-    """Returns the outputs of operations whose attributes describe an element."""
+    """Returns the outputs of operations with attributes that describe an element."""
     attrs = inference.attrs
     shapes = list(map(as_shape, attrs["output_shapes"]))
     found = specs_of(attrs["output_types"], shapes, attrs.get("output_classes", ()))

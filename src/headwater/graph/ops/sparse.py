@@ -1,4 +1,4 @@
-"""Operations on sparse tensors whose number of elements depends on values; they run in NumPy, on the host."""
+"""Operations on sparse tensors with a number of elements that depends on values; they run in NumPy, on the host."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class BlockPlan:
       source: the operation that takes an element from a reader or queue.
       body: instructions that process the elements.
       sink: the operation that adds an element to a queue.
-      rows: names of operations whose results depend on the element.
+      rows: names of operations with results that depend on the element.
     """
 
     setup: tuple[Compute | Host, ...]

@@ -3,7 +3,7 @@
 Each ``RouteIds`` is a Python call, and the requested ids of each table, the rows found, and the rows' gradients are
 separate tensors in frames and executables. This pass replaces consecutive lookups in a task's plan by one
 ``RouteTables``. The ids, rows or gradients for one part of all tables are then sent as one tensor, which executables
-unpack. The number of rows of each table is also a tensor, whose value is known when the executables are compiled.
+unpack. The number of rows of each table is also a tensor, with a value that is known when the executables are compiled.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _dissolved(deps: Sequence[Operation], before: Mapping[Operation, Sequence[Op
 
 
 def _statically_known(placement: Placement, fed: set[Tensor]) -> set[Operation]:
-    """Returns the operations whose values can be computed from constants and shapes when compiling."""
+    """Returns the operations that can be computed from constants and shapes when compiling."""
     known: set[Operation] = set()
     for op in placement.pruned.ops:
         if op.type in SHAPE_OPS or op.type == "Const":

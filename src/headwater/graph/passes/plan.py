@@ -98,7 +98,7 @@ class Compute:
       device: e.g. ``CPU:0``.
       nodes: the operations in order, including constants.
       inputs: tensors computed outside.
-      static: the inputs whose values must be known when compiling.
+      static: the inputs that must be known when compiling.
       outputs: tensors used outside. A reference stands for the variable's value at that point.
       digest: BLAKE2b of the encoded form; empty if it was not decoded, and for changed copies.
     """
@@ -130,8 +130,8 @@ class TaskPlan:
       instructions: in order.
       variables: the task's variables that the plan uses, by operation name.
       constants: values of constants used outside of executables, by tensor name.
-      feeds: tensors whose values are sent with the request to run, in order.
-      fetches: tensors whose values are returned with the answer, in order.
+      feeds: tensors sent with the request to run, in order.
+      fetches: tensors returned with the answer, in order.
       block: maximum number of runs that one run may combine without a change of results, see
         `headwater.graph.passes.block_plan` and `headwater.graph.passes.repetition`.
       isolated: whether its session has separate state on the task, which is discarded at its end.

@@ -16,8 +16,8 @@ class Request:
     """The request of a step.
 
     Attributes:
-      fetches: tensors whose values are returned.
-      feeds: tensors whose values are given with the request, instead of being computed.
+      fetches: tensors to return.
+      feeds: tensors given with the request, instead of being computed.
       targets: further operations to run.
       block: maximum number of runs that one run may combine, if results do not change.
     """

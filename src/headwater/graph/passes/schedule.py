@@ -253,7 +253,7 @@ def _level(item: tuple[tuple[str, str, int], object]) -> int:
 
 
 def _must_be_known(ops: Sequence[Operation]) -> set[Tensor]:
-    """Returns the tensors whose values are needed to compile a segment: static inputs, and tensors that these depend
+    """Returns the tensors that must be known to compile a segment: static inputs, and tensors that these depend
     on."""
     known: set[Tensor] = set()
     for op in reversed(ops):

@@ -146,7 +146,7 @@ class ExampleLedger(Kept):
     Args:
       name: name of the examples.
       task: full name of this task.
-      resources: the task's resources, whose lock is also the ledger's.
+      resources: the task's resources; the ledger uses their lock.
       cell: the variable of applied batches.
       log_dir: folder of the journal; None: taken from the environment.
       clock: returns monotonic time in seconds.
@@ -316,7 +316,7 @@ class ExampleLedger(Kept):
             step.at_end(lambda: self.ended(step.session, step.number))
 
     def session_ended(self, session: str, reason: str) -> None:
-        """Revokes the ranges of a session whose master is lost, or that has ended."""
+        """Revokes the ranges of a session that has ended, or that has lost its master."""
         with self._condition:
             mine = [hold for (its, _), hold in self._holds.items() if its == session]
             mine += [hold for (its, _), taken in self._taken.items() if its == session for hold in taken if hold]

@@ -1,4 +1,4 @@
-"""A task's note of the training whose variables it holds; see `headwater.tf1.training.seals`."""
+"""A task's note of its variables' training; see `headwater.tf1.training.seals`."""
 
 from __future__ import annotations
 

@@ -451,7 +451,7 @@ def _fits(old: Any, new: Any) -> bool:
 
 
 def _variables_of(compute: Compute) -> tuple[dict[str, None], dict[str, None]]:
-    """Returns the variables whose initial values are needed, and the variables that are changed."""
+    """Returns the variables that are read initially, and the variables that are changed."""
     reads: dict[str, None] = {}
     writes: dict[str, None] = {}
     for node in compute.nodes:

@@ -211,7 +211,7 @@ def set_virtual_device_configuration(
     A ``device_count`` of a session or server takes precedence.
 
     Raises:
-      ValueError: not a device of this machine; a GPU, whose memory JAX cannot divide; or a memory limit for a CPU.
+      ValueError: not a device of this machine; a GPU, which JAX cannot divide; or a memory limit for a CPU.
       RuntimeError: a session or server has used its devices already, or they were listed.
     """
     _must_be_there(device)

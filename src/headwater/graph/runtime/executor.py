@@ -54,7 +54,7 @@ class CompiledPlan:
     Args:
       plan: the plan.
       resources: the task's state.
-      master: full name of the task whose master requests runs.
+      master: full name of the master's task.
       number: the plan's number in its session.
 
     Attributes:

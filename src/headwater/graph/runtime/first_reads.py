@@ -20,7 +20,7 @@ class FirstReads:
       exchange: this transfer, and the transfer that answers it.
       resources: hold the variables.
       cell: returns a variable's cell.
-      kept: variables whose values the plan itself needs, too.
+      kept: variables that the plan itself reads, too.
     """
 
     def __init__(

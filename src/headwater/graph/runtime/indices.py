@@ -81,7 +81,7 @@ class IndexChecks:
 
     @property
     def looked_at(self) -> frozenset[str]:
-        """Names of the operations whose indices are checked."""
+        """Names of the operations with checked indices."""
         return frozenset(check.node.name for check in (*self._checks, *self._labels))
 
     def __bool__(self) -> bool:

@@ -65,7 +65,7 @@ class _Statement:
 
 @dataclass(frozen=True, slots=True)
 class _Forward:
-    """An operation whose outputs a gradient may use."""
+    """An operation with outputs that a gradient may use."""
 
     attrs: Mapping[str, Any]
     result: str
@@ -381,7 +381,7 @@ def own_attrs(node: Node) -> dict[str, Any]:
 
 
 def forward_attrs(forward: FunctionAttr) -> dict[str, Any]:
-    """Returns the attributes of the operation whose gradient a ``Vjp`` computes."""
+    """Returns the attributes of the forward operation of a ``Vjp``."""
     taken = lookup(forward.name).attrs
     return {key: value for key, value in forward.attrs if key in taken}
 

@@ -36,7 +36,7 @@ class KernelPart:
       compute: the operations.
       cells: its variables, by operation name.
       lock: of the variables.
-      looked_at: names of operations whose indices are checked before each run.
+      looked_at: names of operations with indices that are checked before each run.
       fetched: outputs that are returned to the program, and so must not be shared.
 
     Raises:

@@ -40,11 +40,11 @@ class Program:
     Args:
       compute: the operations.
       static: values of its static inputs, by name.
-      donated: variables whose buffers are donated, since it changes them.
+      donated: variables that it changes; their buffers are donated.
       kept: variables that it only reads.
       written: variables that it changes.
       seed: seed of operations without seeds.
-      looked_at: names of operations whose indices are checked before each run.
+      looked_at: names of operations with indices that are checked before each run.
 
     Attributes:
       run: takes the values of ``donated`` and ``kept``, inputs, and the step's number for random numbers; returns new
@@ -126,7 +126,8 @@ def shared_program(
     written: Sequence[str],
     looked_at: Collection[str] = (),
 ) -> Program:
-    """Returns the program of a compute without random numbers, shared with sessions whose compute has equal content."""
+    """Returns the program of a compute without random numbers, shared with sessions that have a compute of equal
+    content."""
     content = hashlib.blake2b(compute.digest or encode_compute(compute))
     for name, value in static.items():
         content.update(name.encode() + make_tensor_proto(value).SerializeToString())

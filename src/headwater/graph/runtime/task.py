@@ -127,7 +127,7 @@ class TaskRuntime:
         """Compiles ``plan`` and keeps it as ``number`` of ``session``.
 
         Args:
-          owner: the claim of the task whose master has the session. If it prevails over an earlier claim to the same
+          owner: the claim of the session's master's task. If it prevails over an earlier claim to the same
             place (see `headwater.cluster.claims`), sessions of the earlier claimant are dropped, and its later plans
             are refused: an old incarnation, for example on the other side of a network partition, must not change
             state.
@@ -203,7 +203,7 @@ class TaskRuntime:
         return session in self._plans
 
     def owner(self, session: str) -> str:
-        """Returns the full name of the task whose master has ``session``."""
+        """Returns the full name of the task of the master of ``session``."""
         return self._owners.get(session, NO_TASK).task
 
     def sessions(self) -> dict[str, tuple[Claim, dict[int, TaskPlan]]]:

@@ -72,7 +72,7 @@ class InMidst(NamedTuple):
 
 
 class LeftStep(NamedTuple):
-    """The handed-over state of a step that has ended but whose answer may be lost, or that will resume.
+    """The handed-over state of a step that has ended with an answer that may be lost, or that will resume.
 
     Attributes:
       session, number: of the step.
@@ -314,7 +314,7 @@ class ServedStep(Step):
     def without_channel(
         number: int, session: str, master: str, runtime: TaskRuntime, push: Push, secured: Secured | None = None
     ) -> ServedStep:
-        """Creates a step whose master has lost its channel and may reconnect."""
+        """Creates a step for a master that has lost its channel and may reconnect."""
         channel, _ = memory_pair()
         channel.close()
         step = ServedStep(number, session, None, channel, master, runtime, push, secured)

@@ -254,7 +254,7 @@ class StepService:
         """Stops accepting changes, see `require_not_frozen`: they would be missing from the state that is handed over.
 
         Returns:
-          The state of steps whose masters may ask for the answers again, and of steps that are to resume.
+          The state of steps with answers that masters may ask for again, and of steps that are to resume.
         """
         self._frozen = True
         return [step.left() for step in list(self._known.values()) if step.over]
@@ -316,7 +316,7 @@ class StepService:
         return None if found is step else found
 
     def _keep(self, step: ServedStep) -> None:
-        """Keeps a step whose channel has ended after the answer was sent: the master may not have received it."""
+        """Keeps a step after its channel has ended: the master may not have received the answer."""
         now, key = time.monotonic(), (step.session, step.number)
         with self._lock:
             if self._known.get(key) is not step:

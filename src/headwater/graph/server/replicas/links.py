@@ -85,7 +85,7 @@ class CopyLink(Link):
 
     Args:
       wiring: see `Wiring`.
-      host: the task whose process has the replica.
+      host: the task of the process that has the replica.
       address: the address of that process.
       task: the replicated task.
       learn: see `ask_whether_it_serves`.
