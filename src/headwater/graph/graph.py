@@ -69,7 +69,7 @@ class Graph:
           attrs: attributes; those with defaults may be left out.
           name: name within the current name scope (made unique); with a trailing ``/``, the full name.
           device: fixes the device regardless of the current device scopes.
-          control_inputs: operations that run before it, in addition to those of the current scopes.
+          control_inputs: operations that run before it, in addition to the current scopes' control inputs.
 
         Raises:
           KeyError: no such operation type.

@@ -59,7 +59,7 @@ class DeviceScopes:
     """The stacks of ``device`` and ``colocate_with`` blocks.
 
     Args:
-      start: stacks whose present blocks are copied.
+      start: stacks to copy the present blocks from.
     """
 
     def __init__(self, start: DeviceScopes | None = None) -> None:
@@ -123,7 +123,7 @@ class ControlDependencies:
     block, and so runs after them anyway.
 
     Args:
-      start: a stack whose present blocks are copied.
+      start: a stack to copy the present blocks from.
     """
 
     def __init__(self, start: ControlDependencies | None = None) -> None:

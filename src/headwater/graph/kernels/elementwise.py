@@ -426,8 +426,8 @@ def cast(x: HostArray, *, DstT: DType) -> HostArray:
 
 
 def _integers(x: HostArray, target: np.dtype[Any]) -> HostArray:
-    """Converts floats to integers as x86-64 processors do: by way of int32 or int64, whose lowest number replaces
-    values that do not fit."""
+    """Converts floats to integers as x86-64 processors do: by way of int32 or int64; the lowest integer replaces values
+    that do not fit."""
     wide = np.dtype(np.int32 if target.itemsize < 4 or target == np.int32 else np.int64)
     if x.dtype.kind != "f" or x.dtype.itemsize < 4:
         x = x.astype(np.float32)

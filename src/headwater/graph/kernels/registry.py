@@ -1,4 +1,4 @@
-"""The table of kernels: functions of host arrays that compute what an operation's lowering computes in an executable.
+"""The table of kernels: functions of host arrays with the same results as operations' lowerings in an executable.
 
 A kernel takes the positional inputs and the keyword attributes of the lowering, as NumPy arrays, and returns one array
 or a tuple of arrays. It never changes an input; an output may be one of the inputs, or a view of one. Results equal the

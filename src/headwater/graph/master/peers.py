@@ -234,7 +234,8 @@ class ClusterPeers:
         link = self._link(TaskName.parse(task))
         while True:
             try:
-                # A task's first connection takes several round trips, so only that one goes through `take_when_back`.
+                # The first connection takes several round trips, so `take_when_back` is only used until one has
+                # succeeded.
                 channel = link.take() if check is None or task in self._met else link.take_when_back(check)
                 self._met.add(task)
                 try:

@@ -1,6 +1,6 @@
 """Parts of a graph inside an attribute: the branches of a condition, the body of a loop.
 
-A body is a `FunctionAttr` whose attribute ``graph`` is a serialised ``GraphDef``; ``inputs`` and ``outputs`` name
+A body is a `FunctionAttr` with a serialised ``GraphDef`` as attribute ``graph``; ``inputs`` and ``outputs`` name
 tensors of it. ``key`` names the input with the key for the body's random numbers, if it draws any.
 """
 

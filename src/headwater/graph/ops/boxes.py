@@ -49,7 +49,7 @@ def _overlap(box: HostArray, others: HostArray) -> HostArray:
 def _suppressed(
     scores: HostArray, count: int, most: float, least: float, overlap: Callable[[int, HostArray], HostArray]
 ) -> HostArray:
-    """Selects boxes greedily, best first, whose overlap with each selected box is at most ``most``."""
+    """Selects boxes greedily, best first, if the overlap with each selected box is at most ``most``."""
     order = np.argsort(-scores, kind="stable")
     order = order[scores[order] > least]
     kept: list[int] = []

@@ -64,8 +64,8 @@ def exchange_of(plan: TaskPlan, master: str) -> Exchange | None:
 
 
 def read_ahead_by(local: TaskPlan, remote: TaskPlan) -> Exchange | None:
-    """Returns the exchange of a step with one other task whose values the master's own plan may read ahead; None if it
-    may not."""
+    """Returns the exchange of a step with one other task, if the master's own plan may read its values ahead; else
+    None."""
     found = exchange_of(remote, local.task)
     return found if found is not None and _is_repeatable(local.instructions, found) else None
 

@@ -235,7 +235,7 @@ _SMALL_BYTES = 4096
 
 
 def _join_small(groups: dict[tuple[str, str, int], tuple[dict[Tensor, None], int]]) -> None:
-    """Merges small early transfers into a later one that the receiver waits for at the same point.
+    """Merges small early transfers into a later transfer, if the receiver waits for both at the same point.
 
     The receiver uses both only at that point, so no wait gets longer.
     """

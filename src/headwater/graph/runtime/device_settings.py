@@ -85,7 +85,7 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
     """Returns the CPU and the GPUs of this machine that ``CUDA_VISIBLE_DEVICES`` and JAX's settings allow.
 
     Args:
-      device_type: only those of this type.
+      device_type: only devices of this type.
     """
     found = [PhysicalDevice("/physical_device:CPU:0", "CPU")]
     found += [PhysicalDevice(f"/physical_device:GPU:{index}", "GPU") for index in range(_count_gpus())]
@@ -96,7 +96,7 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     """Returns the devices on which operations can be placed. Device settings cannot be changed afterwards.
 
     Args:
-      device_type: only those of this type.
+      device_type: only devices of this type.
     """
     found = [LogicalDevice(f"/device:{name}", name.partition(":")[0]) for name in shown_devices({})]
     return _of_type(found, device_type)
@@ -106,7 +106,7 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """Returns the devices that this process uses.
 
     Args:
-      device_type: only those of this type.
+      device_type: only devices of this type.
     """
     return _of_type(list_physical_devices() if _wanted.visible is None else _wanted.visible, device_type)
 

@@ -151,8 +151,7 @@ class Changes:
             told = *_told(step, operation.place), handles, through
             feed.send(kinds.REPEAT, (self._take_over(), told), sent)
             self._told.update({key: (its, its.changes) for key, its in changed.items() if its.repeats})
-            # Resources whose changes are not repeatable are sent by value, which also corrects any difference on the
-            # backup.
+            # Resources without repeatable changes are sent by value, which also corrects any difference on the backup.
             rest = {key: its for key, its in changed.items() if not its.repeats}
             if rest:
                 feed.send(*self._replaced(None, (), rest.items(), ()))

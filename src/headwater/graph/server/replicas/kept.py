@@ -105,7 +105,7 @@ class CopiedResources(Resources):
         )
 
     def stood_for(self, inputs: Sequence[Any]) -> dict[Key, Kept]:
-        """Returns the resources whose handles are among an operation's inputs, if they still exist."""
+        """Returns the resources with handles among an operation's inputs, if they still exist."""
         handled = {id(inputs[index].item()) for index in _handles(inputs)}
         return {key: its for key, its in kept_of(self).items() if id(its) in handled} if handled else {}
 
