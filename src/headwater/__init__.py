@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headwater.tf1.training.accounted import accounted as accounted
     from headwater.tf1.training.progress import report as report
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 disarm()
 

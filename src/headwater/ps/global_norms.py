@@ -87,11 +87,14 @@ def find_sums(optimizer: optax.GradientTransformation, params: object) -> int:
         found.append(tree)
         return squares(tree)
 
+    # A new function each time: JAX does not trace again a function that it has traced with another norm.
+    def update(gradients: Any, state: Any, params: Any) -> Any:
+        return optimizer.update(gradients, state, params)
+
     with norms_from(noted):
         state = _jax.eval_shape(optimizer.init, params)
         found.clear()
-        # A new function each time: JAX would not trace again what it has traced with another norm.
-        _jax.eval_shape(lambda *given: optimizer.update(*given), params, state, params)
+        _jax.eval_shape(update, params, state, params)
     return len(found)
 
 

@@ -25,6 +25,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "": {
         "headwater.tf2.tape": "GradientTape",
         "headwater.tf2.function": "function",
+        "headwater.tf2.reductions": "reduce_max reduce_min",
         "headwater.tf2.tensors": "Variable constant convert_to_tensor is_tensor",
         "headwater.tf2.programs": """
             Tensor executing_eagerly init_scope inside_function=inside_function py_function""",
@@ -48,6 +49,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "headwater.tf2.parameter_server": "ParameterServerStrategy",
     },
     "image": {"headwater.tf2.images": "resize"},
+    "math": {"headwater.tf2.reductions": "reduce_max reduce_min"},
     "random": {"headwater.tf2.at_once": "set_seed"},
     "summary": {
         "headwater.tf2.summaries": """

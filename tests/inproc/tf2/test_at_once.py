@@ -33,3 +33,10 @@ def same(ours: Any, theirs: Any) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_as_tensorflow_2(case: Callable[[Any], Any]) -> None:
     same(answer(case(tf)), _RECORDED[case.__name__])
+
+
+def test_extremes_of_nan_are_nan_as_in_tensorflow_2() -> None:
+    x = tf.constant([[1.0, np.nan], [3.0, 2.0]])
+    np.testing.assert_array_equal(tf.reduce_max(x, 1), [np.nan, 3.0])
+    np.testing.assert_array_equal(tf.math.reduce_min(x, axis=0, keepdims=True), [[1.0, np.nan]])
+    assert (int(tf.reduce_max([3, 1])), float(tf.function(tf.reduce_min)(x[1]))) == (3, 2.0)
