@@ -1,4 +1,4 @@
-"""Sparse tensors put together element by element, cut apart, and in the least shape."""
+"""Elementwise functions of two sparse tensors, splitting, and changes of the dense shape."""
 
 from __future__ import annotations
 

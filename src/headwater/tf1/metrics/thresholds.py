@@ -34,7 +34,7 @@ def _confusion(
     weights: object,
     wanted: Sequence[str] = _CONDITIONS,
 ) -> tuple[list[Any], list[Any]]:
-    """For each condition in ``wanted`` the counts at all thresholds so far, and with one more batch.
+    """Returns, for each condition in ``wanted``, the current counts at all thresholds, and the updated ones.
 
     A step with a prediction outside of [0, 1], as of logits, fails with an InvalidArgumentError.
     """
@@ -127,7 +127,7 @@ def auc(
 
 
 def _interpolated(tp: Tensor, fp: Tensor, fn: Any, name: str) -> Tensor:
-    """∫ precision d recall, where between two thresholds true positives grow linearly with all positives.
+    """Returns ∫ precision d recall; between thresholds, true positives are linear in all positives.
 
     With P predicted positives and T true ones, T = b + s P on an interval: the area is (s dT + b s log(P₂ / P₁)) / all.
     """
