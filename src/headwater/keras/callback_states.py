@@ -107,7 +107,7 @@ def _attributes(callback: Any) -> tuple[dict[str, str], dict[str, Any]]:
 
 
 def _packed(value: Any, arrays: list[HostArray]) -> Any:
-    """``value`` as JSON can have it; arrays are appended to ``arrays``."""
+    """Converts ``value`` to a JSON value; appends its arrays to ``arrays``."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.number | np.bool_):

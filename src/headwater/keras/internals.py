@@ -43,7 +43,7 @@ from keras.src.utils.python_utils import pythonify_logs as pythonify_logs
 #: The package of Keras's own modules.
 OWN_MODULES = "keras.src"
 
-# Of these Keras says too little for a type checker.
+# Keras's annotations of these are incomplete, so a type checker cannot use them.
 Function: Any = _Function
 global_state: Any = _global_state
 keras_rnn: Any = _rnn
@@ -51,7 +51,7 @@ keras_skipgrams: Any = _skipgrams
 losses: Any = _losses
 reduction_metrics: Any = _reduction_metrics
 
-#: Holds pools of processes and of threads that load data, as long as they are used.
+#: The pools of processes and threads that load data, as long as they are in use.
 data_pools: Any = _enqueuers._DATA_POOLS  # pyright: ignore[reportPrivateUsage] - as the rest of this file
 
 #: Modules of names that `headwater.keras.old_names` brings back.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _tree = keras.tree
 
-#: Rows of the first part and of the second.
+#: Numbers of rows of the two parts.
 _PARTS = (2, 3)
 _DRAWS = 6
 _CLOSE: Any = {"rtol": 1e-3, "atol": 1e-5, "equal_nan": True}
@@ -41,7 +41,7 @@ _RULES = (
     Rule(Merge.SUM, state=True),
 )
 
-#: Losses of Keras's of which the value for a batch may depend on all its rows together.
+#: Keras's losses that may depend on all rows of a batch jointly.
 _TOGETHER = ("Circle", "Dice", "Tversky")
 
 
@@ -59,7 +59,7 @@ class Found:
 
 
 def owners(model: Any) -> list[Any]:
-    """By variable of the model's metrics, the metric that keeps it."""
+    """The metric that owns each variable of the model's metrics."""
     found: dict[int, Any] = {}
 
     def visit(metric: Any) -> None:
@@ -74,7 +74,7 @@ def owners(model: Any) -> list[Any]:
 
 
 def needs_trial(model: Any) -> bool:
-    """Whether losses or metrics of a compiled model are the program's own."""
+    """Whether a compiled model has custom losses or metrics."""
     kind: Any = type(model)
     if kind.compute_loss is not Trainer.compute_loss or kind.compute_metrics is not Trainer.compute_metrics:
         return True
@@ -182,7 +182,7 @@ class _Judge:
         ]
 
     def term(self, number: int, *, sums: bool) -> None:
-        """A loss term was no mean; whether it was a sum."""
+        """Records that a loss term was no mean, and whether it was a sum."""
         self._terms.setdefault(number, []).append(sums)
 
     def sums(self) -> frozenset[int]:
@@ -211,7 +211,7 @@ class _Judge:
             possible[:] = [rule for rule in possible if _fits(rule, before, whole[at], [it[3][at] for it in shares])]
 
     def rules(self) -> list[Rule | None]:
-        """By variable the rule; None where there is none."""
+        """The rule of each variable; None where no rule is left."""
         return [possible[0] if possible else None for possible in self._possible]
 
 
@@ -224,7 +224,7 @@ def _fits(rule: Rule, old: Any, whole: Any, after: Sequence[Any]) -> bool:
 
 
 def refuse_metric(model: Any, at: int) -> ValueError:
-    """The error for a variable of the metrics that no rule merges."""
+    """Returns the error for a variable of a metric that no rule merges."""
     metric, variable = owners(model)[at], model.metrics_variables[at]
     name = metric.name if metric is not None else variable.path
     return ValueError(
