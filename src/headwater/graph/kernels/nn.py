@@ -134,7 +134,7 @@ def log_softmax(logits: HostArray) -> HostArray:
 
 
 def _through_softmax(g: HostArray, p: HostArray) -> HostArray:
-    """The gradient of logits, given that of their softmax ``p``."""
+    """Returns the gradient of logits, given the gradient of their softmax ``p``."""
     return p * (g - np.add.reduce(g * p, axis=-1, keepdims=True))
 
 
@@ -201,7 +201,7 @@ def sparse_softmax_cross_entropy(features: HostArray, labels: HostArray) -> tupl
 def sparse_softmax_cross_entropy_gradient(
     inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs, outputs: Arrays
 ) -> Arrays:
-    """As that of `softmax_cross_entropy`; a label that is no class gives none."""
+    """As the gradient of `softmax_cross_entropy`; zero for invalid labels."""
     features, labels = inputs
     of_loss, of_slope = grads
     if not features.size:
@@ -287,7 +287,7 @@ def _best(input: HostArray, k: int) -> HostArray:
         raise ValueError(f"input must have at least k columns. Had {size}, needed {k}")
     if k == 1 and input.size:
         return input.argmax(-1)[..., np.newaxis]
-    # A stable order of what stands backwards has of equals the first at the end.
+    # Reversed before a stable sort, so that the first of equal elements is last.
     return size - 1 - np.argsort(input[..., ::-1], axis=-1, kind="stable")[..., ::-1][..., :k]
 
 
@@ -333,7 +333,7 @@ def top_k_v2_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: At
 
 
 def _lrn(x: HostArray, depth_radius: int, bias: float, alpha: float) -> tuple[HostArray, HostArray]:
-    """Which channels are near which, and what is raised to a power."""
+    """Returns the matrix of neighbouring channels, and the base of the power."""
     channels = np.arange(x.shape[-1])
     near = (np.abs(channels[:, np.newaxis] - channels) <= depth_radius).astype(x.dtype)
     return near, bias + alpha * np.matmul(x * x, near)
@@ -415,7 +415,7 @@ def _norm_gradients(
     data_format: str = "NHWC",
     is_training: bool = True,
 ) -> tuple[HostArray, HostArray, HostArray]:
-    """Those of x, scale and offset."""
+    """Returns the gradients of x, scale and offset."""
     # NumPy adds along outer axes one by one: the differences below need more digits than float32 has.
     wide = _channels_last(x, data_format).astype(np.float64)
     g = _channels_last(g, data_format).astype(np.float64)
