@@ -141,7 +141,7 @@ class Cluster:
         simulation = self.simulation
         simulation.sleep(seconds)
         # A server waits for workers that were killed before they joined, until the launcher ends it.
-        all_came = all(task.process.life <= 1 for task in self.tasks.values()) and not self.killed
+        all_came = all(task.process.incarnation <= 1 for task in self.tasks.values()) and not self.killed
         for name, task in self.tasks.items():
             if not task.process.dead:
                 if all_came:

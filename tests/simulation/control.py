@@ -275,7 +275,7 @@ class SimulatedGrpcChannel:
         del method, more
 
     def close(self) -> None:
-        if simulation() is None or not running().lives():
+        if simulation() is None or not running().is_alive():
             return
         self.closed = True
         for call in list(self.calls):
@@ -357,7 +357,7 @@ class Waker:
         return self.other._closed
 
     def close(self) -> None:
-        if not self._closed and running().lives():
+        if not self._closed and running().is_alive():
             self._closed = True
             self.other.readers.wake(len(self.other.readers))
 

@@ -71,7 +71,7 @@ class SimulatedDisk(Disk):
 
     def write(self, raw: io.FileIO, data: memoryview) -> int:
         """Writes a piece in two parts, between which the process may be killed."""
-        if simulation() is not None and not self._history.lives():
+        if simulation() is not None and not self._history.is_alive():
             return len(data)  # a killed process that unwinds: its writes have no effect
         self.check()
         half = len(data) // 2

@@ -134,7 +134,9 @@ class GraphExamplesHistory(GraphHistory):
         values = self._values.get("ps0")
         if values is None:  # it waited for workers that have never come, and was ended
             return
-        if "a_ps0" not in values and self.cluster.tasks["ps0"].process.life > 1:  # it was lost after all was applied
+        if (
+            "a_ps0" not in values and self.cluster.tasks["ps0"].process.incarnation > 1
+        ):  # it was lost after all was applied
             return
         for name in ("a_ps0", "b_ps0"):
             if not np.array_equal(values[name], np.full(SIZE, self.epochs, np.float32)):

@@ -191,7 +191,9 @@ class GraphHistory:
         assert server._running is not None
         cells = server._running.runtime.resources.cells()
         values = {name: np.asarray(cell.value) for (_, name), cell in cells.items() if cell.value is not None}
-        if values or self.cluster.tasks[f"ps{index}"].process.life == 1:  # else it was restarted after the last step
+        if (
+            values or self.cluster.tasks[f"ps{index}"].process.incarnation == 1
+        ):  # else it was restarted after the last step
             self._values[f"ps{index}"] = values
 
     def _intrude(self, index: int) -> None:
@@ -224,7 +226,9 @@ class GraphHistory:
             if waited > _LONGEST_WAIT_S:
                 raise HistoryError(f"worker{index} waited {waited:.0f} s for a ps that never started") from error
         except AbortedError as error:
-            if not self._ends or all(task.process.life == 1 and not task.process.dead for task in self._servers()):
+            if not self._ends or all(
+                task.process.incarnation == 1 and not task.process.dead for task in self._servers()
+            ):
                 raise
             # A parameter server is lost between the last step and the end, where the last state is saved.
             running().note(f"the last state is not saved: {error.message}")
@@ -291,7 +295,7 @@ class GraphHistory:
 
     def _begins_anew(self) -> None:
         """Records that the chief has initialized or restored the variables."""
-        if self._prepared and all(task.process.life == 1 and not task.process.dead for task in self._servers()):
+        if self._prepared and all(task.process.incarnation == 1 and not task.process.dead for task in self._servers()):
             raise HistoryError("the chief threw the state away, though all parameter servers had it")
         self.account.lose()
         if self.setting.mode != "asynchronous" and any(

@@ -146,7 +146,7 @@ class Setting:
 
 
 @dataclass(kw_only=True)
-class _Life:
+class _Incarnation:
     """One attempt of a task at the hosts; ``told``: whether a server has heard of its end; ``finished``: whether it has
     done its work."""
 
@@ -180,7 +180,9 @@ class Hosts(TaskBackend):
 
     simulation: Simulation
     setting: Setting
-    lives: dict[tuple[str, TaskName], list[_Life]] = field(default_factory=dict[tuple[str, TaskName], list[_Life]])
+    incarnations: dict[tuple[str, TaskName], list[_Incarnation]] = field(
+        default_factory=dict[tuple[str, TaskName], list[_Incarnation]]
+    )
     reserved: dict[str, set[TaskName]] = field(default_factory=dict[str, set[TaskName]])
     silent: bool = False
 
@@ -219,9 +221,9 @@ class Hosts(TaskBackend):
         mine -= freed
         if not mine:
             self.reserved.pop(job_id, None)
-        for (job, task), lives in self.lives.items():
+        for (job, task), incarnations in self.incarnations.items():
             if job == job_id and task in freed:
-                self._end(lives[-1], -9)
+                self._end(incarnations[-1], -9)
         self.ask()
 
     def start(self, order: TaskOrder) -> str:
@@ -229,91 +231,99 @@ class Hosts(TaskBackend):
         key = order.job_id, order.task
         if order.task not in self.reserved.get(order.job_id, ()):
             raise HistoryError(f"{order.task} of {order.job_id} is started without a place")
-        lives = self.lives.setdefault(key, [])
-        if lives and lives[-1].attempt > order.attempt:
-            raise HistoryError(f"attempt {order.attempt} of {key} is started after attempt {lives[-1].attempt}")
-        if lives and lives[-1].attempt == order.attempt and lives[-1].told:
+        incarnations = self.incarnations.setdefault(key, [])
+        if incarnations and incarnations[-1].attempt > order.attempt:
+            raise HistoryError(f"attempt {order.attempt} of {key} is started after attempt {incarnations[-1].attempt}")
+        if incarnations and incarnations[-1].attempt == order.attempt and incarnations[-1].told:
             raise HistoryError(f"attempt {order.attempt} of {key} is started again after its end")
-        if not lives or lives[-1].attempt < order.attempt:
-            if lives:
-                self._end(lives[-1], -9)
-            lives.append(_Life(attempt=order.attempt, state=Running()))
+        if not incarnations or incarnations[-1].attempt < order.attempt:
+            if incarnations:
+                self._end(incarnations[-1], -9)
+            incarnations.append(_Incarnation(attempt=order.attempt, state=Running()))
             running().note(f"{order.task} of {order.job_id} runs, attempt {order.attempt}")
-            self._live(order.job_id, order.task, lives[-1])
+            self._live(order.job_id, order.task, incarnations[-1])
         self.ask()
         return f"{order.job_id}/{order.task.job}/{order.task.index}/{order.attempt}"
 
-    def _live(self, job_id: str, task: TaskName, life: _Life) -> None:
+    def _live(self, job_id: str, task: TaskName, incarnation: _Incarnation) -> None:
         chance, job = self.simulation.random, self.setting.jobs[int(job_id.partition("-")[0].removeprefix("job"))]
         after = chance.expovariate(1.0 / job.work_s)
         if chance.random() < self.setting.lost:
-            self.simulation.after(after, lambda: self._end(life, None))
+            self.simulation.after(after, lambda: self._end(incarnation, None))
         elif task.job == "evaluator" and job.evaluator is not None:
-            self.simulation.after(chance.expovariate(1.0 / job.evaluator), lambda: self._end(life, 0))
+            self.simulation.after(chance.expovariate(1.0 / job.evaluator), lambda: self._end(incarnation, 0))
         elif task.job in WORKING and job.late is None:
             code = 1 if chance.random() < job.fails else 0
-            self.simulation.after(after, lambda: self._end(life, code))
+            self.simulation.after(after, lambda: self._end(incarnation, code))
         elif task.job in WORKING and self.work_is_complete(job_id):
-            self.simulation.after(600.0, lambda: self._end(life, 1))  # it waits for a ps that has ended
+            self.simulation.after(600.0, lambda: self._end(incarnation, 1))  # it waits for a ps that has ended
         elif task.job in WORKING:
             fails, late = chance.random() < job.fails, task.index > 0 and chance.random() < (job.late or 0.0)
             tail = chance.expovariate(1.0)
 
             def work_ends() -> None:
-                if fails or not isinstance(life.state, Running):
-                    self._end(life, 1)
+                if fails or not isinstance(incarnation.state, Running):
+                    self._end(incarnation, 1)
                     return
-                life.finished = True
+                incarnation.finished = True
                 self.simulation.after(tail, lambda: leave(-9 if late else 0))
 
             def leave(code: int) -> None:
-                self._end(life, code)
+                self._end(incarnation, code)
                 self.simulation.after(0.5, lambda: self._end_servers(job_id))
 
             self.simulation.after(after, work_ends)
 
-    def _of(self, job_id: str, role: str) -> dict[int, _Life]:
+    def _of(self, job_id: str, role: str) -> dict[int, _Incarnation]:
         """The latest incarnations of a role's tasks, by number."""
         return {
-            task.index: lives[-1] for (job, task), lives in self.lives.items() if job == job_id and task.job == role
+            task.index: incarnations[-1]
+            for (job, task), incarnations in self.incarnations.items()
+            if job == job_id and task.job == role
         }
 
     def work_is_complete(self, job_id: str) -> bool:
         """Whether a job's ``ps`` have ended by themselves."""
         servers = self._of(job_id, "ps")
-        return bool(servers) and all(life.ended_by_itself for life in servers.values())
+        return bool(servers) and all(incarnation.ended_by_itself for incarnation in servers.values())
 
     def _end_servers(self, job_id: str) -> None:
         """Ends the ``ps`` tasks of a job if its first worker has ended, and no other worker is connected."""
         workers = self._of(job_id, "worker")
-        if workers[0].ended_by_itself and not any(isinstance(life.state, Running) for life in workers.values()):
-            for life in self._of(job_id, "ps").values():
-                self._end(life, 0)
+        if workers[0].ended_by_itself and not any(
+            isinstance(incarnation.state, Running) for incarnation in workers.values()
+        ):
+            for incarnation in self._of(job_id, "ps").values():
+                self._end(incarnation, 0)
 
-    def _end(self, life: _Life, code: int | None) -> None:
-        if isinstance(life.state, Running):
+    def _end(self, incarnation: _Incarnation, code: int | None) -> None:
+        if isinstance(incarnation.state, Running):
             at = EPOCH_S + self.simulation.now
             if code is None:
-                life.state = Lost(reason="its host is gone")
+                incarnation.state = Lost(reason="its host is gone")
             else:
-                life.state = Exited(code=code, reason=f"exit code {code}", at=at, stopped=life.asked)
+                incarnation.state = Exited(code=code, reason=f"exit code {code}", at=at, stopped=incarnation.asked)
 
-    def _found(self, handle: str) -> _Life:
+    def _found(self, handle: str) -> _Incarnation:
         job_id, job, index, attempt = handle.rsplit("/", 3)
-        return next(life for life in self.lives[job_id, TaskName(job, int(index))] if life.attempt == int(attempt))
+        return next(
+            incarnation
+            for incarnation in self.incarnations[job_id, TaskName(job, int(index))]
+            if incarnation.attempt == int(attempt)
+        )
 
     def poll(self, handle: str) -> TaskState:
         self.ask()
-        life = self._found(handle)
-        life.told = not isinstance(life.state, Running)
-        return life.state
+        incarnation = self._found(handle)
+        incarnation.told = not isinstance(incarnation.state, Running)
+        return incarnation.state
 
     def stop(self, handle: str, *, grace_s: float) -> None:
         self.ask()
-        life = self._found(handle)
-        if isinstance(life.state, Running):
-            life.asked = True
-            self.simulation.after(self.simulation.random.random() * grace_s, lambda: self._end(life, -15))
+        incarnation = self._found(handle)
+        if isinstance(incarnation.state, Running):
+            incarnation.asked = True
+            self.simulation.after(self.simulation.random.random() * grace_s, lambda: self._end(incarnation, -15))
         self.ask()
 
     def adopt(self, handle: str) -> bool:
@@ -476,8 +486,8 @@ class JobsHistory:
 
     def _check(self) -> None:
         store = Store(f"sqlite:///{self.folder}/jobs.db")
-        for job_id, lives in self.hosts.lives.items():
-            if isinstance(lives[-1].state, Running):
+        for job_id, incarnations in self.hosts.incarnations.items():
+            if isinstance(incarnations[-1].state, Running):
                 raise HistoryError(f"{job_id} still runs, though all jobs are over")
         for job_id in self._submitted:
             record = store.job(job_id)
@@ -486,20 +496,24 @@ class JobsHistory:
             if record.places:
                 raise HistoryError(f"{job_id} is over, and still has places: {record.places}")
             last = {
-                task: lives[-1]
-                for (job, task), lives in self.hosts.lives.items()
+                task: incarnations[-1]
+                for (job, task), incarnations in self.hosts.incarnations.items()
                 if job == job_id and task in record.state.tasks
             }
             # A worker that was scaled away need not have succeeded: it may have failed just before. The same applies to
             # workers other than the first if the ps tasks have ended by themselves: no work was left for them.
             complete = self.hosts.work_is_complete(job_id)
             owing = 1 if complete else record.state.workers
-            well = [life.ended_well for task, life in last.items() if task.job in WORKING and task.index < owing]
+            well = [
+                incarnation.ended_well
+                for task, incarnation in last.items()
+                if task.job in WORKING and task.index < owing
+            ]
             ended_badly = any(
-                life.failed or not life.ended_well
-                for (job, _), lives in self.hosts.lives.items()
+                incarnation.failed or not incarnation.ended_well
+                for (job, _), incarnations in self.hosts.incarnations.items()
                 if job == job_id
-                for life in lives
+                for incarnation in incarnations
             )
             match record.state.phase:
                 case JobPhase.SUCCEEDED if not well or not all(well):

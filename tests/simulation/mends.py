@@ -12,7 +12,7 @@ import headwater.cluster.claims
 import headwater.cluster.task.shell
 import headwater.cluster.transport.lifeline
 import headwater.graph.resources.example_ledger
-import headwater.graph.resources.replica_lives
+import headwater.graph.resources.training_runs
 import headwater.graph.runtime.first_reads
 import headwater.graph.runtime.step
 import headwater.graph.server.replicas.changes
@@ -37,8 +37,8 @@ from tests.simulation.scheduler import running
 
 def _void_steps() -> None:
     """A worker is not told that its step is void because the chief has restored an older step."""
-    lives: Any = headwater.graph.resources.replica_lives
-    lives.is_void = lambda *_: False
+    runs: Any = headwater.graph.resources.training_runs
+    runs.is_void = lambda *_: False
 
 
 def _numbered_requests() -> None:

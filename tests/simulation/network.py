@@ -349,7 +349,7 @@ class SimulatedChannel:
 
     def close(self) -> None:
         now = simulation()  # None in a thread that outlives a history and closes its channels
-        if not self.closed and now is not None and now.lives():
+        if not self.closed and now is not None and now.is_alive():
             self.closed = True
             self._link.network.ties.pop(self._link, None)
             self._link.put(self._end, None)

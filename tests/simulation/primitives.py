@@ -82,7 +82,7 @@ class Lock:
 
     def release(self) -> None:
         simulation = scheduler.simulation()
-        if simulation is None or not simulation.lives():
+        if simulation is None or not simulation.is_alive():
             return
         if self._owner is None:
             raise RuntimeError("release unlocked lock")
@@ -146,7 +146,7 @@ class Condition:
         try:
             return self._waiters.wait("a condition", timeout)
         finally:
-            if running().lives():
+            if running().is_alive():
                 self._lock._take_again(depth)
 
     def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
@@ -162,7 +162,7 @@ class Condition:
 
     def notify(self, n: int = 1) -> None:
         simulation = scheduler.simulation()
-        if simulation is None or not simulation.lives():
+        if simulation is None or not simulation.is_alive():
             return
         if not self._lock._owned():
             raise RuntimeError("cannot notify on un-acquired lock")
@@ -184,7 +184,7 @@ class Event:
 
     def set(self) -> None:
         self._set = True
-        if scheduler.simulation() is not None and running().lives():
+        if scheduler.simulation() is not None and running().is_alive():
             self._waiters.wake(len(self._waiters))
             running().pause()
 
@@ -309,7 +309,7 @@ class Thread:
         finally:
             self._ended = True
             simulation = running()
-            if simulation.lives():
+            if simulation.is_alive():
                 self._joiners.wake(len(self._joiners))
 
     def join(self, timeout: float | None = None) -> None:

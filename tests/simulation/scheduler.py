@@ -43,7 +43,7 @@ class Process:
 
     Attributes:
       name: for messages; the same for all incarnations of a task.
-      life: number of earlier processes with that name.
+      incarnation: number of earlier processes with that name.
       began: its start time, in seconds of the simulation.
       stopped: whether it is stopped (as by SIGSTOP).
       dead: whether it has ended, or was killed.
@@ -52,7 +52,7 @@ class Process:
     """
 
     name: str
-    life: int = 0
+    incarnation: int = 0
     began: float = 0.0
     stopped: bool = False
     dead: bool = False
@@ -61,7 +61,7 @@ class Process:
     threads: list[Thread] = field(default_factory=list["Thread"])
 
     def __str__(self) -> str:
-        return f"{self.name}#{self.life}"
+        return f"{self.name}#{self.incarnation}"
 
 
 class Thread:
@@ -341,7 +341,7 @@ class Simulation:
         if thread.process.dead or self._ending:
             raise Killed
 
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the running thread's process is alive."""
         return self._in_event or (not self._ending and not self.current.process.dead)
 

@@ -15,8 +15,8 @@ class Acknowledged:
     """
 
     def __init__(self, folder: Path, worker: int) -> None:
-        life = len(list(folder.glob(f"acknowledged-{worker}-*")))
-        self._file = os.open(folder / f"acknowledged-{worker}-{life}", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        incarnation = len(list(folder.glob(f"acknowledged-{worker}-*")))
+        self._file = os.open(folder / f"acknowledged-{worker}-{incarnation}", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
 
     def add(self, applied: bool = True) -> None:
         """Another step was answered."""
@@ -37,10 +37,10 @@ class Counted:
     """
 
     def __init__(self, folder: Path, worker: int) -> None:
-        lives = [path.read_bytes() for path in sorted(folder.glob(f"acknowledged-{worker}-*"))]
-        self.applied: int = sum(life.count(b".") for life in lives)
-        self.dropped: int = sum(life.count(b"-") for life in lives)
-        self.killed: int = max(len(lives) - 1, 0)
+        incarnations = [path.read_bytes() for path in sorted(folder.glob(f"acknowledged-{worker}-*"))]
+        self.applied: int = sum(incarnation.count(b".") for incarnation in incarnations)
+        self.dropped: int = sum(incarnation.count(b"-") for incarnation in incarnations)
+        self.killed: int = max(len(incarnations) - 1, 0)
 
     def check(self, found: list[int], worker: int) -> None:
         """That each acknowledged step was applied once on every ``ps``, and nothing else but what was under way.

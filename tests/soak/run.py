@@ -48,7 +48,7 @@ _PATIENCE_S = 180.0
 
 
 @dataclass(kw_only=True)
-class Life:
+class Incarnation:
     """A task from its start to its end.
 
     Attributes:
@@ -122,7 +122,7 @@ class Soak:
         self._began = time.monotonic()
         self._until = time.time() + seconds
         self._pause = threading.Event()
-        self.lives: list[Life] = []
+        self.incarnations: list[Incarnation] = []
         self.events: list[tuple[float, str]] = []
         self._tasks = {
             f"{job}{index}": self._start(job, index)
@@ -130,28 +130,30 @@ class Soak:
             for index in range(len(hosts))
         }
 
-    def _start(self, job: str, index: int) -> Life:
+    def _start(self, job: str, index: int) -> Incarnation:
         arguments = f"--folder={self._folder}", f"--until={self._until}"
         config = json.dumps({"cluster": self._cluster.hosts, "task": {"type": job, "index": index}})
         environ = {"TF_CONFIG": config, **self._environ}
-        life = Life(name=f"{job}{index}", process=self._cluster.start(job, index, self._program, *arguments, **environ))
-        self.lives.append(life)
-        return life
+        incarnation = Incarnation(
+            name=f"{job}{index}", process=self._cluster.start(job, index, self._program, *arguments, **environ)
+        )
+        self.incarnations.append(incarnation)
+        return incarnation
 
     def run(self, every_s: float) -> None:
         """Disturbs and looks until the time is over, then waits for all tasks; AssertionError where one has failed."""
         for kind in self._kinds():
             due = self._now() + every_s
             while (now := self._now()) < min(due, self._seconds) or not self._is_well(now - due):
-                for life in self._tasks.values():
-                    life.look(now)
+                for incarnation in self._tasks.values():
+                    incarnation.look(now)
                 self._say(now)
                 self._pause.wait(min(5.0, every_s / 2) if now < due else 0.5)
             if now > self._seconds - every_s:
                 break
             self._disturb(kind, now)
-        for life in self._tasks.values():
-            life.process.succeeds()
+        for incarnation in self._tasks.values():
+            incarnation.process.succeeds()
 
     def _now(self) -> float:
         """Seconds since the beginning."""
@@ -187,9 +189,10 @@ class Soak:
 
     def _say(self, now: float) -> None:
         parts = [
-            f"{life.name} {life.samples[-1][1]:.0f} MiB" + (f" {life.samples[-1][4]} steps" * bool(life.samples[-1][4]))
-            for life in self._tasks.values()
-            if life.samples
+            f"{incarnation.name} {incarnation.samples[-1][1]:.0f} MiB"
+            + (f" {incarnation.samples[-1][4]} steps" * bool(incarnation.samples[-1][4]))
+            for incarnation in self._tasks.values()
+            if incarnation.samples
         ]
         print(f"\r{now:6.0f} of {self._seconds:.0f} s: {', '.join(parts)}", end="", flush=True)
 
@@ -202,15 +205,15 @@ class Soak:
 
         figure, (memory, rate) = pyplot.subplots(2, 1, figsize=(10, 6), sharex=True, layout="constrained")
         names = list(self._tasks)
-        for life in self.lives:
-            samples, color = np.array(life.samples), f"C{names.index(life.name)}"
+        for incarnation in self.incarnations:
+            samples, color = np.array(incarnation.samples), f"C{names.index(incarnation.name)}"
             if len(samples) < 2:
                 continue
-            first = life is next(other for other in self.lives if other.name == life.name)
-            memory.plot(samples[:, 0], samples[:, 1], color=color, label=life.name if first else None)
+            first = incarnation is next(other for other in self.incarnations if other.name == incarnation.name)
+            memory.plot(samples[:, 0], samples[:, 1], color=color, label=incarnation.name if first else None)
             if samples[-1, 4]:
                 rates = np.diff(samples[:, 4]) / np.diff(samples[:, 0])
-                rate.plot(samples[1:, 0], rates, color=color, label=life.name if first else None)
+                rate.plot(samples[1:, 0], rates, color=color, label=incarnation.name if first else None)
         for axes, what in ((memory, "memory, MiB"), (rate, "steps/s")):
             axes.set(ylabel=what, ylim=(0, None))
             axes.grid(alpha=0.3)
@@ -247,8 +250,8 @@ class SoakOfCopies(Soak):
         Raises:
           AssertionError: they still have not after `_PATIENCE_S`, or a task has ended.
         """
-        for life in self._tasks.values():
-            assert life.process.runs or self._now() > self._seconds, f"{life.name} has ended"
+        for incarnation in self._tasks.values():
+            assert incarnation.process.runs or self._now() > self._seconds, f"{incarnation.name} has ended"
         assert since_s < _PATIENCE_S, f"not all is well {since_s:.0f} s after {self.events[-1:]} and what followed"
         workers = [name for name in self._tasks if name.startswith("worker")]
         stepping = all(self._step_lines(name) > self._stepped.get(name, 0) for name in workers)
@@ -269,7 +272,7 @@ class SoakOfCopies(Soak):
         return len(whole) == len(follow) == len(self._cluster.hosts["ps"])
 
     def check(self) -> str:
-        chiefs = [life.process.output for life in self.lives if life.name == "worker0"]
+        chiefs = [incarnation.process.output for incarnation in self.incarnations if incarnation.name == "worker0"]
         for output in chiefs[1:]:
             assert "initialised anew" not in output, "a chief has restored a checkpoint"
         kinds = Counter(re.sub(r"\d", "", kind) for _, kind in self.events)
@@ -301,8 +304,12 @@ def main() -> int:
             print()
             soak.draw(options.plot)
             print(f"drawn: {options.plot}")
-        grown = [] if options.copies else [line for life in soak.lives for line in life.growth(seconds)]
-        steps = sum(life.samples[-1][4] for life in soak.lives if life.samples)
+        grown = (
+            []
+            if options.copies
+            else [line for incarnation in soak.incarnations for line in incarnation.growth(seconds)]
+        )
+        steps = sum(incarnation.samples[-1][4] for incarnation in soak.incarnations if incarnation.samples)
     print(f"{steps} steps, {len(soak.events)} disturbances: {'; '.join(grown) or told or 'nothing has grown'}")
     return bool(grown)
 

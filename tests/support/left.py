@@ -22,7 +22,7 @@ class Link:
     Args:
       service: the chief's.
       lost: numbers of such channels.
-      life: the generation of the task at this end.
+      incarnation: the generation of the task at this end.
 
     Attributes:
       opened: how many there were.
@@ -30,10 +30,10 @@ class Link:
       refuses: why there is none now; None where there are some.
     """
 
-    def __init__(self, service: LeftStates, *lost: int, life: int = 0) -> None:
+    def __init__(self, service: LeftStates, *lost: int, incarnation: int = 0) -> None:
         self._service = service
         self._lost = set(lost)
-        self._life = life
+        self._incarnation = incarnation
         self.opened = self.tried = 0
         self.refuses: Callable[[], Problem | None] = lambda: None
 
@@ -42,7 +42,7 @@ class Link:
         problem = self.refuses()
         if problem is not None:
             raise UnavailableError(None, None, "cannot reach it") from ConnectFailure(problem, problem.value)
-        mine, theirs = memory_pair(generations=(0, self._life))
+        mine, theirs = memory_pair(generations=(0, self._incarnation))
         number = self.opened
         self.opened += 1
 
@@ -63,4 +63,4 @@ class Link:
 
 def left_copies(service: LeftStates, ps: int) -> LeftCopies:
     """Where a ``ps`` leaves copies."""
-    return LeftCopies(CHIEF, Link(service, life=ps + 1))
+    return LeftCopies(CHIEF, Link(service, incarnation=ps + 1))

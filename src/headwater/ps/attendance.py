@@ -38,7 +38,7 @@ class Attendance:
       sums: contributions of the workers, by epoch.
       trainings: number of trainings that are over.
       seed: for the order of the examples of epochs.
-      lives: the incarnation of each worker's program, by worker.
+      incarnations: the incarnation of each worker's program, by worker.
       away: workers that took part, were lost, and are expected to return.
       resting: workers that take part without data: they wait for examples that others hold, and no worker waits for
         them.
@@ -65,7 +65,7 @@ class Attendance:
         self.sums = EpochSums()
         self.trainings: int = 0
         self.seed: int = seed
-        self.lives: dict[str, int] = {}
+        self.incarnations: dict[str, int] = {}
         self.away: set[str] = set()
         self.resting: set[str] = set()
         self.finished: set[str] = set()
@@ -93,22 +93,22 @@ class Attendance:
         talk = self._updates.talks.get(holder.task)
         return talk is not None and not talk.channel.peer_gone()
 
-    def arrive(self, worker: str, channel: Channel, life: int, trainings: int) -> WorkerTalk:
+    def arrive(self, worker: str, channel: Channel, incarnation: int, trainings: int) -> WorkerTalk:
         """Registers the channel of a worker that has connected. The lock is held.
 
         Args:
           worker: its name.
           channel: to it.
-          life: incarnation of its program.
+          incarnation: incarnation of its program.
           trainings: number of finished trainings that the worker knows of, or -1.
 
         Raises:
           UnavailableError: another server has taken over, see `end_talks`.
         """
         updates = self._updates
-        anew = self.lives.get(worker) != life
+        anew = self.incarnations.get(worker) != incarnation
         if anew:  # a new incarnation numbers its requests from the beginning
-            self.lives[worker] = life
+            self.incarnations[worker] = incarnation
             updates.latest.pop(worker, None)
         before = updates.talks.get(worker)
         talk = updates.talks[worker] = WorkerTalk(worker, channel, threading.Condition(self._context.lock))
@@ -153,7 +153,7 @@ class Attendance:
     def known_workers(self) -> list[str]:
         """Returns the names of all workers that have connected."""
         with self._changed:
-            return sorted(self.lives)
+            return sorted(self.incarnations)
 
     @property
     def travelled(self) -> int:

@@ -123,7 +123,7 @@ class ParameterClient:
         self._initial_state: Callable[[int], Sequence[Array]] | None = None
         self._snapshot: ParameterSnapshot | None = None
         self._extras: list[list[int]] = [[] for _ in links]
-        self._life = new_generation()
+        self._incarnation = new_generation()
         self._number = 0
         #: Whether this worker is leaving the training.
         self._finishes = False
@@ -162,15 +162,23 @@ class ParameterClient:
 
     def _greet(self, index: int) -> None:
         choice = without_count(self._choice)
-        me = (self._names[index], self._worker, self._layout.signature(), choice, _STARTED, self._life, self.trainings)
+        me = (
+            self._names[index],
+            self._worker,
+            self._layout.signature(),
+            choice,
+            _STARTED,
+            self._incarnation,
+            self.trainings,
+        )
         session = self._sessions[index]
         self.conversation.drop(session)
         # A ps that has ended with the job does not return: a finished worker or an evaluator must not wait for it.
         session.link.reach(SPEAK_S if self._finishes or (self._follows and session.pieces) else None)
         session.channel = session.link.take()
-        welcome = self.conversation.ask(session, Frame(kinds.HELLO, (*me, session.read_life, session.read)))
+        welcome = self.conversation.ask(session, Frame(kinds.HELLO, (*me, session.read_incarnation, session.read)))
         match welcome.header:
-            case (int(filled), int(version), int(trainings), int(epoch), int(seed), int(life)):
+            case (int(filled), int(version), int(trainings), int(epoch), int(seed), int(incarnation)):
                 pass
             case _:
                 raise bad_header(welcome, session.task)
@@ -180,7 +188,7 @@ class ParameterClient:
             self.epoch, self.seed, self.joined_late = epoch, seed, True
         # A single ps without values counts: it was lost, though the others still have theirs.
         self.joined_late = self.joined_late and bool(filled)
-        session.version, session.filled, session.life = version, filled, life
+        session.version, session.filled, session.incarnation = version, filled, incarnation
         if self._met is not None:
             self._met(index, session.channel.peer_generation)
         # A finished worker reports that also to a ps without values: the chief may have ended and will not fill it.
@@ -463,7 +471,7 @@ class ParameterClient:
         for session, answer, held in zip(self._sessions, found, self._layout.blocks, strict=True):
             version, _, _, _, names, _, ledger = values_header(answer, session.task)
             session.version = session.read = version
-            session.read_life = session.answer_life
+            session.read_incarnation = session.answer_incarnation
             if session is self._sessions[0]:
                 self._ledger = ledger
             count = len(held) - len(session.tables)
@@ -581,7 +589,7 @@ class ParameterClient:
                     self.conversation.lost(index, error)
             version, was_applied, its_ticket, share, _, handed, ledger = values_header(answer, session.task)
             session.version = session.read = version
-            session.read_life = session.answer_life
+            session.read_incarnation = session.answer_incarnation
             self._take_in(index, answer.tensors, extras[index])
             if index == 0:
                 ticket = its_ticket

@@ -56,11 +56,11 @@ class ServerSession:
       channel: open, or None.
       filled: generation of its values; 0 before the first.
       version: of its values, according to its latest answer.
-      life: incarnation of the ``ps`` that serves the channel.
-      answer_life: incarnation of the ``ps`` that gave the latest answer.
+      incarnation: incarnation of the ``ps`` that serves the channel.
+      answer_incarnation: incarnation of the ``ps`` that gave the latest answer.
       pieces: values of its blocks as they were last read, in the layout's order.
       read: the version of these.
-      read_life: incarnation of the ``ps`` from which they were read.
+      read_incarnation: incarnation of the ``ps`` from which they were read.
       optimized, added, tables: its blocks with their positions in the layout's order: blocks that the optimizer
         updates, blocks to which changes are added, and tables, of which some rows are read and updated.
       waits_for: reason and start of a long wait for this ``ps``; None while there is none.
@@ -74,11 +74,11 @@ class ServerSession:
     channel: Channel | None = None
     filled: int = 0
     version: int = 0
-    life: int = 0
-    answer_life: int = 0
+    incarnation: int = 0
+    answer_incarnation: int = 0
     pieces: list[Array] = field(default_factory=list[Array])
     read: int = 0
-    read_life: int = 0
+    read_incarnation: int = 0
     waits_for: tuple[str, float] | None = None
 
 
@@ -332,7 +332,7 @@ class Conversation:
             # The awaited update may itself wait for this worker's next gradient.
             if self._is_too_late(session):
                 self._send(session, Frame(kinds.RELEASE))
-        session.waits_for, session.answer_life = None, session.life
+        session.waits_for, session.answer_incarnation = None, session.incarnation
         if frame.kind not in (kinds.WELCOME, kinds.VALUES, kinds.DONE):
             raise bad_header(frame, session.task)
         self._received_bytes += sum(tensor.nbytes for tensor in frame.tensors)

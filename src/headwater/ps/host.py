@@ -74,7 +74,7 @@ class HostedParameters:
       name: of the set.
       counts_steps: whether its version is the job's global step, as on the first ``ps``.
       steps: number of pushed gradients that were answered.
-      life: random incarnation number of this object.
+      incarnation: random incarnation number of this object.
       lock: held by the thread that decides and updates.
       updates: the values and the gradients gathered for their next update.
       turns: waits of workers for one another.
@@ -103,7 +103,7 @@ class HostedParameters:
         self.name = name
         self.counts_steps: bool = index == 0
         self.steps: int = 0
-        self.life: int = new_generation()
+        self.incarnation: int = new_generation()
         self._task = task
         self._layout = layout
         self._updater = updater
@@ -140,7 +140,7 @@ class HostedParameters:
         )
         self.turns: Turns = Turns(context, self.updates)
         self.workers: Attendance = Attendance(context, self.updates, self.turns, seed)
-        self.memory: HostMemory = HostMemory(context, self.life, self.updates, self.workers, self._names)
+        self.memory: HostMemory = HostMemory(context, self.incarnation, self.updates, self.workers, self._names)
         self._steps = Steps(context, specs, self.updates, self.turns, self.workers)
         self.secured: Callable[[Channel], None] | None = None
 
@@ -264,7 +264,7 @@ class HostedParameters:
                 str(signature),
                 str(choice),
                 float(started),
-                int(life),
+                int(incarnation),
                 int(trainings),
                 int(its),
                 int(read),
@@ -278,11 +278,11 @@ class HostedParameters:
             return
         updates, workers = self.updates, self.workers
         with self.lock:
-            talk = workers.arrive(worker, channel, life, trainings)
+            talk = workers.arrive(worker, channel, incarnation, trainings)
             if updates.way_back is not None and updates.way_back.told(its, read):
                 _log.warning("%s: %s; %s had read version %d", self._task, updates.way_back, worker, read)
             epoch = workers.tickets.epoch
-            welcome = (updates.filled, self.version, workers.trainings, epoch, workers.seed, self.life)
+            welcome = (updates.filled, self.version, workers.trainings, epoch, workers.seed, self.incarnation)
         channel.send(Frame(kinds.WELCOME, welcome))
         try:
             while True:

@@ -20,16 +20,16 @@ class HostMemory:
 
     Args:
       context: the host's context.
-      life: incarnation of the host.
+      incarnation: incarnation of the host.
       updates: holds the values.
       workers: membership of the workers.
       names: names of the host's blocks.
     """
 
     def __init__(
-        self, context: ServingContext, life: int, updates: Updates, workers: Attendance, names: Sequence[str]
+        self, context: ServingContext, incarnation: int, updates: Updates, workers: Attendance, names: Sequence[str]
     ) -> None:
-        self._life = life
+        self._incarnation = incarnation
         self._changed = context.changed
         self._updates = updates
         self._workers = workers
@@ -48,20 +48,20 @@ class HostMemory:
             again = updates.gathered_of()
             answered = {
                 worker: Answered(
-                    life=life,
+                    incarnation=incarnation,
                     number=latest.number,
                     applied=latest.applied,
                     version=latest.version,
                     ticket=latest.ticket,
                 )
                 if worker not in again and (latest := updates.latest.get(worker)) is not None
-                else Answered(life=life)
-                for worker, life in workers.lives.items()
+                else Answered(incarnation=incarnation)
+                for worker, incarnation in workers.incarnations.items()
             }
             return HostState(
                 version=updates.state.version,
                 filled=updates.filled,
-                life=self._life,
+                incarnation=self._incarnation,
                 trainings=workers.trainings,
                 seed=workers.seed,
                 steps=(tickets.epoch, tickets.given, tickets.base, tickets.steps),
@@ -87,14 +87,14 @@ class HostMemory:
             updates.filled, workers.trainings, workers.seed = state.filled, state.trainings, state.seed
             tickets.epoch, tickets.given, tickets.base, tickets.steps = state.steps
             for worker, one in state.answered.items():
-                workers.lives[worker] = one.life
+                workers.incarnations[worker] = one.incarnation
                 if one.number >= 0:
                     updates.latest[worker] = Request(
                         number=one.number, applied=one.applied, version=one.version, ticket=one.ticket
                     )
             workers.sums.restore(state.sums)
             updates.event(Restarted(state.version))
-            updates.way_back = WayBack(life=state.life, version=state.version, at=at, names=self._names)
+            updates.way_back = WayBack(incarnation=state.incarnation, version=state.version, at=at, names=self._names)
 
     def words(self) -> Any:
         """Returns the header with which another server of the same values can take over. The lock is held."""
@@ -114,7 +114,15 @@ class HostMemory:
             (updates.filled, updates.state.version, updates.made, workers.trainings, workers.seed),
             (tickets.epoch, tickets.given, tickets.base, tickets.steps, tickets.stopped, at_work, asked),
             [
-                (worker, workers.lives.get(worker, 0), one.number, one.applied, one.version, one.ticket, one.handed)
+                (
+                    worker,
+                    workers.incarnations.get(worker, 0),
+                    one.number,
+                    one.applied,
+                    one.version,
+                    one.ticket,
+                    one.handed,
+                )
                 for worker, one in latest.items()
             ],
             (
@@ -142,8 +150,8 @@ class HostMemory:
             updates.made, workers.trainings, workers.seed = made, trainings, seed
             tickets.epoch, tickets.given, tickets.base, tickets.steps, tickets.stopped, at_work, asked = steps
             tickets.at_work, tickets.asked = dict(at_work), dict(asked)
-            for worker, life, number, applied, given, ticket, handed in requests:
-                workers.lives[worker] = life
+            for worker, incarnation, number, applied, given, ticket, handed in requests:
+                workers.incarnations[worker] = incarnation
                 updates.latest[worker] = Request(
                     number=number, applied=applied, version=given, ticket=ticket, handed=handed
                 )

@@ -15,14 +15,14 @@ class Answered:
     """The latest request of a worker; see `headwater.ps.protocol`.
 
     Attributes:
-      life: incarnation of the worker's program.
+      incarnation: incarnation of the worker's program.
       number: of the request; -1 before the first.
       applied: whether its gradients were accepted.
       version: of the values when they were pushed.
       ticket: number of the assigned step; None without one.
     """
 
-    life: int
+    incarnation: int
     number: int = -1
     applied: bool = False
     version: int = -1
@@ -36,7 +36,7 @@ class HostState:
     Attributes:
       version: number of updates applied to the values.
       filled: generation of the values, see `headwater.ps.protocol`.
-      life: incarnation of the ``ps`` that has them.
+      incarnation: incarnation of the ``ps`` that has them.
       trainings: number of trainings that are over.
       seed: for the order of the examples of epochs.
       steps: the current epoch, the number of its steps assigned, the version at which it began, and its length in
@@ -50,7 +50,7 @@ class HostState:
 
     version: int
     filled: int
-    life: int
+    incarnation: int
     trainings: int
     seed: int
     steps: tuple[int, int, int, int]
@@ -63,13 +63,13 @@ class HostState:
     def facts(self) -> dict[str, object]:
         """Returns all but the arrays and the ledger, as values that JSON can represent."""
         answered = {
-            worker: [one.life, one.number, one.applied, one.version, one.ticket]
+            worker: [one.incarnation, one.number, one.applied, one.version, one.ticket]
             for worker, one in self.answered.items()
         }
         return {
             "version": self.version,
             "filled": self.filled,
-            "life": self.life,
+            "life": self.incarnation,
             "trainings": self.trainings,
             "seed": self.seed,
             "steps": list(self.steps),
@@ -91,7 +91,7 @@ class HostState:
             return HostState(
                 version=int(facts["version"]),
                 filled=int(facts["filled"]),
-                life=int(facts["life"]),
+                incarnation=int(facts["life"]),
                 trainings=int(facts["trainings"]),
                 seed=int(facts["seed"]),
                 steps=(epoch, given, base, steps),
@@ -105,5 +105,5 @@ class HostState:
             raise InvalidArgumentError(None, None, f"these are no facts of a state of parameters: {error}") from error
 
 
-def _answered(life: int, number: int, applied: bool, version: int, ticket: int | None) -> Answered:
-    return Answered(life=life, number=number, applied=applied, version=version, ticket=ticket)
+def _answered(incarnation: int, number: int, applied: bool, version: int, ticket: int | None) -> Answered:
+    return Answered(incarnation=incarnation, number=number, applied=applied, version=version, ticket=ticket)

@@ -440,7 +440,7 @@ class ParameterTask:
             arrival = Arrival(
                 members.me,
                 [(task, self.shell.link(task)) for task in others],
-                lambda: all(session.life for session in sessions),
+                lambda: all(session.incarnation for session in sessions),
             )
             for _, way in links:
                 way.check = arrival.check

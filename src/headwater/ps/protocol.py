@@ -67,7 +67,7 @@ contains the ``ledger`` as of the time when the values were read, so that the ch
 
 A worker numbers its PULL and PUSH requests. Where it has lost the channel before the answer arrived, it repeats the
 request with the same number; these requests are idempotent: a ``ps`` that has already handled the number only answers
-again. ``life`` is a random incarnation number, of the worker's program or of the ``ps``. A ``ps`` that recovers its own
+again. ``incarnation`` is a random number, of the worker's program or of the ``ps``. A ``ps`` that recovers its own
 state has values of the same generation as before, so the request is repeated to it, and it answers according to the
 recovered state; its incarnation is a new one.
 """

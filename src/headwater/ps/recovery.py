@@ -58,23 +58,23 @@ class WayBack:
     """Report of the recovery of a ``ps`` from its own saved state.
 
     Attributes:
-      life: the incarnation that saved the state.
+      incarnation: the incarnation that saved the state.
       version: of the state.
       at: time of the save, in seconds since 1970.
       names: of its variables, with the range of rows where it has only some.
       seen: the latest version of that incarnation that a worker has read.
     """
 
-    life: int
+    incarnation: int
     version: int
     at: float
     names: Sequence[str]
     seen: int = field(default=-1)
 
-    def told(self, life: int, version: int) -> bool:
+    def told(self, incarnation: int, version: int) -> bool:
         """Notes the version that a worker has read of an incarnation; returns whether more updates are lost than was
         known."""
-        if life != self.life or version <= max(self.seen, self.version):
+        if incarnation != self.incarnation or version <= max(self.seen, self.version):
             return False
         self.seen = version
         return True

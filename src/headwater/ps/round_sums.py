@@ -79,10 +79,10 @@ class RoundSums:
         self._rounds: deque[tuple[frozenset[Source], float]] = deque(maxlen=_KEPT)
         self._judged: dict[str, tuple[int, int, bool]] = {}
 
-    def judged(self, worker: str, life: int, number: int, *, taken: bool) -> None:
+    def judged(self, worker: str, incarnation: int, number: int, *, taken: bool) -> None:
         """Records whether the gradient of a worker's latest request is, or will be, part of a round here."""
         with self._changed:
-            self._judged[worker] = life, number, taken
+            self._judged[worker] = incarnation, number, taken
             self._changed.notify_all()
 
     def total(self, sources: Sequence[Source], gradients: Sequence[Array]) -> float:
@@ -146,9 +146,9 @@ class RoundSums:
         Workers read before they push, so a gradient of an unknown worker was sent to an earlier incarnation of this
         task.
         """
-        worker, life, number = source
+        worker, incarnation, number = source
         its, latest, taken = self._judged.get(worker, (0, 0, False))
-        return its != life or latest > number or (latest == number and not taken)
+        return its != incarnation or latest > number or (latest == number and not taken)
 
 
 class _Other:
@@ -203,7 +203,7 @@ class _Other:
 
 def _source(words: Any, channel: Channel) -> Source:
     match words:
-        case (str(worker), int(life), int(number)):
-            return worker, life, number
+        case (str(worker), int(incarnation), int(number)):
+            return worker, incarnation, number
         case _:
             raise InvalidArgumentError(None, None, f"{channel.peer} asked for a part of a norm of {words!r}")

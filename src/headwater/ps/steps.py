@@ -115,7 +115,7 @@ class Steps:
                 if request.applied:
                     updates.knobs = knobs
                     changes = dict(zip(extras, tensors[self._optimized : split], strict=True))
-                    source = worker, workers.lives[worker], number
+                    source = worker, workers.incarnations[worker], number
                     updates.round.add(tensors[: self._optimized], changes, rows, weight, knobs, source)
                     if sums is not None and wish is not None:
                         workers.sums.add(worker, wish[1], sums, updates.state.version)
@@ -149,8 +149,8 @@ class Steps:
     def _judged(self, worker: str, request: Request) -> None:
         """Records whether the worker's gradient was accepted, for other ``ps`` that build the same round."""
         if self._updates.round_sums is not None:
-            life = self._workers.lives[worker]
-            self._updates.round_sums.judged(worker, life, request.number, taken=request.applied)
+            incarnation = self._workers.incarnations[worker]
+            self._updates.round_sums.judged(worker, incarnation, request.number, taken=request.applied)
 
     # Steps ------------------------------------------------------------------------------------------------------------
 

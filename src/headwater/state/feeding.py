@@ -131,8 +131,8 @@ class FeedingCopy(SecondCopy):
             channel.send(Frame(kinds.SECOND, (self.name, as_words(view), goes_on)))
             answer = channel.recv(ANSWER_S)
             match answer.kind, answer.header:
-                case kinds.DONE, (bool(taken), int(number), int(life), words, bool(has_all)):
-                    other, its_view = Copy(number, life), from_words(words)
+                case kinds.DONE, (bool(taken), int(number), int(incarnation), words, bool(has_all)):
+                    other, its_view = Copy(number, incarnation), from_words(words)
                 case _:
                     raise bad_header(answer, other_name)
         except (OpError, ValueError) as error:

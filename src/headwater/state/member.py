@@ -26,7 +26,7 @@ PAUSE_S: Final = 0.5
 ANSWER_S: Final = 5.0
 
 
-def new_life(before: int = 0) -> int:
+def new_incarnation(before: int = 0) -> int:
     """Returns a new incarnation number: above ``before``, and above all of earlier processes of this ``ps``."""
     return max(before + 1, (int(time.time() * 1e6) << 10) + new_generation() % 1024)
 
@@ -53,7 +53,7 @@ class Member(Contents):
         self._task = site.task
         self._called = called
         self._changed = threading.Condition()
-        self._standing = Standing(me=Copy(site.ps, new_life()))
+        self._standing = Standing(me=Copy(site.ps, new_incarnation()))
         # Held by the thread that applies the primary's frames, and while the replica is promoted, demoted or reset. To
         # avoid a deadlock it is never acquired while `_changed` is held.
         self._taking = threading.Lock()
@@ -260,7 +260,10 @@ class Member(Contents):
 
     def _learn(self, view: View) -> None:
         """Records a view in which this replica is not the primary. `_changed` and `_taking` are held."""
-        before, self._standing = self._standing, learn(self._standing, view, new_life(self._standing.me.life))
+        before, self._standing = (
+            self._standing,
+            learn(self._standing, view, new_incarnation(self._standing.me.incarnation)),
+        )
         if self._standing.me != before.me:
             _log.warning("%s drops its copy of %s: %s", self._task, self._called, view)
             self._renew()

@@ -14,7 +14,7 @@ from headwater.errors import UnavailableError
 from headwater.state.aims import Move, next_step
 from headwater.state.feed import Feed
 from headwater.state.feeding import FeedingCopy
-from headwater.state.sites import shows_life
+from headwater.state.sites import has_heartbeat
 from headwater.state.views import View, Wants
 
 _log = logging.getLogger("headwater")
@@ -189,7 +189,7 @@ class PrimaryCopy(FeedingCopy):
                 if self._standing.view != view:
                     feed.end()
             # There is a backup, so this is not urgent: do not wait for a process that is away.
-            case Move.BRING if step.ps is not None and shows_life(self._processes, step.ps):
+            case Move.BRING if step.ps is not None and has_heartbeat(self._processes, step.ps):
                 return self._replace_second(feed, view, step.ps)
             case Move.HAND_OVER:
                 self._hand_over(feed, view)

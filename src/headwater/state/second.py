@@ -11,7 +11,7 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import OpError, UnavailableError
 from headwater.state.aims import Aim
-from headwater.state.member import DIAL_S, Member, new_life
+from headwater.state.member import DIAL_S, Member, new_incarnation
 from headwater.state.sites import PeerServerLink
 from headwater.state.views import Copy, accepts, as_words, from_words
 
@@ -96,7 +96,7 @@ class SecondCopy(Member):
             # this replica lacks: discard it, and rejoin with a new incarnation.
             _log.exception("%s drops its copy of %s: it could not follow", self._task, self._called)
             with self._changed:
-                me = Copy(self._standing.me.ps, new_life(self._standing.me.life))
+                me = Copy(self._standing.me.ps, new_incarnation(self._standing.me.incarnation))
                 self._standing = replace(self._standing, me=me)
                 self._renew()
             raise UnavailableError(None, None, f"{self._task} could not follow") from error

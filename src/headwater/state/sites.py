@@ -53,7 +53,7 @@ class Processes(Protocol):
         ...
 
 
-def shows_life(processes: Processes, number: int) -> bool:
+def has_heartbeat(processes: Processes, number: int) -> bool:
     """Returns whether a process may be reachable, as far as is known."""
     try:
         return not processes.link(number).lost()

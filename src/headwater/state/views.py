@@ -49,7 +49,7 @@ class Copy(NamedTuple):
     """A replica of a shard: the number of its ``ps``, and its incarnation number, which increases with each reset."""
 
     ps: int
-    life: int
+    incarnation: int
 
 
 class View(NamedTuple):
@@ -135,7 +135,7 @@ def judge(witness: Witness, request: Request) -> Witness:
         witness = replace(witness, view=view, heard={})
     both = {copy for copy in (view.primary, view.second) if copy is not None}
     # A newer incarnation of the same ``ps`` asks, so the state of the older one is lost.
-    gone = {copy for copy in both if copy.ps == me.ps and copy.life < me.life}
+    gone = {copy for copy in both if copy.ps == me.ps and copy.incarnation < me.incarnation}
     witness = witness.without(gone)
     # Requests of a lost replica, such as a repeated LEAVE, change nothing.
     if me in witness.lost:
@@ -240,14 +240,14 @@ class Standing:
         return copy == self.pairing or (self.view is not None and copy == self.view.second)
 
 
-def learn(standing: Standing, view: View, life: int) -> Standing:
-    """Returns a replica's knowledge after ``view``. Where that has removed it, it gets the new incarnation ``life``."""
+def learn(standing: Standing, view: View, incarnation: int) -> Standing:
+    """Returns a replica's knowledge after ``view``. Where that has removed it, it gets ``incarnation``."""
     if standing.view is not None and view.term <= standing.view.term:
         return standing
     was_in = standing.view is not None and standing.me in standing.view
     if standing.me in view or not was_in:
         return Standing(me=standing.me, view=view)
-    return Standing(me=Copy(standing.me.ps, life), view=view)
+    return Standing(me=Copy(standing.me.ps, incarnation), view=view)
 
 
 def begins_anew(standing: Standing, view: View) -> bool:
@@ -279,9 +279,9 @@ def from_words(words: Any) -> View | None:
     match words:
         case None:
             return None
-        case (int(term), (int(ps), int(life)), None):
-            return View(term, Copy(ps, life), None)
-        case (int(term), (int(ps), int(life)), (int(other), int(its_life))):
-            return View(term, Copy(ps, life), Copy(other, its_life))
+        case (int(term), (int(ps), int(incarnation)), None):
+            return View(term, Copy(ps, incarnation), None)
+        case (int(term), (int(ps), int(incarnation)), (int(other), int(its_incarnation))):
+            return View(term, Copy(ps, incarnation), Copy(other, its_incarnation))
         case _:
             raise ValueError(f"no view: {words!r}")

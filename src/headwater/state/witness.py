@@ -101,8 +101,8 @@ class WitnessService(Service):
 def _request_of(words: Any, channel: Channel) -> Request:
     try:
         match words:
-            case ((int(ps), int(life)), view, int(wants), other, int(home), [*among]):
-                me, numbers = Copy(ps, life), tuple(int(number) for number in among)
+            case ((int(ps), int(incarnation)), view, int(wants), other, int(home), [*among]):
+                me, numbers = Copy(ps, incarnation), tuple(int(number) for number in among)
                 return Request(me, from_words(view), Wants(wants), _copy_of(other), home, numbers)
             case _:
                 raise ValueError(f"no request: {words!r}")
@@ -114,8 +114,8 @@ def _copy_of(words: Any) -> Copy | None:
     match words:
         case None:
             return None
-        case (int(ps), int(life)):
-            return Copy(ps, life)
+        case (int(ps), int(incarnation)):
+            return Copy(ps, incarnation)
         case _:
             raise ValueError(f"no copy: {words!r}")
 

@@ -368,7 +368,7 @@ def last_rows(folder: files.Path, table: str, *, number: int | None = None) -> t
     dim, strings = wanted[-1].dim, wanted[-1].strings
     found_keys: list[Words] = [np.empty((0, 2), np.int64)]
     found_rows: list[Reals] = [np.empty((0, dim), np.float32)]
-    found_lives: list[NDArray[np.bool_]] = [np.empty(0, np.bool_)]
+    found_alive: list[NDArray[np.bool_]] = [np.empty(0, np.bool_)]
     for one in wanted:
         for part in one.parts:
             with PartReader(os.path.join(files.as_path(folder), part.file)) as reader:
@@ -380,13 +380,13 @@ def last_rows(folder: files.Path, table: str, *, number: int | None = None) -> t
                     gone = kind == GONE
                     found_keys.append(keys)
                     found_rows.append(np.zeros((len(words), dim), np.float32) if gone else values[:, :dim].copy())
-                    found_lives.append(np.full(len(words), not gone))
-    keys, rows, lives = np.concatenate(found_keys), np.concatenate(found_rows), np.concatenate(found_lives)
+                    found_alive.append(np.full(len(words), not gone))
+    keys, rows, alive = np.concatenate(found_keys), np.concatenate(found_rows), np.concatenate(found_alive)
     order: Words = np.lexsort((np.arange(len(keys)), keys[:, 1], keys[:, 0]))  # of equal keys, the latest is last
     keys = keys[order]
     last = np.ones(len(keys), np.bool_)
     last[:-1] = (keys[1:] != keys[:-1]).any(axis=1)
-    last &= lives[order]
+    last &= alive[order]
     return keys[last][:, : 2 if strings else 1], rows[order[last]]
 
 

@@ -55,9 +55,9 @@ def test_a_worker_whose_channel_has_ended_is_waited_for_while_its_task_answers()
     host = hosted(2, answers=lambda worker: worker in answering)
     workers, updates = host.workers, host.updates
 
-    def arrives(worker: str, life: int = 1) -> WorkerTalk:
+    def arrives(worker: str, incarnation: int = 1) -> WorkerTalk:
         with host.lock:
-            return workers.arrive(worker, memory_pair((worker, host.name))[0], life, 0)
+            return workers.arrive(worker, memory_pair((worker, host.name))[0], incarnation, 0)
 
     def hears(event: Event) -> None:
         with host.lock:
@@ -81,7 +81,7 @@ def test_a_worker_whose_channel_has_ended_is_waited_for_while_its_task_answers()
     hears(Gave(SECOND, 0))
     assert updates.state.version == 1
     assert loses(SECOND) == {FIRST, SECOND}
-    arrives(SECOND, life=2)  # its program has begun anew
+    arrives(SECOND, incarnation=2)  # its program has begun anew
     assert set(updates.state.members) == {FIRST}
     answering.clear()
     workers.gone(updates.talks[FIRST])

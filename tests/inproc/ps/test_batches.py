@@ -88,44 +88,44 @@ def test_there_are_more_workers_than_batches(consistency: str, tmp_path: Path) -
 @pytest.mark.parametrize("consistency", ["async", "sync", "k=1", "staleness=2"])
 def test_what_a_lost_worker_had_is_done_by_the_others(consistency: str, tmp_path: Path) -> None:
     local = servers(tmp_path, consistency, workers=2)
-    lives, dies = worker(local, 0), worker(local, 1)
-    batches = [iter(ps.batches(np.arange(SIZE), batch_size=BATCH)) for ps in (lives, dies)]
+    incarnations, dies = worker(local, 0), worker(local, 1)
+    batches = [iter(ps.batches(np.arange(SIZE), batch_size=BATCH)) for ps in (incarnations, dies)]
     seconds: list[Any] = [None, None]
 
     def begin(number: int, ps: ParameterServer) -> None:
         ps.push(gradients(next(batches[number])))
         seconds[number] = next(batches[number])
 
-    together([lambda one=one: begin(*one) for one in enumerate((lives, dies))])
+    together([lambda one=one: begin(*one) for one in enumerate((incarnations, dies))])
 
     def live() -> None:
-        lives.push(gradients(seconds[0]))
+        incarnations.push(gradients(seconds[0]))
         for batch in batches[0]:
-            lives.push(gradients(batch))
-        lives.finish()
+            incarnations.push(gradients(batch))
+        incarnations.finish()
 
     together([live, dies._client.close])
     found = exact(tmp_path, 1)
     (run,) = found.runs.values()
     assert run.epochs[0, 0].back >= len(seconds[1])
     assert counts(local, 0) == [1] * (SIZE // 2)
-    stop(local, lives)
+    stop(local, incarnations)
 
 
 def test_a_gradient_that_comes_after_its_examples_were_handed_out_again_is_dropped_by_all(tmp_path: Path) -> None:
     local = servers(tmp_path, workers=2)
-    lives, stands_still = worker(local, 0), worker(local, 1)
+    incarnations, stands_still = worker(local, 0), worker(local, 1)
     batches = iter(stands_still.batches(np.arange(SIZE), batch_size=BATCH, epochs=1))
     first = next(batches)
     assert stands_still.push(gradients(first))
     second = next(batches)
     let_go(local, stands_still)
-    train(lives)
+    train(incarnations)
     assert not stands_still.push(gradients(second))
     assert list(batches) == []
     exact(tmp_path, 1)
     assert [counts(local, index) for index in range(2)] == [[1] * (SIZE // 2)] * 2
-    stop(local, lives, stands_still)
+    stop(local, incarnations, stands_still)
 
 
 def test_a_worker_that_comes_back_in_time_is_not_done_again(tmp_path: Path) -> None:

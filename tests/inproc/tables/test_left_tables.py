@@ -33,15 +33,15 @@ class Servers(LocalTables):
 
     def __init__(self) -> None:
         self.chief = LeftStates()
-        self.lives = [0, 0]
+        self.incarnations = [0, 0]
         super().__init__(2)
 
     def kept(self, index: int) -> StateAtChief:
-        return StateAtChief(TABLES, index, CHIEF, Link(self.chief, life=self.lives[index]))
+        return StateAtChief(TABLES, index, CHIEF, Link(self.chief, incarnation=self.incarnations[index]))
 
     def _service(self, index: int) -> TableService:
         made = super()._service(index)
-        self.lives[index] += 1
+        self.incarnations[index] += 1
         made.left = LeavingTables(made, f"/job:ps/task:{index}", self.kept(index))
         return made
 
@@ -125,7 +125,7 @@ def test_a_chief_that_is_lost_while_it_gives_or_is_asked_has_none(lost: range, s
     update(client)
     service = servers.services[1]
     service.before_end()
-    kept = StateAtChief(TABLES, 1, CHIEF, Link(servers.chief, *lost, life=7))
+    kept = StateAtChief(TABLES, 1, CHIEF, Link(servers.chief, *lost, incarnation=7))
     after = TableService("/job:ps/task:1", 1, 2)
     left = LeavingTables(after, "/job:ps/task:1", kept)
     assert not left.restore(Table("users", USERS))

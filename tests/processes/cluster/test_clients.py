@@ -81,12 +81,12 @@ def test_a_ps_does_not_grow_while_workers_come_and_go() -> None:
             server = tf.train.Server(spec, job_name="worker", task_index=task)
             filters = tf.ConfigProto(device_filters=["/job:ps"])
             session = tf.Session(server.target, graph, filters)
-            if not lives:
+            if not incarnations:
                 session.run(wide.initializer)
             for _ in range(3):
                 session.run(update, {gradient: value})
             session.run(total)
-            lives.append(task)
+            incarnations.append(task)
             if orderly:
                 session.close()
             server.stop()
@@ -94,7 +94,7 @@ def test_a_ps_does_not_grow_while_workers_come_and_go() -> None:
                 assert asked(SESSIONS_DETAIL) <= 1
             kept.append(session)
 
-        lives: list[int] = []
+        incarnations: list[int] = []
         kept: list[object] = []  # a session that is collected is closed, and that is not what is tested here
         for _ in range(5):
             live(0, orderly=True)

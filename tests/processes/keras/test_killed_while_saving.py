@@ -48,7 +48,7 @@ def test_the_newest_file_loads(tmp_path: Path, kind: str) -> None:
         last, begun = 0, 0
         for _ in range(LIVES):
             stdin.write("\n")
-            (_, life), (_, found) = read(), read()
+            (_, incarnation), (_, found) = read(), read()
             assert begun - 1 <= found
             assert last <= found
             last = found
@@ -57,7 +57,7 @@ def test_the_newest_file_loads(tmp_path: Path, kind: str) -> None:
             # Kill it somewhere in the saving that it has begun; reading the folder takes as long as parts of that.
             for _ in range(choice.randint(0, 400)):
                 list(folder.iterdir())
-            os.kill(life, signal.SIGKILL)
+            os.kill(incarnation, signal.SIGKILL)
             while (line := read())[0] != "ended":
                 begun = line[1]
         stdin.close()

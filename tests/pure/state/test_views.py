@@ -217,8 +217,8 @@ class _World:
 
     def __init__(self, seed: int, processes: int) -> None:
         self.chance = random.Random(seed)
-        self.lives = itertools.count(100)
-        self.copies = [_Process(Copy(ps, next(self.lives))) for ps in range(processes)]
+        self.incarnations = itertools.count(100)
+        self.copies = [_Process(Copy(ps, next(self.incarnations))) for ps in range(processes)]
         self.witness = Witness()
         self.newest: View | None = None
         self.feeds: dict[tuple[int, int], _Feed] = {}
@@ -269,7 +269,7 @@ class _World:
 
     def learns(self, ps: int, view: View) -> None:
         copy, before = self.copies[ps], self.copies[ps].standing
-        copy.standing = after = learn(before, view, next(self.lives))
+        copy.standing = after = learn(before, view, next(self.incarnations))
         if after.me != before.me:
             copy.log.clear()
         if begins_anew(before, view):
@@ -429,7 +429,7 @@ class _World:
         left = [copy for copy in (newest.primary, newest.second) if copy is not None and copy.ps != ps]
         if not left or any(self.of(copy) is None or not self.copies[copy.ps].acts for copy in left):
             return
-        self.copies[ps] = _Process(Copy(ps, next(self.lives)))
+        self.copies[ps] = _Process(Copy(ps, next(self.incarnations)))
         self.feeds = {key: feed for key, feed in self.feeds.items() if ps not in key}
         self.crashed += 1
 
@@ -454,7 +454,7 @@ class _World:
         if newest == View(newest.term, copy.standing.me, None):
             self.left[newest.term] = list(copy.log)
             self.tells(ps, Wants.LEAVE)
-        self.copies[ps] = _Process(Copy(ps, next(self.lives)))
+        self.copies[ps] = _Process(Copy(ps, next(self.incarnations)))
         self.feeds = {key: feed for key, feed in self.feeds.items() if ps not in key}
 
     def has_channel(self, ps: int, standing: Standing) -> bool:

@@ -21,7 +21,7 @@ PS = "ps"
 _PS_TASKS = f"/job:{PS}/"
 
 #: An incarnation of a task or client: its name and generation.
-Life = tuple[str, int]
+Incarnation = tuple[str, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ class State:
     joined: Mapping[str, str] = field(default_factory=dict[str, str])
     left: frozenset[str] = frozenset()
     awaited: frozenset[str] = frozenset()
-    connected: Mapping[Life, int] = field(default_factory=dict[Life, int])
+    connected: Mapping[Incarnation, int] = field(default_factory=dict[Incarnation, int])
     over: bool = False
 
     @property
@@ -73,23 +73,23 @@ def have_come(state: State) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A channel of the incarnation ``life`` has opened."""
+    """A channel of ``incarnation`` has opened."""
 
-    life: Life
+    incarnation: Incarnation
 
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """The first frame of a channel of ``life`` has arrived: the channel is not only a probe of this task."""
+    """The first frame of a channel of ``incarnation`` has arrived: the channel is not only a probe of this task."""
 
-    life: Life
+    incarnation: Incarnation
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """A channel of ``life`` has ended; ``served``: a service has worked for it, so it was not only a probe."""
+    """A channel of ``incarnation`` has ended; ``served``: a service has worked for it, so it was not only a probe."""
 
-    life: Life
+    incarnation: Incarnation
     served: bool
 
 
@@ -136,7 +136,7 @@ class Decision:
     """
 
     state: State
-    lost: Life | None = None
+    lost: Incarnation | None = None
     ends: bool = False
     reason: str = ""
 
@@ -144,13 +144,13 @@ class Decision:
 def decide(state: State, event: Event) -> Decision:
     """Returns the consequences of ``event``."""
     match event:
-        case Connected(life):
-            connected = {**state.connected, life: state.connected.get(life, 0) + 1}
-            return Decision(replace(state, connected=connected, left=state.left - {life[0]}))
-        case Came(life):
-            return Decision(replace(state, awaited=state.awaited - {life[0]}))
-        case Disconnected(life, served):
-            return _disconnected(state, life, served)
+        case Connected(incarnation):
+            connected = {**state.connected, incarnation: state.connected.get(incarnation, 0) + 1}
+            return Decision(replace(state, connected=connected, left=state.left - {incarnation[0]}))
+        case Came(incarnation):
+            return Decision(replace(state, awaited=state.awaited - {incarnation[0]}))
+        case Disconnected(incarnation, served):
+            return _disconnected(state, incarnation, served)
         case JobOver(chief, gone):
             state = replace(state, over=True, awaited=state.awaited - {chief} - gone)
             return Decision(state, ends=is_over(state), reason=f"the job is over{_missing(state)}")
@@ -213,20 +213,20 @@ def place_in(state: State, job: str, most: int | None) -> TaskName:
     return TaskName(job, next(index for index in itertools.count() if index not in taken))
 
 
-def _disconnected(state: State, life: Life, served: bool) -> Decision:
-    task, _ = life
-    open_now = state.connected.get(life, 1) - 1
-    connected = {**state.connected, life: open_now}
+def _disconnected(state: State, incarnation: Incarnation, served: bool) -> Decision:
+    task, _ = incarnation
+    open_now = state.connected.get(incarnation, 1) - 1
+    connected = {**state.connected, incarnation: open_now}
     if open_now:
         return Decision(replace(state, connected=connected))
-    del connected[life]
+    del connected[incarnation]
     state, reason = replace(state, connected=connected), ""
     if served and task in state.joined:
         joined = {name: address for name, address in state.joined.items() if name != task}
         state, reason = replace(state, joined=joined), f"{task} has left the cluster"
     elif served and task in state.tasks:
         state = replace(state, left=state.left | {task})
-    return Decision(state, lost=life, ends=is_over(state), reason=reason)
+    return Decision(state, lost=incarnation, ends=is_over(state), reason=reason)
 
 
 def is_over(state: State) -> bool:

@@ -87,7 +87,7 @@ class PlanHandler(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class FormerLife:
+class Predecessor:
     """An incarnation that has handed all of its state to the next one, which continues it under the same generation.
 
     Attributes:
@@ -110,7 +110,7 @@ class TaskShell:
       inside_grpc: keep tensors inside gRPC.
       devices: returns the devices of this process.
       wiring: makes the settings of its connections; taken from the environment where None.
-      former: the incarnation that this one continues; None where it starts with a new generation.
+      predecessor: the incarnation that this one continues; None where it starts with a new generation.
 
     Attributes:
       me: this task.
@@ -132,12 +132,12 @@ class TaskShell:
         elastic: bool = True,
         inside_grpc: bool = False,
         wiring: Callable[[Identity], Wiring] | None = None,
-        former: FormerLife | None = None,
+        predecessor: Predecessor | None = None,
     ) -> None:
         self.me: TaskName = me
         self.cluster: ClusterSpec = cluster
         self.identity: Identity = Identity(
-            task=str(me), generation=former.generation if former is not None else new_generation()
+            task=str(me), generation=predecessor.generation if predecessor is not None else new_generation()
         )
         self.claim: Claim = Claim(
             task=str(me),
@@ -159,9 +159,11 @@ class TaskShell:
         self._plans: PlanHandler | None = None
         self._ending = Ending()
         self._lock = threading.Lock()
-        self._open: dict[Channel, lifetime.Life] = {}
+        self._open: dict[Channel, lifetime.Incarnation] = {}
         self._ended = frozenset(map(str, ended_tasks(cluster)))
-        self._state = lifetime.first_state(cluster, me, self._ended, former.come if former is not None else ())
+        self._state = lifetime.first_state(
+            cluster, me, self._ended, predecessor.come if predecessor is not None else ()
+        )
         self._listener: Listener | None = None
         self._control: ControlServer | None = None
         self._metrics: MetricsServer | None = None
@@ -385,19 +387,19 @@ class TaskShell:
         return (task, generation) in self._state.connected
 
     def _serve(self, channel: Channel) -> None:
-        life = channel.peer.partition(" (")[0], channel.peer_generation
-        self._open[channel] = life
-        self._happened(lifetime.Connected(life))
+        incarnation = channel.peer.partition(" (")[0], channel.peer_generation
+        self._open[channel] = incarnation
+        self._happened(lifetime.Connected(incarnation))
         try:
             first = channel.recv()
             if first.kind != WHERE:  # only asks for locations of shards, and need not use this task
-                self._happened(lifetime.Came(life))
+                self._happened(lifetime.Came(incarnation))
             service = self._by_kind.get(first.kind)
             if service is not None:
                 service.serve(channel, first)
             elif first.kind == LEAVES:
                 for one in list(self._services):
-                    one.ended(life[0])
+                    one.ended(incarnation[0])
             else:
                 raise bad_header(first, channel.peer)
         except (UnavailableError, CancelledError):
@@ -410,10 +412,10 @@ class TaskShell:
 
     def disconnected(self, channel: Channel) -> None:
         """Notes that a channel is lost. A service that goes on with a request from it calls this early. Idempotent."""
-        life = self._open.pop(channel, None)
-        if life is not None:
-            served = any(service.has_served(life[1]) for service in self._services)
-            self._happened(lifetime.Disconnected(life, served))
+        incarnation = self._open.pop(channel, None)
+        if incarnation is not None:
+            served = any(service.has_served(incarnation[1]) for service in self._services)
+            self._happened(lifetime.Disconnected(incarnation, served))
 
     def _happened(self, event: lifetime.Event) -> None:
         with self._lock:

@@ -153,9 +153,9 @@ class ControlClient:
         with self._changed:
             return self._changed.wait_for(self.lost, timeout_s)
 
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         """Returns whether a recent heartbeat shows that the task runs; False where there is no lifeline."""
-        return self._lifeline is not None and self._lifeline.lives()
+        return self._lifeline is not None and self._lifeline.is_alive()
 
     def close(self) -> None:
         """Closes the connection; running calls raise CancelledError."""
@@ -378,7 +378,7 @@ class ControlClient:
 
         It is long while heartbeats arrive: the task may hold the GIL, or its machine may be loaded.
         """
-        return _ALIVE_S if self.lives() else _SHORT_S
+        return _ALIVE_S if self.is_alive() else _SHORT_S
 
     def _lost_error(self) -> OpError:
         return make_error(UNAVAILABLE, f"{self._peer} at {self._address} answers no more: {self.reason}")

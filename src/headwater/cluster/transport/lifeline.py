@@ -96,7 +96,7 @@ class Signs:
             )
         return ""
 
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         """Returns whether the last heartbeat is recent, and did not report that the task is stopped."""
         return self._ever and not self._stopped and self._looked - self._heard < self._silence_s
 
@@ -159,9 +159,9 @@ class Lifeline:
             if self._thread.ident is None:
                 self._woken.close()
 
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         """Returns whether the last heartbeat is recent, and did not report that the task is stopped."""
-        return self._signs.lives()
+        return self._signs.is_alive()
 
     def answered(self) -> None:
         """Records that a task that was reported lost has answered a call: it is judged from that moment on.

@@ -120,7 +120,7 @@ class Link:
                 return self._attempt()
             except ConnectFailure as failure:
                 what = f"{self._wiring.me.task} cannot reach {self._called} at {self._address}"
-                if failure.problem is not Problem.SILENT or not self.control.lives():
+                if failure.problem is not Problem.SILENT or not self.control.is_alive():
                     raise failure.as_error(what) from failure
                 # Heartbeats arrive: the task holds the GIL, or its machine is loaded.
                 _log.warning("%s yet: %s; but it shows signs of life, and is asked again", what, failure)

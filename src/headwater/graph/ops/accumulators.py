@@ -16,7 +16,7 @@ from headwater.graph.resources.accumulators import Accumulator, DenseSum, Gradie
 from headwater.graph.resources.containers import Signature
 from headwater.graph.resources.example_ledger import GatheredRange, ledger_of
 from headwater.graph.resources.host_context import HostContext
-from headwater.graph.resources.replica_lives import Members, has_forgotten
+from headwater.graph.resources.training_runs import Members, has_forgotten
 from headwater.shapes import TensorShape, as_shape
 
 
@@ -235,14 +235,14 @@ def join(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> N
 
 
 @host("GatherLife", infer=fixed(int64, ()), keeps=True, stable=True)
-def life(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> np.integer:
+def run_number(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> np.integer:
     """Returns the number of starts of the training known to this task."""
-    return np.int64(_gathered(context, shared_name, shapes, rows).life)
+    return np.int64(_gathered(context, shared_name, shapes, rows).run_number)
 
 
 @host("GatherMembers", infer=fixed(string, ()), keeps=True, stable=True)
 def members(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> HostArray:
-    """Returns the replicas that have joined here, and given gradients; see `replica_lives.Members`."""
+    """Returns the replicas that have joined here, and given gradients; see `training_runs.Members`."""
     return np.array(_gathered(context, shared_name, shapes, rows).members().encode(), object)
 
 

@@ -21,8 +21,8 @@ def join(context: HostContext, *, shared_name: str) -> np.integer:
 
 
 @host("StepBarrierLife", infer=fixed(int64, ()), inputs="", keeps=True, stable=True)
-def life(context: HostContext, *, shared_name: str) -> np.integer:
-    return np.int64(_barrier(context, shared_name).life)
+def run_number(context: HostContext, *, shared_name: str) -> np.integer:
+    return np.int64(_barrier(context, shared_name).run_number)
 
 
 @host("StepBarrierStart", infer=no_outputs, inputs="step:int64, elsewhere:int64, name:int64", keeps=True)

@@ -3,7 +3,7 @@
 An accumulator has its own time step. A gradient carries the step at which its worker read the variables; a gradient
 older than the accumulator's step is *stale*: it is dropped, and counted.
 
-Accumulators of synchronous training also know which start of the training a gradient belongs to: see `replica_lives`.
+Accumulators of synchronous training also know which start of the training a gradient belongs to: see `training_runs`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from headwater.errors import AbortedError, CancelledError, InvalidArgumentError
-from headwater.graph.resources import replica_lives
+from headwater.graph.resources import training_runs
 from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.example_ledger import GatheredRange
 from headwater.graph.resources.kept import Kept, State, at_first
 from headwater.graph.resources.queues import Waiting
-from headwater.graph.resources.replica_lives import Lives, Members, Start, Verdict
+from headwater.graph.resources.training_runs import Members, Start, TrainingRuns, Verdict
 from headwater.shapes import Dims, TensorShape
 
 _log = logging.getLogger("headwater")
@@ -232,7 +232,7 @@ class _Repeated:
     Attributes:
       waiting: the calling step.
       session: the session of the step.
-      life: number of starts of the training at the time of the call.
+      run_number: number of starts of the training at the time of the call.
       required: number of gradients that each run takes.
       run: takes the gradients and makes the update.
       left: number of runs left.
@@ -242,7 +242,7 @@ class _Repeated:
 
     waiting: Waiting
     session: str
-    life: int
+    run_number: int
     required: int
     run: Callable[[], None]
     left: int
@@ -283,7 +283,7 @@ class Accumulator(Kept):
         self._set_aside: dict[int, Taken] = {}
         self._ranges: list[GatheredRange] = []
         self._resources = resources
-        self._lives = Lives()
+        self._runs = TrainingRuns()
         self._renews = False
         self._start = Start()
         self._of_steps: set[int] = set()
@@ -305,9 +305,9 @@ class Accumulator(Kept):
             self.changes += 1
 
     def join(self, session: str) -> None:
-        """Registers a replica's ``session``; see `replica_lives`."""
+        """Registers a replica's ``session``; see `training_runs`."""
         with self._condition:
-            self._lives = replica_lives.joined(self._lives, session)
+            self._runs = training_runs.joined(self._runs, session)
             self._members = self._members.joined(session)
             self.changes += 1
 
@@ -317,9 +317,9 @@ class Accumulator(Kept):
             return self._members
 
     @property
-    def life(self) -> int:
+    def run_number(self) -> int:
         """Number of starts of the training."""
-        return self._lives.life
+        return self._runs.run_number
 
     def start(self, session: str, step: int, elsewhere: int, *, renews: bool, name: int = 0) -> None:
         """Starts the training at ``step``, perhaps again.
@@ -330,31 +330,31 @@ class Accumulator(Kept):
 
         Args:
           session: the session that starts it.
-          elsewhere: as for `replica_lives.is_first`.
+          elsewhere: as for `training_runs.is_first`.
           name: a random number for this start, the same for all accumulators: see `take`.
           renews: whether all other replicas have to join again, and get an error; else their gradients are only dropped
             if they are of a later step.
         """
         with self._condition:
             self.changes += 1
-            first = replica_lives.is_first(self._lives, elsewhere)
+            first = training_runs.is_first(self._runs, elsewhere)
             if not first or self._of_steps - {step}:
                 self._clear()
             if renews:
-                self._lives = replica_lives.started(self._lives, session, step, elsewhere)
+                self._runs = training_runs.started(self._runs, session, step, elsewhere)
             else:
-                self._lives = replica_lives.continued(self._lives, step)
+                self._runs = training_runs.continued(self._runs, step)
             self._step, self._renews, self._start = step, renews, Start(name, first)
             self._members = Members()
             for repeated in self._repeated:
-                if self._is_over(repeated.session, repeated.life):
+                if self._is_over(repeated.session, repeated.run_number):
                     repeated.error = self._over_error()
             self._condition.notify_all()
 
     def forget_session(self, session: str) -> None:
         """Removes a session that has ended."""
         with self._condition:
-            self._lives = replica_lives.left(self._lives, session)
+            self._runs = training_runs.left(self._runs, session)
 
     def apply(
         self,
@@ -384,13 +384,13 @@ class Accumulator(Kept):
         with self._condition:
             for total, gradient in zip(self._sums, gradients, strict=True):
                 total.check(gradient)
-            verdict = replica_lives.judged(self._lives, session, step, self._step)
+            verdict = training_runs.judged(self._runs, session, step, self._step)
             if start is not None and not self._start.counts(start):
                 verdict = Verdict.VOID
             if verdict is not Verdict.TAKE and examples is not None:
                 examples.drop()
             if verdict is Verdict.VOID and self._renews:
-                raise AbortedError(None, None, replica_lives.void_text(self._lives))
+                raise AbortedError(None, None, training_runs.void_text(self._runs))
             if verdict is not Verdict.TAKE:
                 self.changes += 1
                 self.dropped += 1
@@ -432,12 +432,14 @@ class Accumulator(Kept):
             if taken is not None:
                 return taken
             self._wanted[id(waiting)] = required
-            life = at_first(waiting, "life", self._lives.life)
+            run_number = at_first(waiting, "life", self._runs.run_number)
             try:
                 waiting.wait_until(
                     self._condition,
                     lambda: (
-                        self._count >= required or self._is_over(session, life) or start not in (0, self._start.name)
+                        self._count >= required
+                        or self._is_over(session, run_number)
+                        or start not in (0, self._start.name)
                     ),
                     self._what(required),
                 )
@@ -445,7 +447,7 @@ class Accumulator(Kept):
                 raise CancelledError(None, None, f"TakeGrad operation was cancelled: {error.message}") from None
             finally:
                 del self._wanted[id(waiting)]
-            if self._is_over(session, life) or start not in (0, self._start.name):
+            if self._is_over(session, run_number) or start not in (0, self._start.name):
                 raise self._over_error()
             return self._taken()
 
@@ -460,9 +462,9 @@ class Accumulator(Kept):
         if required <= 0:
             raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
         with self._condition:
-            if replica_lives.is_void(self._lives, session):
+            if training_runs.is_void(self._runs, session):
                 raise self._over_error()
-            repeated = _Repeated(waiting, session, self._lives.life, required, run, times)
+            repeated = _Repeated(waiting, session, self._runs.run_number, required, run, times)
             self._repeated.append(repeated)
         try:
             while True:
@@ -504,12 +506,14 @@ class Accumulator(Kept):
             if repeated.over() or self._is_ready(repeated):
                 self._condition.notify_all()
 
-    def _is_over(self, session: str, life: int) -> bool:
-        """Whether a `take` in ``session``, started in ``life``, has to fail."""
-        return replica_lives.is_void(self._lives, session) or (not self._renews and 0 < life != self._lives.life)
+    def _is_over(self, session: str, run_number: int) -> bool:
+        """Whether a `take` in ``session``, started in ``run_number``, has to fail."""
+        return training_runs.is_void(self._runs, session) or (
+            not self._renews and 0 < run_number != self._runs.run_number
+        )
 
     def _over_error(self) -> AbortedError:
-        return AbortedError(None, None, f"accumulator {self.name!r}: {replica_lives.void_text(self._lives)}")
+        return AbortedError(None, None, f"accumulator {self.name!r}: {training_runs.void_text(self._runs)}")
 
     def _what(self, required: int) -> str:
         return f"gradients in accumulator {self.name!r} ({required} needed)"
@@ -546,7 +550,7 @@ class Accumulator(Kept):
             self.name,
             self._mean,
             (self.dropped, self._count, self._step, self._renews, sorted(self._of_steps)),
-            self._lives.as_words(),
+            self._runs.as_words(),
             (self._start.name, self._start.first),
             (sorted(self._members.known), sorted(self._members.givers)),
             [one.as_words() for one in self._ranges],
@@ -555,10 +559,10 @@ class Accumulator(Kept):
         return State(words, [array for one in sums for array in one.arrays])
 
     def take_state(self, state: State) -> None:
-        _, _, numbers, lives, start, (known, givers), ranges, sums = state.words
+        _, _, numbers, runs, start, (known, givers), ranges, sums = state.words
         self.dropped, self._count, self._step, self._renews, steps = numbers
         self._of_steps = set(steps)
-        self._lives, self._start = Lives.of_words(lives), Start(*start)
+        self._runs, self._start = TrainingRuns.of_words(runs), Start(*start)
         self._members = Members(frozenset(known), frozenset(givers))
         if ranges:
             assert self._resources is not None

@@ -12,7 +12,7 @@ from headwater.errors import AbortedError
 from headwater.graph.resources import kept
 from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.queues import Waiting
-from headwater.graph.resources.replica_lives import Start
+from headwater.graph.resources.training_runs import Start
 from headwater.ps.consistency import (
     Apply,
     Arrives,

@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Callable
 
 from headwater.errors import AbortedError, OutOfRangeError
-from headwater.graph.resources import replica_lives
+from headwater.graph.resources import training_runs
 from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.kept import Kept, State, StillWaitsError
 from headwater.graph.resources.queues import Waiting
-from headwater.graph.resources.replica_lives import Lives
+from headwater.graph.resources.training_runs import TrainingRuns
 
 _log = logging.getLogger("headwater")
 
@@ -43,7 +43,7 @@ class StepBarrier(Kept):
         self._over = ""
         self._extra = 0
         self._tokens: deque[int] | None = None
-        self._lives = Lives()
+        self._runs = TrainingRuns()
         self._start = 0
         self._waiting: dict[str, int] = {}
         self._condition = threading.Condition()
@@ -51,14 +51,14 @@ class StepBarrier(Kept):
     def join(self, session: str) -> int:
         """Registers a replica's ``session``; returns the name of the present start of the training."""
         with self._condition:
-            self._lives = replica_lives.joined(self._lives, session)
+            self._runs = training_runs.joined(self._runs, session)
             self.changes += 1
             return self._start
 
     @property
-    def life(self) -> int:
+    def run_number(self) -> int:
         """Number of starts of the training."""
-        return self._lives.life
+        return self._runs.run_number
 
     def start(self, session: str, step: int, elsewhere: int, extra: int, name: int = 0) -> None:
         """Starts the training in the chief's ``session``. Replicas that wait in other sessions get an error: their step
@@ -66,16 +66,16 @@ class StepBarrier(Kept):
 
         Args:
           step: number of the starting step.
-          elsewhere: as for `replica_lives.is_first`.
+          elsewhere: as for `training_runs.is_first`.
           extra: as for `set`.
-          name: name of this start; see `replica_lives.Start`.
+          name: name of this start; see `training_runs.Start`.
         """
         with self._condition:
             self._start = name
             self.changes += 1
             stranded = [session for session, done in self._waiting.items() if done > step]
-            self._lives = replica_lives.started(self._lives, session, step, elsewhere, stranded=stranded)
-            if self._lives.life > 1:
+            self._runs = training_runs.started(self._runs, session, step, elsewhere, stranded=stranded)
+            if self._runs.run_number > 1:
                 _log.warning("the chief starts the training anew at step %d; it was at step %d", step, self.step)
             self.step, self._extra, self._tokens = step, extra, None
             self._chief, self._chief_ended, self._over = session, "", ""
@@ -131,7 +131,7 @@ class StepBarrier(Kept):
         began = self._said = self._clock()
 
         def goes_on() -> bool:
-            if self._over or replica_lives.is_void(self._lives, session):
+            if self._over or training_runs.is_void(self._runs, session):
                 return True
             if self._tokens if self._tokens is not None else self.step > done or self._extra > 0:
                 return True
@@ -139,8 +139,8 @@ class StepBarrier(Kept):
             return False
 
         with self._condition:
-            if session not in self._lives.sessions:
-                self._lives = replica_lives.joined(self._lives, session)
+            if session not in self._runs.sessions:
+                self._runs = training_runs.joined(self._runs, session)
                 self.changes += 1
             self._waiting[session] = done
             tried_again = False
@@ -175,7 +175,7 @@ class StepBarrier(Kept):
     def forget_session(self, session: str) -> None:
         """Removes a session that has ended."""
         with self._condition:
-            self._lives = replica_lives.left(self._lives, session)
+            self._runs = training_runs.left(self._runs, session)
             self.changes += 1
 
     def job_over(self, reason: str) -> None:
@@ -200,8 +200,8 @@ class StepBarrier(Kept):
         )
 
     def _check(self, session: str) -> None:
-        if replica_lives.is_void(self._lives, session):
-            raise AbortedError(None, None, replica_lives.void_text(self._lives))
+        if training_runs.is_void(self._runs, session):
+            raise AbortedError(None, None, training_runs.void_text(self._runs))
 
     # Replication ------------------------------------------------------------------------------------------------------
 
@@ -211,12 +211,12 @@ class StepBarrier(Kept):
     def state(self) -> State:
         tokens = None if self._tokens is None else list(self._tokens)
         chief = self._chief, self._chief_ended
-        return State((self.step, self._extra, tokens, self._lives.as_words(), self._start, *chief))
+        return State((self.step, self._extra, tokens, self._runs.as_words(), self._start, *chief))
 
     def take_state(self, state: State) -> None:
-        self.step, self._extra, tokens, lives, self._start, self._chief, self._chief_ended = state.words
+        self.step, self._extra, tokens, runs, self._start, self._chief, self._chief_ended = state.words
         self._tokens = None if tokens is None else deque(tokens)
-        self._lives = Lives.of_words(lives)
+        self._runs = TrainingRuns.of_words(runs)
 
     @classmethod
     def made_of(cls, state: State, resources: Resources) -> StepBarrier:

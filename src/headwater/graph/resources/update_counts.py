@@ -27,7 +27,7 @@ class UpdateCounts:
 
     Args:
       path: path of the file.
-      life: identifies the numbering of variables: saved states with the same value number them alike.
+      incarnation: identifies the numbering of variables: saved states with the same value number them alike.
       begun: initial counts of the first variables.
 
     Attributes:
@@ -37,7 +37,7 @@ class UpdateCounts:
       OpError: the file cannot be created.
     """
 
-    def __init__(self, path: str, life: int, begun: Sequence[int] = ()) -> None:
+    def __init__(self, path: str, incarnation: int, begun: Sequence[int] = ()) -> None:
         nbytes = (_HEAD + SLOTS) * _WORD
         with files.translated(path):
             unfinished = f"{path}.tmp"
@@ -49,15 +49,15 @@ class UpdateCounts:
             finally:
                 os.close(descriptor)
             words = memoryview(self._map).cast("Q")
-            words[0], words[1] = _MAGIC, life
+            words[0], words[1] = _MAGIC, incarnation
             self.numbers: memoryview[int] = words[_HEAD:]
             for slot, count in enumerate(begun[:SLOTS]):
                 self.numbers[slot] = count
             os.replace(unfinished, path)
 
 
-def read_counts(path: str, life: int) -> Sequence[int] | None:
-    """Reads the counts of a file; None if there is no file with this ``life``."""
+def read_counts(path: str, incarnation: int) -> Sequence[int] | None:
+    """Reads the counts of a file; None if there is no file with this ``incarnation``."""
     if not files.exists(path):
         return None
     with files.open_file(path, "rb") as file:
@@ -65,4 +65,4 @@ def read_counts(path: str, life: int) -> Sequence[int] | None:
     if len(data) != (_HEAD + SLOTS) * _WORD:
         return None
     words = memoryview(data).cast("Q")
-    return words[_HEAD:] if (words[0], words[1]) == (_MAGIC, life) else None
+    return words[_HEAD:] if (words[0], words[1]) == (_MAGIC, incarnation) else None

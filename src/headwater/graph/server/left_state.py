@@ -32,7 +32,7 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.task.left_states import StateAtChief
 from headwater.cluster.task.links import WaitingLink
-from headwater.cluster.task.shell import FormerLife, TaskShell
+from headwater.cluster.task.shell import Predecessor, TaskShell
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.handshake import Identity, new_generation
 from headwater.cluster.transport.links import Wiring
@@ -60,12 +60,12 @@ class LeftState:
     """The state that a ``ps`` has handed to the chief.
 
     Attributes:
-      former: the incarnation that the next one continues; None if the next one has a new generation.
+      predecessor: the incarnation that the next one continues; None if the next one has a new generation.
       facts: everything except arrays.
       arrays: in the order in which the facts refer to them.
     """
 
-    former: FormerLife | None
+    predecessor: Predecessor | None
     facts: Mapping[str, Any]
     arrays: Sequence[Any]
 
@@ -74,10 +74,10 @@ class LeftState:
         """Parses the arrays that `left_of` returned."""
         text, *arrays = tensors
         facts = json.loads(text.tobytes())
-        former = None
+        predecessor = None
         if facts["generation"]:
-            former = FormerLife(generation=facts["generation"], come=frozenset(facts["come"]))
-        return LeftState(former=former, facts=facts, arrays=arrays)
+            predecessor = Predecessor(generation=facts["generation"], come=frozenset(facts["come"]))
+        return LeftState(predecessor=predecessor, facts=facts, arrays=arrays)
 
     def restore(self, runtime: TaskRuntime, steps: StepService) -> None:
         """Restores the state of the previous incarnation in a task that has just started."""

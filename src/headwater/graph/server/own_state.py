@@ -178,7 +178,7 @@ class GraphSaver(StateSaver):
         self._resources = resources
         self._note = note_of(resources)
         self._told = ""
-        self._life = state_files.new_id()
+        self._incarnation = state_files.new_id()
         self._counts: UpdateCounts | None = None
         self._slots: dict[tuple[str, str], int] = {}
 
@@ -201,7 +201,7 @@ class GraphSaver(StateSaver):
         for key, slot in self._slots.items():
             begun[slot] = cells[key].updates
         try:
-            self._counts = UpdateCounts(path, self._life, begun)
+            self._counts = UpdateCounts(path, self._incarnation, begun)
         except OpError as error:
             _log.error("%s will not know what it has lost, should it be lost: %s", self._task, error.message)
         with self._resources.lock:
@@ -213,13 +213,13 @@ class GraphSaver(StateSaver):
     def _go_on_with(self, chain: Chain, path: str) -> None:
         last = chain.last
         told: Sequence[Sequence[Any]] = last.facts["cells"]
-        self._life = int(last.facts["life"])
+        self._incarnation = int(last.facts["life"])
         found = unpack_cells(self._resources, told, chain.arrays())
         self._slots = {key: slot for key, (slot, _) in found.items()}
         saved = {f"{container}/{name}" if container else name: its for (container, name), its in found.items()}
         self._note.text = base64.b64decode(last.facts["seal"])
         self._fulls = (0, chain.headers[0].number)
-        self.loss = loss_of(saved, read_counts(path, self._life), last.at)
+        self.loss = loss_of(saved, read_counts(path, self._incarnation), last.at)
         ago = self._clock() - last.at
         _log.warning(
             "%s goes on with its own state of %d variables, saved %.1f s ago: %s", self._task, len(told), ago, self.loss
@@ -268,7 +268,7 @@ class GraphSaver(StateSaver):
                     held.append(hold_cell(key, slot, cell))
             at = self._clock()
         told, arrays = pack_cells(held)
-        facts = {"life": self._life, "seal": base64.b64encode(note).decode(), "cells": told}
+        facts = {"life": self._incarnation, "seal": base64.b64encode(note).decode(), "cells": told}
         return Taken(at=at, signature="", facts=facts, arrays=arrays)
 
     def _count_in_file(self, cell: Cell, slot: int) -> None:

@@ -322,7 +322,7 @@ class ServedStep(Step):
         return step
 
     @staticmethod
-    def of_former_life(known: LeftStep, master: str, runtime: TaskRuntime, push: Push) -> ServedStep:
+    def of_previous_incarnation(known: LeftStep, master: str, runtime: TaskRuntime, push: Push) -> ServedStep:
         """Restores a step of the previous incarnation: an ended step, whose answer may be asked for again, or a step to
         resume."""
         step = ServedStep.without_channel(known.number, known.session, master, runtime, push)

@@ -276,7 +276,9 @@ class StepService:
         """Registers the steps handed over by the previous incarnation, and resumes those that had not ended."""
         until = time.monotonic() + self._patience_s
         for known in left:
-            step = ServedStep.of_former_life(known, self._runtime.owner(known.session), self._runtime, self._push)
+            step = ServedStep.of_previous_incarnation(
+                known, self._runtime.owner(known.session), self._runtime, self._push
+            )
             key = step.session, step.number
             self._known[key] = step
             if known.midst is None:

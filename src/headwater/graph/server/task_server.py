@@ -88,8 +88,10 @@ class TaskServer(Service):
         self._twice = replicas_of(cluster) > 1
         leaves = task.job == PS and not self._twice and saves_of_environment() is None
         left = left_state.fetch(cluster, task, inside_grpc=inside_grpc) if leaves else None
-        former = None if left is None else left.former
-        self.shell: TaskShell = TaskShell(cluster, task, devices=self._devices, inside_grpc=inside_grpc, former=former)
+        predecessor = None if left is None else left.predecessor
+        self.shell: TaskShell = TaskShell(
+            cluster, task, devices=self._devices, inside_grpc=inside_grpc, predecessor=predecessor
+        )
         self._claim = dataclasses.replace(self.shell.claim, task=self.runtime.task)
         self._left = LeftStates()
         self._processes = self._processes_of(cluster) if self._twice else None

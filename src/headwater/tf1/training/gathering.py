@@ -88,7 +88,7 @@ def gather(
     now: Callable[[], Tensor],
     *,
     renews: bool,
-    lives: Sequence[Tensor] = (),
+    runs: Sequence[Tensor] = (),
     start: Tensor | None = None,
 ) -> Gathering:
     """Adds an accumulator to every task that holds variables, for the gradients of all of them.
@@ -101,7 +101,7 @@ def gather(
       now: makes a tensor of the current step.
       renews: whether all replicas have to join again when the training restarts.
       start: the start of the training since which gradients are counted; None: any.
-      lives: numbers of starts known to other operations than the accumulators.
+      runs: numbers of starts known to other operations than the accumulators.
 
     Raises:
       ValueError: there are no gradients, or their examples are accounted for and belong to several datasets.
@@ -118,7 +118,7 @@ def gather(
     joins: list[Operation] = []
     starts: list[Operation] = []
     steps: list[Tensor] = []
-    lives = list(lives)
+    runs = list(runs)
     members: list[Tensor] = []
     groups: list[tuple[str, dict[str, Any]]] = []
     means: dict[Any, Any] = {}
@@ -140,7 +140,7 @@ def gather(
             take = {**attrs, **of, "dtypes": dtypes, "several": len(by_device) > 1}
             step, *taken = graph.create_op("GatherTake", inputs, take).outputs
             joins.append(graph.create_op("GatherJoin", [], attrs))
-            lives.append(graph.create_op("GatherLife", [], attrs).outputs[0])
+            runs.append(graph.create_op("GatherLife", [], attrs).outputs[0])
             if len(by_device) > 1:
                 members.append(graph.create_op("GatherMembers", [], attrs).outputs[0])
         groups.append((device, attrs))
@@ -159,8 +159,8 @@ def gather(
     # Read the starts known to all tasks before any task starts. A restarted task that has lost gradients counts as one
     # more start, so that its earlier ones are not taken for current.
     if members:
-        lives.append(graph.create_op("GatherForgotten", members).outputs[0])
-    elsewhere = graph.create_op("AddN", lives).outputs[0]
+        runs.append(graph.create_op("GatherForgotten", members).outputs[0])
+    elsewhere = graph.create_op("AddN", runs).outputs[0]
     for device, attrs in groups:
         with graph.device(device):
             starts.append(graph.create_op("GatherStart", [begins, elsewhere, name], {**attrs, "renews": renews}))

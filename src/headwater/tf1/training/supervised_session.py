@@ -54,8 +54,8 @@ class SupervisedSession(Session):
         self._recover: Callable[[], Session] | None = None
         self._give_up_after_s = 0.0
         self._recovery = threading.RLock()
-        self._life = 0
-        self._lives: dict[object, tuple[int, int]] = {}
+        self._session_number = 0
+        self._blocks: dict[object, tuple[int, int]] = {}
 
     def recover_with(self, open_again: Callable[[], Session], give_up_after_s: float | None = None) -> None:
         """Makes subsequent steps recover from lost tasks.
@@ -70,13 +70,13 @@ class SupervisedSession(Session):
 
     def _make_runner(self, fetches: Structure, feed_dict: FeedDict, block: int = 1) -> Any:
         while True:
-            life = self._life
+            session_number = self._session_number
             try:
                 runner = super()._make_runner(fetches, feed_dict, block)
             except LOST as error:
-                self._start_over(life, error)
+                self._start_over(session_number, error)
                 continue
-            self._lives[runner] = (life, block)
+            self._blocks[runner] = (session_number, block)
             if self._reporter is not None:
                 train_ops = set(self.graph.get_collection(GraphKeys.TRAIN_OP))
                 asked = (*runner.fetches.targets, *(tensor.op for tensor in runner.fetches.tensors))
@@ -88,34 +88,34 @@ class SupervisedSession(Session):
         self, runner: Any, arrays: Sequence[object], options: RunOptions, run_metadata: RunMetadata | None = None
     ) -> Any:
         while True:
-            life = self._life
+            session_number = self._session_number
             try:
                 # Another thread may have replaced the session since this runner was prepared.
-                if self._lives[runner][0] != life:
+                if self._blocks[runner][0] != session_number:
                     self._prepare_again(runner)
                 result = super()._run(runner, arrays, options, run_metadata)
                 break
             except LOST as error:
-                self._start_over(life, error)
+                self._start_over(session_number, error)
             except CancelledError:
                 # Another thread may have closed the lost session in which this step ran: then retry in the new one.
                 with self._recovery:
-                    if self._life == life:
+                    if self._session_number == session_number:
                         raise
         if self._reporter is not None and runner in self._steps:
             self._reporter.step(loss=_first_float(result))
         return result
 
     def _prepare_again(self, runner: Any) -> None:
-        life, (_, block) = self._life, self._lives[runner]
+        session_number, (_, block) = self._session_number, self._blocks[runner]
         if runner.prepared is not None:
             runner.prepared = self._prepare(runner.fetches, runner.feeds, block)
-        self._lives[runner] = (life, block)
+        self._blocks[runner] = (session_number, block)
 
-    def _start_over(self, life: int, error: OpError) -> None:
-        """Replaces the lost session number ``life`` by a new one; raises ``error`` if it cannot."""
+    def _start_over(self, session_number: int, error: OpError) -> None:
+        """Replaces the lost session number ``session_number`` by a new one; raises ``error`` if it cannot."""
         with self._recovery:
-            if self._life != life:
+            if self._session_number != session_number:
                 return  # another thread has already replaced the session
             if self._recover is None or self._opened is None or isinstance(error, GaveUpError):
                 raise error
@@ -123,7 +123,7 @@ class SupervisedSession(Session):
             fresh = self._opened_again(self._recover)
             # Move the connection of the new session into this object, which the program keeps using.
             old, self._opened, fresh._opened = self._opened, fresh._opened, None
-            self._life += 1
+            self._session_number += 1
             _logger.warning("The session is there again.")
         try:
             old.close()

@@ -141,11 +141,11 @@ class SyncReplicasOptimizer(Optimizer):
         self.ready_for_local_init_op = report_uninitialized_variables(global_variables())
         with graph.name_scope(name or self._name):
             with graph.device(global_step.device):
-                life = graph.create_op("StepBarrierLife", [], {"shared_name": self._barrier}).outputs[0]
+                run_number = graph.create_op("StepBarrierLife", [], {"shared_name": self._barrier}).outputs[0]
             required: Any = self._replicas_to_aggregate
             if examples is not None:
                 required = examples.round(convert_to_tensor(required, int32))
-            gathering = gather(pairs, of, required, self._now, renews=True, lives=[life])
+            gathering = gather(pairs, of, required, self._now, renews=True, runs=[run_number])
             given = gathering.given if examples is None else [examples.given(gathering.given)]
         with graph.device(global_step.device), graph.name_scope(None):
             with gathering.all_taken():

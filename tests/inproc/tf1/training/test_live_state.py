@@ -25,11 +25,11 @@ class Chief:
     Args:
       target: of its master.
       folder: of its checkpoints.
-      life: the name of its process.
+      incarnation: the name of its process.
     """
 
-    def __init__(self, target: str, folder: Path, life: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(session_manager, "THIS_PROCESS", life)
+    def __init__(self, target: str, folder: Path, incarnation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(session_manager, "THIS_PROCESS", incarnation)
         self.graph = tf.Graph()
         with self.graph.as_default():
             with tf.device(tf.train.replica_device_setter(2, worker_device="/job:worker/task:0")):

@@ -140,7 +140,7 @@ def linked(start: Start) -> Iterator[Linked]:
     link = Link(Wiring(me=WORKER, waiter=Waiter(Patience())), TaskName("ps", 0), address)
     with contextlib.closing(link):
         link.reach()
-        assert link.control.lives()
+        assert link.control.is_alive()
         # Its helper process has taken over what came before this, and has begun to send.
         with connect_lifeline(address, me=WORKER, wanted=PS, security=OURS, timeout_s=60.0) as beats:
             beats.settimeout(None)
@@ -169,7 +169,7 @@ def test_a_task_that_is_busy_is_not_lost(linked: Linked, what: str, amount: int,
         assert link.control.list_devices() == []
         assert first.recv().header == (what, amount)
         assert not link.control.lost()
-        assert link.control.lives()
+        assert link.control.is_alive()
         assert link.control.reason == ""
 
 

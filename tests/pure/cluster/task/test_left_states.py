@@ -129,34 +129,34 @@ def test_a_chief_that_is_not_there_is_not_waited_for(problem: Problem, passed: l
 def test_no_later_life_goes_on_with_a_state_that_the_next_one_was_without(lost: tuple[int, ...]) -> None:
     """The next one did not reach the chief, or each answer was lost: to what it fetched, or to what it dropped."""
     service = LeftStates()
-    kept(Link(service, life=1)).leave(("a",), [])
+    kept(Link(service, incarnation=1)).leave(("a",), [])
     service.met("what", 0, 1)  # the chief may yet come to the life that has left it
     service.met("what", 1, 2)
     service.met("other", 0, 2)
     if lost:
         with pytest.raises(UnavailableError):
-            found(kept(Link(service, *lost, life=2)))
+            found(kept(Link(service, *lost, incarnation=2)))
     service.met("what", 0, 2)
-    assert kept(Link(service, life=3)).fetch() is None
+    assert kept(Link(service, incarnation=3)).fetch() is None
 
 
 def test_a_life_that_was_met_may_leave_its_state() -> None:
     service = LeftStates()
     service.met("what", 0, 1)
-    kept(Link(service, life=1)).leave(("a",), [])
+    kept(Link(service, incarnation=1)).leave(("a",), [])
     service.met("what", 0, 1)
-    assert found(kept(Link(service, life=2))) == (["a"], [])
+    assert found(kept(Link(service, incarnation=2))) == (["a"], [])
 
 
 def test_parts_belong_to_the_state_that_is_left_after_them() -> None:
     service = LeftStates()
-    one = kept(Link(service, life=1))
+    one = kept(Link(service, incarnation=1))
     rows = [np.arange(6, dtype=np.float32).reshape(3, 2), np.array([True, False]), np.zeros((0, 4), np.int64)]
     one.leave_part(0, (7, "x"), rows)
     one.leave_part(1, (), [np.arange(3)])
-    assert kept(Link(service, life=2)).fetch() is None  # it is not all there
+    assert kept(Link(service, incarnation=2)).fetch() is None  # it is not all there
     one.leave(("a",), [])
-    fetched = kept(Link(service, life=2)).fetch()
+    fetched = kept(Link(service, incarnation=2)).fetch()
     assert fetched is not None
     assert [list(part.header) for part in map(fetched.part, (1, 0))] == [[], [7, "x"]]
     for given, came in zip(rows, fetched.part(0).tensors, strict=True):
@@ -170,12 +170,12 @@ def test_parts_belong_to_the_state_that_is_left_after_them() -> None:
 
 def test_parts_of_a_life_that_could_not_leave_all_end_what_an_earlier_one_has_left() -> None:
     service = LeftStates()
-    kept(Link(service, life=1)).leave(("a",), [])
-    kept(Link(service, life=2)).leave_part(0, (), [])
-    assert kept(Link(service, life=3)).fetch() is None
-    last = kept(Link(service, life=3))
+    kept(Link(service, incarnation=1)).leave(("a",), [])
+    kept(Link(service, incarnation=2)).leave_part(0, (), [])
+    assert kept(Link(service, incarnation=3)).fetch() is None
+    last = kept(Link(service, incarnation=3))
     last.leave(("c",), [])
-    assert found(kept(Link(service, life=4))) == (["c"], [])
+    assert found(kept(Link(service, incarnation=4))) == (["c"], [])
 
 
 def test_a_chief_whose_disk_is_full_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,8 +40,8 @@ def after(*events: Event, state: State | None = None) -> Decision:
 
 
 def gone(task: str, generation: int = 1) -> tuple[Event, ...]:
-    life = task, generation
-    return Connected(life), Came(life), Disconnected(life, served=True)
+    incarnation = task, generation
+    return Connected(incarnation), Came(incarnation), Disconnected(incarnation, served=True)
 
 
 def test_a_job_is_over_when_its_chief_is_done_and_all_workers_have_come_and_gone() -> None:
@@ -95,8 +95,8 @@ def test_a_worker_that_has_yet_to_come_is_waited_for_by_name() -> None:
 
 def test_a_worker_that_has_only_looked_whether_the_task_is_there_has_yet_to_come() -> None:
     over = after(*gone(CHIEF), JobOver()).state
-    life = (OTHER, 1)
-    assert not after(Connected(life), Disconnected(life, served=False), state=over).ends
+    incarnation = (OTHER, 1)
+    assert not after(Connected(incarnation), Disconnected(incarnation, served=False), state=over).ends
 
 
 def test_a_worker_that_still_trains_is_waited_for_by_name() -> None:
@@ -111,11 +111,11 @@ def test_other_parameter_servers_and_evaluators_are_not_waited_for() -> None:
 
 
 def test_a_life_is_lost_with_its_last_channel() -> None:
-    life = (OTHER, 5)
-    assert after(Connected(life), Connected(life), Disconnected(life, served=True)).lost is None
-    assert after(*gone(OTHER, 5)).lost == life
+    incarnation = (OTHER, 5)
+    assert after(Connected(incarnation), Connected(incarnation), Disconnected(incarnation, served=True)).lost is None
+    assert after(*gone(OTHER, 5)).lost == incarnation
     # Another life of the same task is another one.
-    assert after(Connected((OTHER, 6)), *gone(OTHER, 5)).lost == life
+    assert after(Connected((OTHER, 6)), *gone(OTHER, 5)).lost == incarnation
 
 
 def test_a_task_that_joined_leaves_with_its_last_channel_and_its_place_is_free() -> None:
@@ -140,8 +140,8 @@ def test_the_next_life_of_a_task_awaits_those_that_have_not_come() -> None:
 
 def test_one_that_only_looks_around_does_not_leave() -> None:
     joined = after(Joined("/job:worker/task:2", "c:1")).state
-    life = ("/job:worker/task:2", 1)
-    looked = after(Connected(life), Disconnected(life, served=False), state=joined).state
+    incarnation = ("/job:worker/task:2", 1)
+    looked = after(Connected(incarnation), Disconnected(incarnation, served=False), state=joined).state
     assert "/job:worker/task:2" in looked.cluster
 
 

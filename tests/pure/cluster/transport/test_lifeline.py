@@ -39,7 +39,7 @@ class Task:
 def test_a_task_that_is_heard_is_never_lost_whatever_it_computes() -> None:
     task = Task()
     assert not any(task.second(ALIVE) for _ in range(600))
-    assert task.signs.lives()
+    assert task.signs.is_alive()
 
 
 def test_a_stopped_task_is_lost_within_five_seconds_and_comes_back() -> None:
@@ -47,9 +47,9 @@ def test_a_stopped_task_is_lost_within_five_seconds_and_comes_back() -> None:
     task.second(ALIVE)
     assert task.seconds_until_lost(STOPPED) <= 5 - BEAT_S  # it may be stopped just after a beat
     assert "is stopped" in task.second(STOPPED)
-    assert not task.signs.lives()
+    assert not task.signs.is_alive()
     assert task.second(STOPPED + ALIVE) == ""
-    assert task.signs.lives()
+    assert task.signs.is_alive()
 
 
 def test_one_that_answers_and_is_stopped_again_between_two_beats_is_lost_again() -> None:
@@ -114,7 +114,7 @@ def test_where_lifelines_may_not_get_through_one_that_was_never_heard_is_not_los
     task = Task()
     task.signs = Signs(SILENCE_S, STOPPED_S, task.now, unknown_s=math.inf)
     assert not any(task.second() for _ in range(1000))
-    assert not task.signs.lives()
+    assert not task.signs.is_alive()
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="the system does not tell how a process fares")

@@ -22,27 +22,27 @@ ONE, TWO = "/job:worker/task:1", "/job:worker/task:2"
 PS = "/job:ps/task:0"
 
 
-class Life:
+class Incarnation:
     """A journal of one life, whose clock shows the number of its records."""
 
     def __init__(self, folder: Path, kind: str = "begins", update: int = 0, *, at: int = 0, run: int = 5) -> None:
         self._now = float(at)
         self.journal = Journal(str(folder), (kind, run, "params", PS, self._now, update), clock=lambda: self._now)
 
-    def epoch(self, epoch: int, size: int = 10) -> Life:
+    def epoch(self, epoch: int, size: int = 10) -> Incarnation:
         self.journal.add("epoch", 0, epoch, size, "examples", 4, True, 7)
         return self
 
-    def applied(self, update: int, *given: tuple[str, int, int, int]) -> Life:
+    def applied(self, update: int, *given: tuple[str, int, int, int]) -> Incarnation:
         self._now += 1
         self.journal.add("applied", update, self._now, 0, [list(one) for one in given])
         return self
 
-    def over(self, epoch: int) -> Life:
+    def over(self, epoch: int) -> Incarnation:
         self.journal.add("over", self._now, 0, epoch)
         return self
 
-    def back(self, *span: int, aside: bool = False) -> Life:
+    def back(self, *span: int, aside: bool = False) -> Incarnation:
         self.journal.add("back", self._now, 0, ONE, *span, 3, aside, "it was killed")
         return self
 
@@ -50,10 +50,10 @@ class Life:
         self.journal.close()
 
 
-def whole(life: Life, epoch: int, update: int) -> Life:
-    life.epoch(epoch)
-    life.applied(update, (ONE, epoch, 0, 4)).applied(update + 1, (TWO, epoch, 4, 8), (ONE, epoch, 8, 10))
-    return life.over(epoch)
+def whole(incarnation: Incarnation, epoch: int, update: int) -> Incarnation:
+    incarnation.epoch(epoch)
+    incarnation.applied(update, (ONE, epoch, 0, 4)).applied(update + 1, (TWO, epoch, 4, 8), (ONE, epoch, 8, 10))
+    return incarnation.over(epoch)
 
 
 def shown(
@@ -64,7 +64,7 @@ def shown(
 
 
 def test_whole_epochs_are_exact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole(whole(Life(tmp_path), 0, 1), 1, 3).back(1, 0, 4).epoch(2).applied(5, (ONE, 2, 0, 4)).end()
+    whole(whole(Incarnation(tmp_path), 0, 1), 1, 3).back(1, 0, 4).epoch(2).applied(5, (ONE, 2, 0, 4)).end()
     code, text = shown(tmp_path, capsys)
     assert code == 0
     assert f"epoch 0: 10 examples, each applied once: {ONE} 6, {TWO} 4\n" in text
@@ -75,8 +75,8 @@ def test_whole_epochs_are_exact(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_what_is_missing_and_what_is_double_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    life = whole(Life(tmp_path), 0, 1).applied(3, (TWO, 0, 3, 5)).epoch(1)
-    life.applied(4, (ONE, 1, 0, 4), (ONE, 1, 8, 12)).over(1).end()
+    incarnation = whole(Incarnation(tmp_path), 0, 1).applied(3, (TWO, 0, 3, 5)).epoch(1)
+    incarnation.applied(4, (ONE, 1, 0, 4), (ONE, 1, 8, 12)).over(1).end()
     code, text = shown(tmp_path, capsys)
     assert code == 1
     assert re.search(
@@ -91,9 +91,9 @@ def test_what_is_missing_and_what_is_double_is_named(tmp_path: Path, capsys: pyt
 
 
 def test_what_a_restore_undid_does_not_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole(Life(tmp_path), 0, 1).epoch(1).applied(3, (ONE, 1, 0, 4)).end()
-    life = Life(tmp_path, "restored", 1, at=100).applied(2, (TWO, 0, 4, 10)).over(0)
-    life.epoch(1).applied(3, (ONE, 1, 0, 10)).over(1).end()
+    whole(Incarnation(tmp_path), 0, 1).epoch(1).applied(3, (ONE, 1, 0, 4)).end()
+    incarnation = Incarnation(tmp_path, "restored", 1, at=100).applied(2, (TWO, 0, 4, 10)).over(0)
+    incarnation.epoch(1).applied(3, (ONE, 1, 0, 10)).over(1).end()
     code, text = shown(tmp_path, capsys)
     assert code == 0, text
     assert f"{PS} was started anew with the parameters of update 1: 2 updates, of 10 examples, do not count" in text
@@ -103,30 +103,30 @@ def test_what_a_restore_undid_does_not_count(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_what_a_restore_undid_and_was_not_done_again_is_missing(tmp_path: Path) -> None:
-    whole(Life(tmp_path), 0, 1).end()
-    Life(tmp_path, "restored", 1, at=100).over(0).end()
+    whole(Incarnation(tmp_path), 0, 1).end()
+    Incarnation(tmp_path, "restored", 1, at=100).over(0).end()
     found = audit(str(tmp_path))
     assert not found.exact
     assert found.runs[5].epochs[0, 0].missing() == [(4, 10)]
 
 
 def test_another_ledger_is_another_run(tmp_path: Path) -> None:
-    whole(Life(tmp_path), 0, 1).end()
-    whole(Life(tmp_path, run=6, at=100), 0, 1).end()
+    whole(Incarnation(tmp_path), 0, 1).end()
+    whole(Incarnation(tmp_path, run=6, at=100), 0, 1).end()
     found = audit(str(tmp_path))
     assert found.exact
     assert list(found.runs) == [5, 6]
 
 
 def test_ranges_that_were_set_aside_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Life(tmp_path).epoch(0).applied(1, (ONE, 0, 0, 8)).back(0, 8, 10, aside=True).end()
+    Incarnation(tmp_path).epoch(0).applied(1, (ONE, 0, 0, 8)).back(0, 8, 10, aside=True).end()
     code, text = shown(tmp_path, capsys)
     assert code == 0  # the epoch is not over
     assert "SET ASIDE: [8, 10): it was killed" in text
 
 
 def test_one_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole(Life(tmp_path), 0, 1).end()
+    whole(Incarnation(tmp_path), 0, 1).end()
     place = shuffled(7, 0, 10).tolist().index(3)
     worker, update = (ONE, 1) if place < 4 else (TWO, 2) if place < 8 else (ONE, 2)
     _, text = shown(tmp_path, capsys, example=3)
@@ -135,7 +135,7 @@ def test_one_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole(Life(tmp_path), 0, 1).applied(3, (TWO, 0, 3, 5)).end()
+    whole(Incarnation(tmp_path), 0, 1).applied(3, (TWO, 0, 3, 5)).end()
     code, text = shown(tmp_path, capsys, as_json=True)
     found = json.loads(text)
     assert (code, found["exact"]) == (1, False)
@@ -146,11 +146,11 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_a_damaged_file_is_named_with_its_offset(cut: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    life = Life(tmp_path)
-    life.journal.flush()
+    incarnation = Incarnation(tmp_path)
+    incarnation.journal.flush()
     (path,) = tmp_path.iterdir()
     offset = path.stat().st_size
-    whole(life, 0, 1).end()
+    whole(incarnation, 0, 1).end()
     data = bytearray(path.read_bytes())
     data[offset + 20] ^= 1
     path.write_bytes(data[: offset + 20] if cut else data)
@@ -161,9 +161,9 @@ def test_a_damaged_file_is_named_with_its_offset(cut: bool, tmp_path: Path, caps
 
 @pytest.mark.parametrize("record", [["nonsense"], ["applied", 1, 2.0, 0, [[ONE, 9, 0, 1]]], ["over"], []])
 def test_records_that_make_no_sense_are_named(record: list[Any], tmp_path: Path) -> None:
-    life = whole(Life(tmp_path), 0, 1)
-    life.journal.add(*record)
-    life.end()
+    incarnation = whole(Incarnation(tmp_path), 0, 1)
+    incarnation.journal.add(*record)
+    incarnation.end()
     (damage,) = audit(str(tmp_path)).damage
     assert re.search(r"examples\.params.*: the record at offset \d+ is none of a journal", damage)
 
@@ -176,16 +176,16 @@ def test_a_folder_without_a_journal(tmp_path: Path) -> None:
 def test_a_full_disk_costs_no_record(tmp_path: Path) -> None:
     disk, troubles = FaultyDisk(), Troubles()
     with mounted(tmp_path, disk):
-        life = Life(tmp_path)
-        life.journal = Journal(str(tmp_path), ("begins", 5, "params", PS, 0.0, 0), troubles=troubles, retry_s=0)
-        life.epoch(0).applied(1, (ONE, 0, 0, 4)).journal.flush()
+        incarnation = Incarnation(tmp_path)
+        incarnation.journal = Journal(str(tmp_path), ("begins", 5, "params", PS, 0.0, 0), troubles=troubles, retry_s=0)
+        incarnation.epoch(0).applied(1, (ONE, 0, 0, 4)).journal.flush()
         disk.room = 30
-        life.applied(2, (TWO, 0, 4, 8)).journal.flush()
-        life.applied(3, (TWO, 0, 8, 10)).journal.flush()
+        incarnation.applied(2, (TWO, 0, 4, 8)).journal.flush()
+        incarnation.applied(3, (TWO, 0, 8, 10)).journal.flush()
         (trouble,) = troubles.now()
         assert trouble.failures == 2
         disk.room = None
-        life.over(0).journal.flush()
+        incarnation.over(0).journal.flush()
     assert not troubles.now()[0].message
     found = audit(str(tmp_path))
     assert found.exact, found

@@ -153,7 +153,7 @@ class CopiedTaskLink:
         links = self._links()
         link = links[self._at]
         try:
-            self._require_life(link)
+            self._require_heartbeat(link)
             channel = link.take()
         except UnavailableError:
             self._at = (links.index(link) + 1) % len(links)
@@ -161,7 +161,7 @@ class CopiedTaskLink:
         self._from[channel] = link
         return channel
 
-    def _require_life(self, link: OneCopy) -> None:
+    def _require_heartbeat(self, link: OneCopy) -> None:
         """Raises UnavailableError if the process of a replica is lost: to try to open a channel there would take
         seconds."""
         if link.is_lost():
@@ -204,7 +204,7 @@ class CopiedTaskLink:
             links = self._links()
             link = links[self._at]
             try:
-                self._require_life(link)
+                self._require_heartbeat(link)
                 link.reach(_TRY_S)  # the control plane, too: its heartbeats detect the next loss
                 return self.take()
             except UnavailableError as error:

@@ -27,8 +27,8 @@ from headwater.cluster.task.lifetime import PS
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError, OpError, UnavailableError
 from headwater.state.aims import Aim, spread
-from headwater.state.member import new_life
-from headwater.state.sites import PeerServerLink, shows_life
+from headwater.state.member import new_incarnation
+from headwater.state.sites import PeerServerLink, has_heartbeat
 
 _log = logging.getLogger("headwater")
 
@@ -46,7 +46,7 @@ _ANSWER_S: Final = 2.0
 class Record(NamedTuple):
     """The state of a process: its incarnation, a number that grows with each start; its state; and its address."""
 
-    life: int
+    incarnation: int
     state: int
     address: str
 
@@ -81,7 +81,8 @@ class GraphProcesses:
         # If all processes end, none may remain that knows this process's last incarnation, so a new one must not start
         # at 0.
         self._records = {
-            number: Record(new_life() if number == me else 0, THERE, address) for number, address in addresses.items()
+            number: Record(new_incarnation() if number == me else 0, THERE, address)
+            for number, address in addresses.items()
         }
         self._told: dict[int, dict[int, Record]] = {}
         self._closed = False
@@ -123,7 +124,7 @@ class GraphProcesses:
     def others_stay(self, *, lost: bool = False) -> bool:
         """Whether another live process stays, as far as is known. With ``lost``, unreachable processes that have not
         announced their end count, too."""
-        return any(shows_life(self, number) or lost for number in self.staying() if number != self._me)
+        return any(has_heartbeat(self, number) or lost for number in self.staying() if number != self._me)
 
     def aim(self, task: int) -> Aim | None:
         """Returns the processes that should hold the replicas of a task; None if no process stays."""
@@ -143,7 +144,7 @@ class GraphProcesses:
     def words(self) -> list[tuple[int, int, int, str]]:
         """Returns the known records, for another task."""
         with self._changed:
-            return [(number, its.life, its.state, its.address) for number, its in sorted(self._records.items())]
+            return [(number, its.incarnation, its.state, its.address) for number, its in sorted(self._records.items())]
 
     def learn(self, words: Any) -> None:
         """Merges the records of another task.
@@ -152,7 +153,10 @@ class GraphProcesses:
           InvalidArgumentError: ``words`` are not records.
         """
         try:
-            told = {int(number): Record(int(life), int(state), str(address)) for number, life, state, address in words}
+            told = {
+                int(number): Record(int(incarnation), int(state), str(address))
+                for number, incarnation, state, address in words
+            }
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(None, None, f"no processes: {words!r}") from error
         with self._changed:
@@ -162,7 +166,7 @@ class GraphProcesses:
                 if number == self._me:
                     assert known is not None
                     if record[:2] > known[:2]:  # of an earlier incarnation, or of this one before it returned
-                        self._records[number] = known._replace(life=record.life + 1)
+                        self._records[number] = known._replace(incarnation=record.incarnation + 1)
                 elif known is None or record[:2] > known[:2]:
                     self._records[number] = record
                     if known is None or known.state != record.state:

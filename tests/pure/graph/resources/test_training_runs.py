@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.graph.resources.replica_lives import (
-    Lives,
+from headwater.graph.resources.training_runs import (
     Members,
     Start,
+    TrainingRuns,
     Verdict,
     continued,
     has_forgotten,
@@ -22,52 +22,52 @@ from headwater.graph.resources.replica_lives import (
 
 
 def test_who_came_before_the_first_start_takes_part() -> None:
-    lives = started(joined(Lives(), "worker"), "chief", 60, 0)
-    assert not is_void(lives, "worker")
-    assert judged(lives, "worker", 60, 60) is Verdict.TAKE
-    assert judged(lives, "worker", 59, 60) is Verdict.STALE
+    runs = started(joined(TrainingRuns(), "worker"), "chief", 60, 0)
+    assert not is_void(runs, "worker")
+    assert judged(runs, "worker", 60, 60) is Verdict.TAKE
+    assert judged(runs, "worker", 59, 60) is Verdict.STALE
 
 
 def test_who_waits_for_a_step_beyond_the_first_start_does_not() -> None:
-    lives = joined(joined(Lives(), "worker"), "other")
-    lives = started(lives, "chief", 60, 0, stranded=["worker"])
-    assert is_void(lives, "worker")
-    assert not is_void(lives, "other")
+    runs = joined(joined(TrainingRuns(), "worker"), "other")
+    runs = started(runs, "chief", 60, 0, stranded=["worker"])
+    assert is_void(runs, "worker")
+    assert not is_void(runs, "other")
 
 
 def test_a_task_that_was_started_anew_voids_who_has_given_elsewhere() -> None:
-    lives = started(joined(Lives(), "worker"), "chief", 60, elsewhere=2)
-    assert is_void(lives, "worker")  # what it gave to another task, which has seen two starts, is forgotten there
-    assert not is_void(lives, "chief")
+    runs = started(joined(TrainingRuns(), "worker"), "chief", 60, elsewhere=2)
+    assert is_void(runs, "worker")  # what it gave to another task, which has seen two starts, is forgotten there
+    assert not is_void(runs, "chief")
 
 
 def test_another_start_is_another_life() -> None:
-    lives = started(joined(Lives(), "worker"), "chief", 0, 0)
-    lives = started(lives, "chief's next session", 60, 0)
-    assert is_void(lives, "worker")
-    assert is_void(lives, "chief")
-    assert not is_void(lives, "chief's next session")
+    runs = started(joined(TrainingRuns(), "worker"), "chief", 0, 0)
+    runs = started(runs, "chief's next session", 60, 0)
+    assert is_void(runs, "worker")
+    assert is_void(runs, "chief")
+    assert not is_void(runs, "chief's next session")
     # The very step that is asked for, but made with variables that are gone.
-    assert judged(lives, "worker", 60, 60) is Verdict.VOID
-    assert "at step 60" in void_text(lives)
-    assert judged(joined(lives, "worker"), "worker", 60, 60) is Verdict.TAKE
+    assert judged(runs, "worker", 60, 60) is Verdict.VOID
+    assert "at step 60" in void_text(runs)
+    assert judged(joined(runs, "worker"), "worker", 60, 60) is Verdict.TAKE
 
 
 def test_a_session_that_never_joined_is_judged_by_its_step() -> None:
-    lives = started(started(Lives(), "chief", 100, 0), "chief", 60, 0)
-    assert judged(lives, "another", 100, 60) is Verdict.VOID
-    assert judged(lives, "another", 60, 60) is Verdict.TAKE
+    runs = started(started(TrainingRuns(), "chief", 100, 0), "chief", 60, 0)
+    assert judged(runs, "another", 100, 60) is Verdict.VOID
+    assert judged(runs, "another", 60, 60) is Verdict.TAKE
 
 
 def test_all_go_on_where_training_continues() -> None:
-    lives = continued(joined(started(Lives(), "chief", 100, 0), "worker"), 60)
-    assert not is_void(lives, "worker")
-    assert judged(lives, "worker", 100, 60) is Verdict.VOID
+    runs = continued(joined(started(TrainingRuns(), "chief", 100, 0), "worker"), 60)
+    assert not is_void(runs, "worker")
+    assert judged(runs, "worker", 100, 60) is Verdict.VOID
 
 
 def test_a_session_that_is_over_is_forgotten() -> None:
-    lives = left(started(joined(Lives(), "worker"), "chief", 0, 0), "worker")
-    assert set(lives.sessions) == {"chief"}
+    runs = left(started(joined(TrainingRuns(), "worker"), "chief", 0, 0), "worker")
+    assert set(runs.sessions) == {"chief"}
 
 
 def test_gradients_count_in_the_start_that_they_are_of() -> None:
@@ -113,22 +113,22 @@ _EVENTS = st.one_of(
 
 @given(st.lists(_EVENTS))
 def test_nothing_of_an_earlier_life_counts(events: list[tuple[str, str, int]]) -> None:
-    lives = Lives()
+    runs = TrainingRuns()
     in_this_life: set[str] = set()
     ever: set[str] = set()
     for kind, session, step in events:
         match kind:
             case "join":
-                lives = joined(lives, session)
+                runs = joined(runs, session)
                 in_this_life.add(session)
                 ever.add(session)
             case "start":
-                first = lives.life == 0
-                lives = started(lives, session, step, 0)
+                first = runs.run_number == 0
+                runs = started(runs, session, step, 0)
                 in_this_life = (in_this_life if first else set()) | {session}
                 ever.add(session)
             case _:
-                lives = left(lives, session)
+                runs = left(runs, session)
                 in_this_life.discard(session)
                 ever.discard(session)
-        assert {its for its in ever if not is_void(lives, its)} == in_this_life
+        assert {its for its in ever if not is_void(runs, its)} == in_this_life

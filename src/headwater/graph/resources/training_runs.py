@@ -1,12 +1,12 @@
 """Membership of sessions in synchronous training: in the present run of the training or in an earlier one.
 
 A chief starts the training, perhaps several times, and perhaps from an older checkpoint. Runs are numbered; in the
-code, a run's number is its *life*. Everything that a replica does in a session belongs to the run in which the session
+code, this is `run_number`. Everything that a replica does in a session belongs to the run in which the session
 joined. When another run starts, the replica's step is void: its gradient is for old variables, and the step that it
 waits for may never start. The replica has to get an error at once, join again, and continue from the checkpoint that
 the chief has restored.
 
-All functions here are pure functions of `Lives`; the resources that hold it do the waiting, waking and raising.
+All functions here are pure functions of `TrainingRuns`; the resources that hold it do the waiting, waking and raising.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lives:
+class TrainingRuns:
     """The runs of one training.
 
     Attributes:
-      life: number of the present run: how many times a chief has started the training; 0 before the first start.
+      run_number: number of the present run: how many times a chief has started the training; 0 before the first start.
       began_at: the first step of the present run.
       sessions: the run that each session joined, by handle.
     """
 
-    life: int = 0
+    run_number: int = 0
     began_at: int = 0
     sessions: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def as_words(self) -> tuple[object, ...]:
         """Encodes it for a frame's header."""
-        return self.life, self.began_at, dict(self.sessions)
+        return self.run_number, self.began_at, dict(self.sessions)
 
     @classmethod
-    def of_words(cls, words: Sequence[Any]) -> Lives:
+    def of_words(cls, words: Sequence[Any]) -> TrainingRuns:
         """Decodes the result of `as_words`."""
-        life, began_at, sessions = words
-        return cls(life=life, began_at=began_at, sessions=dict(sessions))
+        run_number, began_at, sessions = words
+        return cls(run_number=run_number, began_at=began_at, sessions=dict(sessions))
 
 
 class Verdict(Enum):
@@ -119,21 +119,23 @@ def has_forgotten(members: Iterable[Members]) -> bool:
     return any(givers & somewhere - one.known for one in members)
 
 
-def joined(lives: Lives, session: str) -> Lives:
+def joined(runs: TrainingRuns, session: str) -> TrainingRuns:
     """Adds ``session`` to the present run, and removes it from an earlier one."""
-    return replace(lives, sessions={**lives.sessions, session: lives.life})
+    return replace(runs, sessions={**runs.sessions, session: runs.run_number})
 
 
-def is_first(lives: Lives, elsewhere: int) -> bool:
+def is_first(runs: TrainingRuns, elsewhere: int) -> bool:
     """Whether the next start is the first of all.
 
     Args:
       elsewhere: the largest number of starts known to any task; a restarted task does not know of earlier starts.
     """
-    return lives.life == 0 and elsewhere == 0
+    return runs.run_number == 0 and elsewhere == 0
 
 
-def started(lives: Lives, session: str, step: int, elsewhere: int, *, stranded: Iterable[str] = ()) -> Lives:
+def started(
+    runs: TrainingRuns, session: str, step: int, elsewhere: int, *, stranded: Iterable[str] = ()
+) -> TrainingRuns:
     """Starts a run at ``step``, in the chief's ``session``.
 
     Sessions that joined before the very first start are members of the run, since none of their state is older.
@@ -144,39 +146,39 @@ def started(lives: Lives, session: str, step: int, elsewhere: int, *, stranded: 
       elsewhere: see `is_first`.
       stranded: sessions at a step beyond ``step``, which are not members.
     """
-    life = lives.life + 1
-    sessions = dict(lives.sessions)
-    if is_first(lives, elsewhere):
-        sessions = {its: life for its in sessions if its not in set(stranded)} | dict.fromkeys(stranded, 0)
-    return Lives(life=life, began_at=step, sessions={**sessions, session: life})
+    run_number = runs.run_number + 1
+    sessions = dict(runs.sessions)
+    if is_first(runs, elsewhere):
+        sessions = {its: run_number for its in sessions if its not in set(stranded)} | dict.fromkeys(stranded, 0)
+    return TrainingRuns(run_number=run_number, began_at=step, sessions={**sessions, session: run_number})
 
 
-def continued(lives: Lives, step: int) -> Lives:
+def continued(runs: TrainingRuns, step: int) -> TrainingRuns:
     """Starts a run at ``step`` with all present members."""
-    life = lives.life + 1
-    return Lives(life=life, began_at=step, sessions=dict.fromkeys(lives.sessions, life))
+    run_number = runs.run_number + 1
+    return TrainingRuns(run_number=run_number, began_at=step, sessions=dict.fromkeys(runs.sessions, run_number))
 
 
-def left(lives: Lives, session: str) -> Lives:
+def left(runs: TrainingRuns, session: str) -> TrainingRuns:
     """Removes ``session``."""
-    return replace(lives, sessions={its: life for its, life in lives.sessions.items() if its != session})
+    return replace(runs, sessions={its: run_number for its, run_number in runs.sessions.items() if its != session})
 
 
-def is_void(lives: Lives, session: str) -> bool:
+def is_void(runs: TrainingRuns, session: str) -> bool:
     """Whether ``session`` joined an earlier run. A session that never joined counts as a present member."""
-    return lives.sessions.get(session, lives.life) != lives.life
+    return runs.sessions.get(session, runs.run_number) != runs.run_number
 
 
-def judged(lives: Lives, session: str, of_step: int, step: int) -> Verdict:
+def judged(runs: TrainingRuns, session: str, of_step: int, step: int) -> Verdict:
     """Decides on a gradient of the step ``of_step`` from ``session``, when training is at ``step``."""
-    if is_void(lives, session) or (lives.life and of_step > step):
+    if is_void(runs, session) or (runs.run_number and of_step > step):
         return Verdict.VOID
     return Verdict.STALE if of_step < step else Verdict.TAKE
 
 
-def void_text(lives: Lives) -> str:
+def void_text(runs: TrainingRuns) -> str:
     """Returns a message that says why a replica's step is void, and what to do."""
     return (
-        f"the chief has started the training anew, at step {lives.began_at}: the step of this replica is void. Run "
+        f"the chief has started the training anew, at step {runs.began_at}: the step of this replica is void. Run "
         "`local_step_init_op` to take part again; a MonitoredTrainingSession and a Supervisor do so by themselves"
     )
