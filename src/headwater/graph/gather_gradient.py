@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +12,6 @@ from headwater.graph.constants import constant_value
 from headwater.graph.convert import make_const
 from headwater.graph.indexed_slices import IndexedSlices, to_dense
 from headwater.graph.operation import Operation, Tensor
-
-_SAME_ELEMENTS: Final = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"})
 
 
 def gather_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any]:
@@ -34,14 +32,7 @@ def gather_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any
         values_shape = op.graph.create_op("ConcatV2", parts, {"N": len(parts) - 1}).outputs[0]
     values = op.graph.create_op("Reshape", [to_dense(grad), values_shape]).outputs[0]
     flat = op.graph.create_op("Reshape", [indices, make_const(rows)]).outputs[0]
-    return [IndexedSlices(values, flat, shape, distinct=_all_differ(indices)), *[None] * (len(op.inputs) - 1)]
-
-
-def _all_differ(indices: Tensor) -> bool:
-    """Whether the graph guarantees that the indices are distinct."""
-    while indices.op.type in _SAME_ELEMENTS:
-        indices = indices.op.inputs[0]
-    return indices.op.type in ("Unique", "UniqueWithCounts") and indices is indices.op.outputs[0]
+    return [IndexedSlices(values, flat, shape), *[None] * (len(op.inputs) - 1)]
 
 
 def shape_of(params: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 
 from headwater.errors import InvalidArgumentError
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.passes.known import always_differ, always_fit
 from headwater.graph.passes.partition import SHAPE_OPS, Lane, Partition, task_of
 from headwater.graph.passes.place import runs_on_host
 from headwater.graph.passes.plan import (
@@ -219,7 +220,10 @@ class _Scheduler:
         if op.type == "VariableV2":
             self._use_variable(op, draft)
         attrs = {key: value for key, value in op.attrs.items() if key in op.definition.attrs or key in _KEPT}
-        return Node(op.name, op.type, tuple(t.name for t in op.inputs), refs, attrs)
+        if CHECKED in attrs and always_fit(op, self._fed):
+            del attrs[CHECKED]
+        op_type = "IdentityN" if op.type == "SumEqualRows" and always_differ(op.inputs[1], self._fed) else op.type
+        return Node(op.name, op_type, tuple(t.name for t in op.inputs), refs, attrs)
 
     def _use_variable(self, op: Operation, draft: _Draft) -> None:
         device = self._part.placement.devices[op]

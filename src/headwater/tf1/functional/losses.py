@@ -8,7 +8,7 @@ from headwater import dtypes
 from headwater.dtypes import DTypeLike, as_dtype
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
-from headwater.graph.registry import CHECKED, CLASSES, SAME_NUMBERS
+from headwater.graph.registry import CHECKED, CLASSES
 from headwater.graph.types import TensorLike
 from headwater.tf1.functional import arrays, math
 from headwater.tf1.functional.apply import apply, one
@@ -107,7 +107,7 @@ def sparse_softmax_cross_entropy_with_logits(
                 f"Rank mismatch: Rank of labels (received {len(own)}) should equal rank of logits minus 1 "
                 f"(received {len(dims)})."
             )
-        attrs: dict[str, object] = {} if _always_fit(labels) else {CHECKED: True}
+        attrs: dict[str, object] = {CHECKED: True}
         if dims is not None and dims[-1] is not None:
             attrs[CLASSES] = dims[-1]
         if dims is None or len(dims) == 2:
@@ -125,14 +125,6 @@ def sparse_softmax_cross_entropy_with_logits(
             cost = arrays.reshape(flat, arrays.shape(labels))
             cost.set_shape(labels.dims)
         return math.cast(cost, logits.dtype.base_dtype)
-
-
-def _always_fit(labels: Tensor) -> bool:
-    """Returns whether the labels are the result of an argmax, which need no check at every step."""
-    op = labels.op
-    while op.type in SAME_NUMBERS:
-        op = op.inputs[0].op
-    return op.type == "ArgMax"
 
 
 def sigmoid_cross_entropy_with_logits(
