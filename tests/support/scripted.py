@@ -41,6 +41,7 @@ class ScriptedTasks(TaskBackend):
       die_after_start: the next start happens, and then the server is killed.
       die_before_release: the server is killed before the next places are given back.
       unreachable: starting fails with this message.
+      unstartable: starting these tasks fails.
       no_place: finding places for these tasks fails as where a host does not answer.
       cannot_release: giving places back fails with this error.
       meanwhile: what happens once, when the next places are found or given back, and that is not told yet.
@@ -58,6 +59,7 @@ class ScriptedTasks(TaskBackend):
         self.die_after_start = False
         self.die_before_release = False
         self.unreachable = ""
+        self.unstartable: set[TaskName] = set()
         self.no_place: set[TaskName] = set()
         self.cannot_release: BackendError | None = None
         self.meanwhile: Callable[[], object] | None = None
@@ -95,8 +97,8 @@ class ScriptedTasks(TaskBackend):
         self._let_happen()
 
     def start(self, order: TaskOrder) -> str:
-        if self.unreachable:
-            raise BackendError(self.unreachable)
+        if self.unreachable or order.task in self.unstartable:
+            raise BackendError(self.unreachable or "no room for a process")
         handle = f"{order.task.job}-{order.task.index}#{order.attempt}"
         if handle not in self.tasks:
             self.tasks[handle] = Running()

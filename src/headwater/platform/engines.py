@@ -70,8 +70,7 @@ class EngineJobs:
           BackendError: the engine could not be reached, or refused a request.
           JobIsGone: the job has been deleted.
         """
-        record = self._jobs.follow(record, stalled)
-        record = self._jobs.decide(record, Tick())
+        record = self._jobs.follow(record, ticked)
         state = record.state
         if record.handle is not None and record.handle_attempt != state.attempt:
             # The handle is of an earlier attempt, which must be removed before the next one starts.
@@ -111,9 +110,8 @@ class EngineJobs:
         return self._jobs.decide(record, alter=lambda now: replace(now, handle=None))
 
     def _submit(self, record: JobRecord) -> None:
-        # Stored first: if the server is killed before it stores the handle, its successor knows that objects may exist,
-        # and removes them when the job is over.
-        record = self._jobs.decide(record, alter=lambda now: replace(now, holds=True))
+        # Objects may exist from here on, also if the server is killed before it stores the handle.
+        self._jobs.hold(record)
         state = record.state
         log_dir = self._log_dir(record.id)
         log_dir.mkdir(parents=True, exist_ok=True)
@@ -141,8 +139,14 @@ class EngineJobs:
         )
 
 
-def stalled(state: JobState, now: float) -> Decision:
-    """Restarts a running job if one of its tasks has made no progress for too long."""
+def ticked(state: JobState, now: float) -> Decision:
+    """Checks pauses and deadlines at ``now``; restarts a running job if a task has made no progress for too long."""
+    stalled = _stalled(state, now)
+    decision = policy.decide(stalled.state, Tick(), now)
+    return Decision(decision.state, stalled.notes + decision.notes)
+
+
+def _stalled(state: JobState, now: float) -> Decision:
     if state.phase is not JobPhase.RUNNING:
         return Decision(state)
     for task in state.tasks.values():

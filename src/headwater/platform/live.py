@@ -73,7 +73,10 @@ class LiveJobs:
     def load(self) -> None:
         """Loads all jobs of the store that are not over, or still hold resources."""
         with self.lock:
-            self._records.update((record.id, record) for record in self._store.unfinished())
+            for record in self._store.unfinished():
+                # The previous server may have acquired resources without storing anything about them.
+                unknown = not record.state.phase.over and record.handle is None
+                self._records[record.id] = replace(record, holds=record.holds or unknown)
 
     def get(self, job_id: str) -> JobRecord | None:
         """Returns the current state of a job; None if it is not in memory."""
@@ -86,9 +89,10 @@ class LiveJobs:
         return sorted(records, key=lambda record: (-record.state.spec.priority, record.state.queued_at))
 
     def running(self) -> int:
-        """Returns the number of jobs that are not queued."""
+        """Returns the number of jobs that have started and are not over."""
         with self.lock:
-            return sum(record.state.phase is not JobPhase.QUEUED for record in self._records.values())
+            phases = [record.state.phase for record in self._records.values()]
+        return sum(phase is not JobPhase.QUEUED and not phase.over for phase in phases)
 
     def now(self, seen: JobRecord) -> JobRecord:
         """Returns the current state of a job.
@@ -105,6 +109,17 @@ class LiveJobs:
         """Adds a job that is new, or was over, and stores it."""
         with self.lock:
             self._save(record, notes)
+
+    def hold(self, seen: JobRecord) -> None:
+        """Marks that a job's backend may hold resources of it; called before the backend is asked for any.
+
+        This needs no write: `load` assumes it of all unfinished jobs, and the end of a job is stored with the mark.
+
+        Raises:
+          JobIsGone: the job is not in memory any more.
+        """
+        with self.lock:
+            self._records[seen.id] = replace(self.now(seen), holds=True)
 
     def drop(self, job_id: str) -> None:
         """Removes a job from memory, after it was stored as over, or deleted."""
@@ -142,23 +157,22 @@ class LiveJobs:
           JobIsGone: it is not in memory any more.
           NotPossible: an event is a request that cannot be fulfilled.
         """
-
-        def change(record: JobRecord, now: float) -> tuple[JobRecord, Sequence[Note], Sequence[Attempt]]:
-            state, notes, lives = record.state, list[Note](), list(attempts)
+        with self.lock:
+            now, before = self.clock(), self.now(seen)
+            record = before if alter is None else alter(before)
+            state, notes, begun = record.state, list[Note](), list(attempts)
             handles = dict(record.handles)
             for event in events:
                 if not _concerns(event, seen.state, state):
                     continue
                 if isinstance(event, Ended):
-                    before = state.tasks.get(event.task)
-                    if before is not None and handles.pop(event.task, None) is not None:
-                        lives += self._ended_attempt(record, before, event, now)
+                    task = state.tasks.get(event.task)
+                    if task is not None and handles.pop(event.task, None) is not None:
+                        begun += self._ended_attempt(record, task, event, now)
                 decision = policy.decide(state, event, now)
                 state = decision.state
                 notes += decision.notes
-            return replace(record, state=state, handles=handles), notes, lives
-
-        return self._change(seen, change, alter)
+            return self._replace(before, replace(record, state=state, handles=handles), notes, begun, now)
 
     def follow(
         self,
@@ -168,34 +182,27 @@ class LiveJobs:
         alter: Callable[[JobRecord], JobRecord] | None = None,
     ) -> JobRecord:
         """Changes a job by a function of its state and the time, and stores it; returns and raises as `decide` does."""
-
-        def change(record: JobRecord, now: float) -> tuple[JobRecord, Sequence[Note], Sequence[Attempt]]:
-            decision = step(record.state, now)
-            return record.with_state(decision.state), decision.notes, ()
-
-        return self._change(seen, change, alter)
-
-    def _change(
-        self,
-        seen: JobRecord,
-        change: Callable[[JobRecord, float], tuple[JobRecord, Sequence[Note], Sequence[Attempt]]],
-        alter: Callable[[JobRecord], JobRecord] | None,
-    ) -> JobRecord:
         with self.lock:
-            now = self.clock()
-            before = self.now(seen)
-            moved, notes, attempts = change(before if alter is None else alter(before), now)
-            moved = moved.with_state(account(before.state, moved.state, notes, now))
-            samples = self._sampler.take(moved, now)
-            # Progress is stored only every few seconds: a crash may lose the last of it.
-            recent = moved == before or now - self._saved_at.get(moved.id, 0.0) < _PROGRESS_SAVE_S
-            if recent and not (notes or attempts or samples) and _lasting(moved) == _lasting(before):
-                self._records[moved.id] = moved
-                return moved
-            # Stored before it becomes visible: actions must follow only from a state that survives a crash.
-            self._store.save(moved, notes=notes, attempts=attempts, samples=samples, now=now)
-            self._saved(moved, notes, now)
-            return moved
+            now, before = self.clock(), self.now(seen)
+            record = before if alter is None else alter(before)
+            decision = step(record.state, now)
+            return self._replace(before, record.with_state(decision.state), decision.notes, (), now)
+
+    def _replace(
+        self, before: JobRecord, after: JobRecord, notes: Sequence[Note], attempts: Sequence[Attempt], now: float
+    ) -> JobRecord:
+        """Adds the costs up to ``now`` to a changed job, and stores it unless only its progress has changed."""
+        after = after.with_state(account(before.state, after.state, notes, now))
+        samples = self._sampler.take(after, now)
+        # Progress is stored only every few seconds: a crash may lose the last of it.
+        recent = after == before or now - self._saved_at.get(after.id, 0.0) < _PROGRESS_SAVE_S
+        if recent and not (notes or attempts or samples) and _lasting(after) == _lasting(before):
+            self._records[after.id] = after
+            return after
+        # Stored before it becomes visible: actions must follow only from a state that survives a crash.
+        self._store.save(after, notes=notes, attempts=attempts, samples=samples, now=now)
+        self._saved(after, notes, now)
+        return after
 
     def _save(self, record: JobRecord, notes: Sequence[Note]) -> None:
         now = self.clock()

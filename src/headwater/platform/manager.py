@@ -418,11 +418,11 @@ class Manager:
         try:
             if lane is None:
                 reason = f"this server was started without its backend, {record.backend}"
-                self._jobs.decide(self._jobs.decide(record, NotPlaced(reason)), Tick())
+                self._jobs.decide(record, NotPlaced(reason), Tick())
             elif lane.backend is None:
                 # Deadlines of waiting jobs still apply, and jobs that were never started can still end.
                 reason = f"backend {lane.name} cannot be used now, and is tried again: {lane.problem()}"
-                record = self._jobs.decide(self._jobs.decide(record, NotPlaced(reason)), Tick())
+                record = self._jobs.decide(record, NotPlaced(reason), Tick())
                 if record.handle is None:
                     self._jobs.drop_if_over(record)
             else:

@@ -33,7 +33,7 @@ class JobRecord:
       handle: the engine's handle of the whole job, if an engine runs it.
       handle_attempt: the job's attempt that ``handle`` belongs to.
       holds: whether its backend may hold resources that must be released when the job is over: places, or a submission
-        for which the engine has not returned a handle yet. It is stored before the backend is asked for any.
+        for which the engine has not returned a handle yet.
       sweep: the sweep that it belongs to; None without one.
       settings: the values of this job that differ within its sweep.
     """

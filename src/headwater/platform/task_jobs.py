@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from headwater.cluster.names import TaskName
@@ -84,9 +84,8 @@ class TaskJobs:
         """
         seen = look(record, self._backend, self._jobs.clock())
         record = self._jobs.decide(
-            record, *seen.events, alter=lambda now: replace(now, usages=seen.usages, talks=seen.talks)
+            record, *seen.events, Tick(), alter=lambda now: replace(now, usages=seen.usages, talks=seen.talks)
         )
-        record = self._jobs.decide(record, Tick())
         # Release before placing, so that this turn can reserve the places again.
         record = self._release(record)
         record = self._place(record)
@@ -168,9 +167,7 @@ class TaskJobs:
 
     def _ask(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[Place]:
         """Reserves places for tasks of a job; raises `NotEnough`, or another `BackendError`."""
-        # Stored first: if the server is killed before it stores the places, its successor knows that it must release
-        # them.
-        self._jobs.decide(record, alter=lambda now: replace(now, holds=True))
+        self._jobs.hold(record)
         return self._backend.reserve(record.id, task_requests(record.state.spec, names))
 
     def _grow(self, record: JobRecord) -> JobRecord:
@@ -237,25 +234,38 @@ class TaskJobs:
                 raise NotEnough(f"{other.id} has waited for {waited:.0f} s and comes first", ever=True)
 
     def _start(self, record: JobRecord) -> JobRecord:
+        """Starts the tasks that must be started, and stores all of their handles at once.
+
+        After a crash in between, the next server starts them again, which returns the handles of the running tasks.
+        """
+        started: dict[TaskName, tuple[str, Attempt]] = {}
         for name in record.state.tasks:
+            record = self._jobs.now(record)  # it may have been stopped or scaled since the previous start
             task = record.state.tasks.get(name)
             if task is None or task.phase is not TaskPhase.STARTING or name in record.handles:
                 continue
             try:
                 handle = self._backend.start(self._order(record, name))
             except BackendError as error:
-                record = self._jobs.decide(record, CouldNotStart(name, str(error)))
+                # Decided before the next start, which the failure may make superfluous.
+                record = self._jobs.decide(self._store_started(record, started), CouldNotStart(name, str(error)))
+                started = {}
                 continue
-            attempt = Attempt(
-                task=task.label, attempt=task.attempt, host=record.places[name].host, started_at=self._jobs.clock()
-            )
-            record = self._jobs.decide(
-                record,
-                Started(name),
-                attempts=(attempt,),
-                alter=lambda now, name=name, handle=handle: replace(now, handles={**now.handles, name: handle}),
-            )
-        return record
+            host, now = record.places[name].host, self._jobs.clock()
+            started[name] = handle, Attempt(task=task.label, attempt=task.attempt, host=host, started_at=now)
+        return self._store_started(record, started)
+
+    def _store_started(self, record: JobRecord, started: Mapping[TaskName, tuple[str, Attempt]]) -> JobRecord:
+        """Stores the handles and attempts of tasks that the backend has started."""
+        if not started:
+            return record
+        handles = {name: handle for name, (handle, _) in started.items()}
+        return self._jobs.decide(
+            record,
+            *map(Started, started),
+            attempts=[attempt for _, attempt in started.values()],
+            alter=lambda now: replace(now, handles={**now.handles, **handles}),
+        )
 
     def _stop(self, record: JobRecord) -> None:
         tasks = record.state.tasks

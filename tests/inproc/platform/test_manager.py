@@ -107,6 +107,61 @@ def test_what_a_task_is_started_with(server: Server, tasks: ScriptedTasks) -> No
     assert "A" not in tasks.orders["ps-0#0"].env
 
 
+@pytest.fixture
+def writes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The phase of the job in each write of the store, in order."""
+    phases: list[str] = []
+    save = Store.save
+
+    def counted(store: Store, record: JobRecord, **values: Any) -> None:
+        phases.append(str(record.state.phase))
+        save(store, record, **values)
+
+    monkeypatch.setattr(Store, "save", counted)
+    return phases
+
+
+@pytest.mark.parametrize("workers", [1, 10])
+def test_starting_a_job_is_stored_once_when_it_is_queued_placed_and_started(
+    server: Server, tasks: ScriptedTasks, writes: list[str], workers: int
+) -> None:
+    job_id = server.submit(f"workers: {workers}")
+    server.turn()
+    assert len(tasks.starts) == len(server.job(job_id).handles) == workers
+    assert writes == ["queued", "running", "running"]
+    assert len(server.store.attempts(job_id)) == workers
+    # Nothing has changed since, and a job that waits for room is stored once, not in every turn.
+    server.turn()
+    assert len(writes) == 3
+    tasks.room = workers
+    server.submit(name="waits")
+    for _ in range(3):
+        server.turn()
+    assert writes[3:] == ["queued", "queued"]
+
+
+def test_starting_a_job_of_an_engine_is_stored_once_when_it_is_queued_and_handed_over(
+    engine_server: Server, engine: ScriptedEngine, writes: list[str]
+) -> None:
+    job_id = engine_server.submit()
+    engine_server.turn()
+    assert engine_server.job(job_id).handle is not None
+    assert writes == ["queued", "queued"]
+
+
+def test_tasks_that_were_started_before_one_that_could_not_be_are_known(server: Server, tasks: ScriptedTasks) -> None:
+    job_id = server.submit(PS + "workers: 2", rules="restart: {scope: job}\n")
+    tasks.unstartable = {WORKER}
+    server.turn()
+    job = server.job(job_id)
+    assert tasks.starts == ["ps-0#0"]
+    assert job.handles == {TaskName("ps", 0): "ps-0#0"}
+    # The failure ends the whole job, so that the second worker is not even started.
+    assert job.state.phase is JobPhase.ENDING
+    server.turn()
+    assert (tasks.starts, tasks.stops) == (["ps-0#0"], ["ps-0#0"])
+
+
 def test_a_server_that_is_killed_between_starting_and_remembering_starts_nothing_twice(
     server: Server, tasks: ScriptedTasks
 ) -> None:
@@ -168,15 +223,15 @@ def test_places_of_a_job_that_was_stopped_while_they_were_found_are_given_back_o
     assert (server.job(job_id).places, server.manager.live()) == ({}, [])
 
 
-@pytest.mark.parametrize("stopped", [True, False])
+@pytest.mark.parametrize("stopped", ["", "before", "after"])
 def test_places_that_a_server_was_killed_before_it_heard_of_are_given_back_by_the_next(
-    server: Server, tasks: ScriptedTasks, stopped: bool
+    server: Server, tasks: ScriptedTasks, stopped: str
 ) -> None:
     tasks.room = 1
     job_id = server.submit()
 
     def dies() -> None:
-        if stopped:
+        if stopped == "before":
             server.manager.ask(job_id, AskStop("eve"))
         raise Killed
 
@@ -185,6 +240,8 @@ def test_places_that_a_server_was_killed_before_it_heard_of_are_given_back_by_th
         server.turn()
     assert tasks.reserved == {job_id: {WORKER}}
     server.kill_and_start()
+    if stopped == "after":
+        server.manager.ask(job_id, AskStop("eve"))
     server.turn()
     if stopped:
         assert (server.phase(job_id), tasks.reserved, server.manager.live()) == (JobPhase.STOPPED, {}, [])
@@ -503,19 +560,23 @@ def test_what_was_stopped_while_it_was_handed_over_is_removed_once_the_engine_an
     assert (engine.removed, engine_server.manager.live()) == ([job_id], [])
 
 
+@pytest.mark.parametrize("stopped", ["before", "after"])
 def test_what_an_engine_was_handed_before_the_server_was_killed_is_removed_if_it_was_stopped(
-    engine_server: Server, engine: ScriptedEngine
+    engine_server: Server, engine: ScriptedEngine, stopped: str
 ) -> None:
     job_id = engine_server.submit()
 
     def dies() -> None:
-        engine_server.manager.ask(job_id, AskStop("eve"))
+        if stopped == "before":
+            engine_server.manager.ask(job_id, AskStop("eve"))
         raise Killed
 
     engine.meanwhile = dies
     with pytest.raises(Killed):
         engine_server.turn()
     engine_server.kill_and_start()
+    if stopped == "after":
+        engine_server.manager.ask(job_id, AskStop("eve"))
     engine_server.turn()
     assert (engine.removed, engine_server.manager.live()) == ([job_id], [])
 

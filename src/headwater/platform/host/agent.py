@@ -134,7 +134,8 @@ class Agent:
                     raise AgentError(f"{same.path}/order.json is missing, so that the task cannot be found again")
                 return {"folder": str(same.path), **known["remember"]}
             # Two attempts of a task at once would use the same port and save to the same folder.
-            self._fence(job_id, task)
+            mark = self._folder.mark(job_id, task)
+            self._fence(job_id, task, mark)
             folder = self._folder.make_attempt(job_id, task, attempt)
             work = self._folder.work(job_id)
             work.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -142,7 +143,7 @@ class Agent:
                 "order",
                 {
                     "argv": _command(order["argv"]),
-                    "env": self._environment(order, self._folder.mark(job_id, task)),
+                    "env": self._environment(order, mark),
                     "secrets": list(order["secrets"]),
                     "cwd": str(work / order["cwd"]),
                     "log_path": order["log_path"] or str(folder.log),
@@ -150,7 +151,7 @@ class Agent:
                     "memory_bytes": order["memory_bytes"],
                     "cores": order["cores"],
                     "address": order["address"],
-                    "mark": self._folder.mark(job_id, task),
+                    "mark": mark,
                     "creator": self._creator,
                     "relay": True,
                     "umask": self._umask,
@@ -196,7 +197,7 @@ class Agent:
         for task in self._folder.tasks(job_id):
             if tasks is None or (task.job, task.index) in {(job, index) for job, index in tasks}:
                 with self._folder.locked(job_id, task):
-                    self._fence(job_id, task)
+                    self._fence(job_id, task, self._folder.mark(job_id, task))
         if tasks is None:
             release_ports(self._leases, self._owner(job_id))
 
@@ -260,15 +261,15 @@ class Agent:
             env.pop(name, None)
         return env | {guard.JOB: guard.marked(self._environ, mark)}
 
-    def _fence(self, job_id: str, task: TaskName) -> None:
-        """Kills all remaining processes of a task. Its lock must be held."""
+    def _fence(self, job_id: str, task: TaskName, mark: str) -> None:
+        """Kills all remaining processes of a task, which ``mark`` names. Its lock must be held."""
         for folder in self._folder.attempts(job_id, task).values():
             # A keeper with a damaged record is found by its task's mark instead, and killed with the task.
             with contextlib.suppress(DataLossError):
                 keeper = folder.keeper()
                 if keeper is not None:
                     keeper.send(signal.SIGKILL)
-        guard.end_job(self._folder.mark(job_id, task))
+        guard.end_job(mark)
 
     def _descendants(self, pid: int) -> list[int]:
         now = time.monotonic()
