@@ -250,7 +250,7 @@ def has_all_twice(reports: list[dict[str, Any]]) -> bool:
         found = sorted(int(number) for words in numbers if words for number in re.findall(r"\d+", words[1]))
         if found != sorted([*range(SHARDS), *range(SHARDS)]):  # of the parameters, and of the tables
             return False
-    return not any(group["lacks_second"] for group in groups)
+    return not any(group["lacks_backup"] for group in groups)
 
 
 def draw(cluster: Cluster, counts: list[tuple[float, int]], path: Path, title: str) -> None:

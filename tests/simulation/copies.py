@@ -163,10 +163,10 @@ class CountingRows(CountingUpdater):
         gradients: Sequence[Array],
         changes: Mapping[int, Array],
         tables: Sequence[tuple[Array, Array]],
-        knobs: Sequence[float],
+        hyperparameters: Sequence[float],
         scale: float = 1.0,
     ) -> None:
-        super().apply(gradients, changes, tables, knobs, scale)
+        super().apply(gradients, changes, tables, hyperparameters, scale)
         self.tables[0].add(*tables[0])
 
     def rows(self, numbers: Sequence[Array]) -> list[Array]:

@@ -138,7 +138,7 @@ class GraphCopiesHistory(GraphHistory):
 
     def _begins_anew(self) -> None:
         if self._prepared:
-            raise HistoryError("the chief threw the state away, though each ps has a second copy")
+            raise HistoryError("the chief threw the state away, though each ps has a backup")
         self.account.lose()
 
 

@@ -19,10 +19,10 @@ import headwater.graph.server.replicas.changes
 import headwater.graph.server.replicas.copy
 import headwater.graph.server.steps
 import headwater.ps.accounting.ledger
-import headwater.ps.attendance
 import headwater.ps.consistency
 import headwater.ps.conversation
 import headwater.ps.host_state
+import headwater.ps.membership
 import headwater.ps.replicas.shard
 import headwater.ps.replicas.tables
 import headwater.ps.row_changes
@@ -43,12 +43,12 @@ def _void_steps() -> None:
 
 def _numbered_requests() -> None:
     """A ``ps`` does not recognize a push that is retried on another channel."""
-    workers: Any = headwater.ps.attendance.Attendance
+    workers: Any = headwater.ps.membership.Membership
     request = workers.request
 
-    def forgets(self: Any, talk: Any, number: int) -> Any:
-        self._updates.latest.pop(talk.worker, None)
-        return request(self, talk, number)
+    def forgets(self: Any, connection: Any, number: int) -> Any:
+        self._updates.latest.pop(connection.worker, None)
+        return request(self, connection, number)
 
     workers.request = forgets
 
@@ -145,7 +145,7 @@ def _both_have_it() -> None:
 def _both_have_updates() -> None:
     """A primary of parameters answers before the backup has confirmed the answer's effects."""
     copy: Any = headwater.ps.replicas.shard.ShardCopy
-    copy._await_second = lambda *_: None
+    copy._await_backup = lambda *_: None
 
 
 def _both_have_tables() -> None:

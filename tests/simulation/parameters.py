@@ -107,10 +107,10 @@ class CountingUpdater:
         gradients: Sequence[Array],
         changes: Mapping[int, Array],
         tables: Sequence[tuple[Array, Array]],
-        knobs: Sequence[float],
+        hyperparameters: Sequence[float],
         scale: float = 1.0,
     ) -> None:
-        del changes, tables, knobs, scale
+        del changes, tables, hyperparameters, scale
         for at, gradient in enumerate(gradients):
             there = np.unique(np.round(gradient[gradient > 0], 5))
             if self._strict and len(there) > 1:

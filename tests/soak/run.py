@@ -268,7 +268,7 @@ class SoakOfCopies(Soak):
             snapshots = [report.snapshot for report in watch.reports() if "ps" in report.task]
         copies = [group.copies for one in snapshots if one is not None for group in one.groups if group.copies]
         whole = [words for words in copies if re.match("primary of shard .* second on ", words)]
-        follow = [words for words in copies if words.startswith("second of shard ")]
+        follow = [words for words in copies if words.startswith("backup of shard ")]
         return len(whole) == len(follow) == len(self._cluster.hosts["ps"])
 
     def check(self) -> str:

@@ -1,4 +1,4 @@
-"""A cluster within this process whose ``ps`` keep a second copy of each other's variables, and can be killed."""
+"""A cluster within this process whose ``ps`` keep a backup of each other's variables, and can be killed."""
 
 from __future__ import annotations
 

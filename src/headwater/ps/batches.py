@@ -17,8 +17,8 @@ from headwater.ps import protocol
 from headwater.ps.accounting.ledger import Plan, Work
 from headwater.ps.accounting.order import shuffled
 from headwater.ps.client import ParameterClient
+from headwater.ps.step_requests import Returned, StepRequest, asking
 from headwater.ps.updater import Array
-from headwater.ps.wishes import Returned, Wish, asking
 
 _tree: Any = jax.tree_util
 
@@ -129,27 +129,27 @@ class Examples:
         self._client = client
         self.asked: bool = False
         self._next_epoch = 0
-        self._wish: Wish | None = None
-        self._ticket = protocol.NOTHING_YET
+        self._step_request: StepRequest | None = None
+        self._step_number = protocol.NOTHING_YET
         self._ahead: tuple[Work, int] | str | None = None
         self._taken: list[Work] = []
         self._returned: list[Returned] = []
 
-    def wish(self, training: int, epochs: int, plan: Plan) -> Wish:
+    def step_request(self, training: int, epochs: int, plan: Plan) -> StepRequest:
         """Returns the request for the next ``epochs`` epochs."""
         self.asked = True
         first, self._next_epoch = self._next_epoch, self._next_epoch + epochs
         return training, self._next_epoch - 1, protocol.UNKNOWN_STEPS, -1, asking(first, plan)
 
-    def ranges(self, wish: Wish) -> Generator[tuple[Work, int]]:
+    def ranges(self, step_request: StepRequest) -> Generator[tuple[Work, int]]:
         """Yields ranges for this worker, each with the seed of its epoch's order, until all epochs are over.
 
         Raises:
           DataLossError: some examples were set aside.
         """
-        self._wish, self._ahead, self._ticket = wish, None, protocol.NOTHING_YET
+        self._step_request, self._ahead, self._step_number = step_request, None, protocol.NOTHING_YET
         try:
-            while (handed := self._next(wish)) is not None:
+            while (handed := self._next(step_request)) is not None:
                 self._taken.append(handed[0])
                 yield handed
         finally:
@@ -159,20 +159,20 @@ class Examples:
         """Gives a range that was not begun back with the next request."""
         if isinstance(self._ahead, tuple):
             self._returned.append((self._ahead[0], ""))
-        self._wish = self._ahead = None
+        self._step_request = self._ahead = None
 
-    def _next(self, wish: Wish) -> tuple[Work, int] | None:
+    def _next(self, step_request: StepRequest) -> tuple[Work, int] | None:
         client = self._client
-        while self._ahead is None and self._ticket == protocol.NOTHING_YET:
+        while self._ahead is None and self._step_number == protocol.NOTHING_YET:
             returned, self._returned = self._returned, []
-            self._ticket, self._ahead = client.next_step(wish, returned), client.handed
-            if self._ticket == protocol.NOTHING_YET and not client.rest(wish) and self._taken:
+            self._step_number, self._ahead = client.next_step(step_request, returned), client.handed
+            if self._step_number == protocol.NOTHING_YET and not client.rest(step_request) and self._taken:
                 return None  # the remaining ranges are this worker's own, and it must push them first
         handed, self._ahead = self._ahead, None
         if isinstance(handed, str):
             raise DataLossError(None, None, f"these ranges of examples were set aside: {handed}")
         if handed is not None:
-            self._ticket = protocol.NOTHING_YET
+            self._step_number = protocol.NOTHING_YET
         return handed
 
     def cannot(self, reason: str, work: Work | None = None) -> None:
@@ -181,14 +181,19 @@ class Examples:
             self._taken.remove(one)
             self._returned.append((one, reason))
 
-    def push(self, gradients: Sequence[Array], *, weight: float = 1.0, knobs: Sequence[float] = ()) -> bool:
+    def push(self, gradients: Sequence[Array], *, weight: float = 1.0, hyperparameters: Sequence[float] = ()) -> bool:
         """Pushes the gradient of the held ranges; returns whether it was accepted, see `ParameterClient.push`."""
         given, self._taken = self._taken, []
         returned, self._returned = self._returned, []
-        wish = self._wish if self._ahead is None else None
-        ticket, applied = self._client.push(
-            gradients, weight=weight, knobs=knobs, wish=wish, given=given, returned=returned
+        step_request = self._step_request if self._ahead is None else None
+        step_number, applied = self._client.push(
+            gradients,
+            weight=weight,
+            hyperparameters=hyperparameters,
+            step_request=step_request,
+            given=given,
+            returned=returned,
         )
-        if wish is not None:
-            self._ticket, self._ahead = ticket, self._client.handed
+        if step_request is not None:
+            self._step_number, self._ahead = step_number, self._client.handed
         return applied

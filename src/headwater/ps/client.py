@@ -24,11 +24,11 @@ from headwater.ps.accounting.ledger import Work
 from headwater.ps.consistency import Consistency, without_count
 from headwater.ps.conversation import Conversation, JobOverError, ServerLink, ServerSession
 from headwater.ps.layout import Block, Layout, VariableSpec, joined
+from headwater.ps.step_requests import Returned, StepRequest
 from headwater.ps.table_copies import TableCopy
 from headwater.ps.table_transfer import TableTransfer
 from headwater.ps.updater import Array
 from headwater.ps.values_frame import brings_examples, drops, values_header
-from headwater.ps.wishes import Returned, Wish
 
 _log = logging.getLogger("headwater")
 _NOTHING: Array = np.empty(0)
@@ -314,39 +314,46 @@ class ParameterClient:
                 found[block.variable].append((index, at, block.start))
         return found
 
-    def pull(self, wish: Wish | None = None) -> int:
-        """Reads the values of all variables, but not the optimizer's state; returns the step number for ``wish``."""
+    def pull(self, step_request: StepRequest | None = None) -> int:
+        """Reads the values of all variables without optimizer state; returns the step number for ``step_request``."""
         number = self._next_number()
         frames = [
-            self._pull_frame(index, list(range(len(others))), wish, (), number)
+            self._pull_frame(index, list(range(len(others))), step_request, (), number)
             for index, others in enumerate(self._others)
         ]
         return self._values(frames, [list(range(len(others))) for others in self._others])[0]
 
-    def next_step(self, wish: Wish, returned: Sequence[Returned] = ()) -> int:
-        """Returns the step number for ``wish``, and reads the values that every step reads; see `push` for
+    def next_step(self, step_request: StepRequest, returned: Sequence[Returned] = ()) -> int:
+        """Returns the step number for ``step_request``, and reads the values that every step reads; see `push` for
         ``returned``."""
         number = self._next_number()
-        frames = [self._pull_frame(index, extras, wish, returned, number) for index, extras in enumerate(self._extras)]
+        frames = [
+            self._pull_frame(index, extras, step_request, returned, number) for index, extras in enumerate(self._extras)
+        ]
         return self._values(frames, self._extras)[0]
 
     def _pull_frame(
-        self, index: int, extras: Sequence[int], wish: Wish | None, returned: Sequence[Returned], number: int
+        self,
+        index: int,
+        extras: Sequence[int],
+        step_request: StepRequest | None,
+        returned: Sequence[Returned],
+        number: int,
     ) -> Frame:
         if index:
             return Frame(kinds.PULL, (False, extras, None, None, False, number))
         work = ((), returned) if returned else None
-        return Frame(kinds.PULL, (False, extras, wish, work, self._chief, number))
+        return Frame(kinds.PULL, (False, extras, step_request, work, self._chief, number))
 
-    def rest(self, wish: Wish) -> bool:
-        """Reports that this worker has no data, because others hold the remaining examples that ``wish`` asks for.
+    def rest(self, step_request: StepRequest) -> bool:
+        """Reports that this worker has no data: others hold the remaining examples that ``step_request`` asks for.
 
         Returns when it is worthwhile to ask again. Meanwhile no other worker waits for this one.
 
         Returns:
           False where the remaining examples will not become available: all workers that hold some of them rest, too.
         """
-        frames = [Frame(kinds.REST, (wish if index == 0 else None,)) for index in range(len(self._sessions))]
+        frames = [Frame(kinds.REST, (step_request if index == 0 else None,)) for index in range(len(self._sessions))]
         # A restarted ps must hear this, too, or it would wait for this worker.
         answer = self.conversation.exchange(frames, again=True, always=True)[0]
         return answer is None or answer.header != (False,)
@@ -358,8 +365,8 @@ class ParameterClient:
         changes: Mapping[int, Any] | None = None,
         weight: float = 1.0,
         rows: Mapping[int, tuple[Array, Array]] | None = None,
-        knobs: Sequence[float] = (),
-        wish: Wish | None = None,
+        hyperparameters: Sequence[float] = (),
+        step_request: StepRequest | None = None,
         sums: Array | None = None,
         given: Sequence[Work] = (),
         returned: Sequence[Returned] = (),
@@ -371,9 +378,9 @@ class ParameterClient:
           changes: summands for other variables, by variable.
           weight: number of examples in the gradients' mean.
           rows: by variable, for tables: numbers of rows, ascending, and their gradients.
-          knobs: hyperparameters, see `headwater.ps.updater.Updater.apply`.
-          wish: request for the next step.
-          sums: this worker's contribution to the sums of the epoch that ``wish`` names, see `sums`.
+          hyperparameters: hyperparameters, see `headwater.ps.updater.Updater.apply`.
+          step_request: request for the next step.
+          sums: this worker's contribution to the sums of the epoch that ``step_request`` names, see `sums`.
           given: the ranges of examples from which the gradients were computed. They are rejected where the first ``ps``
             has handed one of these ranges to another worker meanwhile.
           returned: ranges that this worker was assigned and gives back.
@@ -385,7 +392,9 @@ class ParameterClient:
         if given and not self._holds(given):
             self.steps += 1
             number, back = self._next_number(), [*returned, *((work, "") for work in given)]
-            pulls = [self._pull_frame(index, extras, wish, back, number) for index, extras in enumerate(self._extras)]
+            pulls = [
+                self._pull_frame(index, extras, step_request, back, number) for index, extras in enumerate(self._extras)
+            ]
             return self._values(pulls, self._extras)[0], False
         arrays = [None if gradient is None else np.asarray(gradient) for gradient in gradients]
         frames: list[Frame] = []
@@ -403,8 +412,8 @@ class ParameterClient:
             first = index == 0
             work = (given, returned) if first and (given or returned) else None
             keeps = first and self._chief
-            asked = wish if first else None
-            header = (session.version, float(weight), extras, asked, list(knobs), work, keeps, number)
+            asked = step_request if first else None
+            header = (session.version, float(weight), extras, asked, list(hyperparameters), work, keeps, number)
             frames.append(Frame(kinds.PUSH, header, tensors))
         self.steps += 1
         return self._values(frames, self._extras)
@@ -560,7 +569,7 @@ class ParameterClient:
         The frame is repeated, with the same number, to a ``ps`` that was lost and still has its values. A ``ps`` that
         was restarted without them has lost the gradients, too: its values are read again, and the worker continues.
         """
-        ticket, applied = protocol.EPOCH_OVER, True
+        step_number, applied = protocol.EPOCH_OVER, True
         filled = [session.filled for session in self._sessions]
 
         def first_came(answer: Frame | None) -> None:
@@ -578,21 +587,21 @@ class ParameterClient:
                 # The ps was restarted without its values, and has lost this request's gradients: only read.
                 if session.filled != filled[index]:
                     filled[index] = session.filled
-                    wish, number = frame.header[2 if frame.kind == kinds.PULL else 3], frame.header[-1]
+                    step_request, number = frame.header[2 if frame.kind == kinds.PULL else 3], frame.header[-1]
                     everything = list(range(len(self._others[index])))
                     extras = [*extras[:index], everything, *extras[index + 1 :]]
                     applied = applied and frame.kind == kinds.PULL
-                    frame = self._pull_frame(index, everything, wish, (), number)
+                    frame = self._pull_frame(index, everything, step_request, (), number)
                 try:
                     answer = self.conversation.ask(session, frame)
                 except (UnavailableError, AbortedError) as error:
                     self.conversation.lost(index, error)
-            version, was_applied, its_ticket, share, _, handed, ledger = values_header(answer, session.task)
+            version, was_applied, its_step_number, share, _, handed, ledger = values_header(answer, session.task)
             session.version = session.read = version
             session.read_incarnation = session.answer_incarnation
             self._take_in(index, answer.tensors, extras[index])
             if index == 0:
-                ticket = its_ticket
+                step_number = its_step_number
                 self.share = share
                 self.version: int = version
                 self.handed = handed
@@ -601,7 +610,7 @@ class ParameterClient:
                 self._ledger = ledger
             if frame.kind == kinds.PUSH:
                 applied = applied and was_applied
-        return ticket, applied
+        return step_number, applied
 
     def _take_in(self, index: int, tensors: Sequence[Array], extras: Sequence[int]) -> None:
         session = self._sessions[index]

@@ -26,20 +26,20 @@ from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.handshake import new_generation
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.ps.accounting.accounts import Accounts
-from headwater.ps.attendance import Attendance
 from headwater.ps.consistency import Consistency, Restarted, waiting_text, without_count
 from headwater.ps.host_memory import HostMemory
 from headwater.ps.layout import Layout, block_shape
+from headwater.ps.membership import Membership
 from headwater.ps.recovery import WayBack
 from headwater.ps.round_sums import RoundSums
 from headwater.ps.row_travel import as_numbers, as_travelling
 from headwater.ps.serving_context import ServingContext
 from headwater.ps.steps import Steps
 from headwater.ps.table_copies import row_bytes
-from headwater.ps.talks import WorkerTalk
-from headwater.ps.turns import Turns, other_program
 from headwater.ps.updater import Array, HostedTable, Updater
 from headwater.ps.updates import Updates
+from headwater.ps.waiting import Waiting, other_program
+from headwater.ps.worker_connections import WorkerConnection
 
 _log = logging.getLogger("headwater")
 
@@ -77,7 +77,7 @@ class HostedParameters:
       incarnation: random incarnation number of this object.
       lock: held by the thread that decides and updates.
       updates: the values and the gradients gathered for their next update.
-      turns: waits of workers for one another.
+      waiting: waits of workers for one another.
       workers: membership of the workers in the training.
       memory: exports and imports the whole state of this host, for saving and handoff.
       secured: called before each answer with its channel, without the lock; returns once everything the answer
@@ -138,10 +138,10 @@ class HostedParameters:
             staleness_aware=staleness_aware,
             round_sums=round_sums,
         )
-        self.turns: Turns = Turns(context, self.updates)
-        self.workers: Attendance = Attendance(context, self.updates, self.turns, seed)
+        self.waiting: Waiting = Waiting(context, self.updates)
+        self.workers: Membership = Membership(context, self.updates, self.waiting, seed)
         self.memory: HostMemory = HostMemory(context, self.incarnation, self.updates, self.workers, self._names)
-        self._steps = Steps(context, specs, self.updates, self.turns, self.workers)
+        self._steps = Steps(context, specs, self.updates, self.waiting, self.workers)
         self.secured: Callable[[Channel], None] | None = None
 
     # Status -----------------------------------------------------------------------------------------------------------
@@ -211,10 +211,10 @@ class HostedParameters:
     def waits(self) -> list[tuple[str, float]]:
         """Returns the workers that wait here, each with the reason and the start of the wait (`time.monotonic`)."""
         found: list[tuple[str, float]] = []
-        for talk in list(self.updates.talks.values()):
-            if (wait := talk.waits_for) is not None:
+        for connection in list(self.updates.connections.values()):
+            if (wait := connection.waits_for) is not None:
                 what, since = wait
-                found.append((f"{talk.worker}: {what or waiting_text(self.updates.state, self._clock())}", since))
+                found.append((f"{connection.worker}: {what or waiting_text(self.updates.state, self._clock())}", since))
         return found
 
     # Service interface ------------------------------------------------------------------------------------------------
@@ -243,8 +243,8 @@ class HostedParameters:
         Workers wait for ``what``, the next incarnation of the task, which continues from the state that is exported
         from this host after the call. A gradient acknowledged later would be missing from that state.
         """
-        self.secured = self.turns.secure
-        self.turns.hold(what)
+        self.secured = self.waiting.secure
+        self.waiting.hold(what)
 
     def close(self) -> None:
         """Does nothing: the host has no resources to release when the task stops."""
@@ -278,19 +278,19 @@ class HostedParameters:
             return
         updates, workers = self.updates, self.workers
         with self.lock:
-            talk = workers.arrive(worker, channel, incarnation, trainings)
+            connection = workers.arrive(worker, channel, incarnation, trainings)
             if updates.way_back is not None and updates.way_back.told(its, read):
                 _log.warning("%s: %s; %s had read version %d", self._task, updates.way_back, worker, read)
-            epoch = workers.tickets.epoch
+            epoch = workers.step_numbers.epoch
             welcome = (updates.filled, self.version, workers.trainings, epoch, workers.seed, self.incarnation)
         channel.send(Frame(kinds.WELCOME, welcome))
         try:
             while True:
-                self._answer(talk, channel.recv(), watchdog)
+                self._answer(connection, channel.recv(), watchdog)
         finally:
-            if talk.watched:
+            if connection.watched:
                 watchdog.closed(worker, self.name)
-            workers.gone(talk)
+            workers.gone(connection)
             if self.secured is None:  # else the journal would record examples before a backup has them
                 self._accounts.flush()
 
@@ -315,21 +315,21 @@ class HostedParameters:
             )
         return None
 
-    def _answer(self, talk: WorkerTalk, frame: Frame, watchdog: ProgressWatchdog) -> None:
+    def _answer(self, connection: WorkerConnection, frame: Frame, watchdog: ProgressWatchdog) -> None:
         """Answers a frame; one with gradients is a step of the worker's training."""
-        channel, worker, name = talk.channel, talk.worker, self.name
+        channel, worker, name = connection.channel, connection.worker, self.name
         if frame.kind == kinds.RELEASE:
             return  # the awaited answer was sent meanwhile
         if frame.kind == kinds.PUSH:
-            if not talk.watched:
+            if not connection.watched:
                 watchdog.opened(worker, name)
-                talk.watched = True
-            watchdog.began(worker, name, talk)
-        elif frame.kind == kinds.FINISH and talk.watched:
-            talk.watched = False
+                connection.watched = True
+            watchdog.began(worker, name, connection)
+        elif frame.kind == kinds.FINISH and connection.watched:
+            connection.watched = False
             watchdog.closed(worker, name)
         try:
-            answer = self._handle(talk, frame)
+            answer = self._handle(connection, frame)
         except Exception as error:
             # Report errors of every kind: a worker without an answer would repeat its request forever.
             if channel.peer_gone():
@@ -337,7 +337,7 @@ class HostedParameters:
             answer = error_frame(0, error, self._task)
         if frame.kind == kinds.PUSH:
             self.steps += 1
-            watchdog.ended(worker, name, _STEP, talk, done=answer.kind == kinds.VALUES)
+            watchdog.ended(worker, name, _STEP, connection, done=answer.kind == kinds.VALUES)
         # A worker does not repeat an answered request, so its change must be safe before the answer is sent.
         if self.secured is not None:
             self.secured(channel)
@@ -345,50 +345,70 @@ class HostedParameters:
         self._accounts.flush()
         channel.send(answer)
 
-    def _handle(self, talk: WorkerTalk, frame: Frame) -> Frame:
+    def _handle(self, connection: WorkerConnection, frame: Frame) -> Frame:
         match frame.kind, frame.header:
-            case kinds.PUSH, (int(version), float(weight), extras, wish, knobs, work, bool(keeps), int(number)):
-                return self._steps.push(talk, version, weight, extras, wish, knobs, work, keeps, number, frame.tensors)
-            case kinds.PULL, (bool(everything), extras, wish, work, bool(keeps), int(number)):
-                return self._steps.pull(talk, everything, extras, wish, work, keeps, number)
-            case kinds.REST, (wish,):
-                return self._steps.rest(talk, wish)
+            case kinds.PUSH, (
+                int(version),
+                float(weight),
+                extras,
+                step_request,
+                hyperparameters,
+                work,
+                bool(keeps),
+                int(number),
+            ):
+                return self._steps.push(
+                    connection,
+                    version,
+                    weight,
+                    extras,
+                    step_request,
+                    hyperparameters,
+                    work,
+                    keeps,
+                    number,
+                    frame.tensors,
+                )
+            case kinds.PULL, (bool(everything), extras, step_request, work, bool(keeps), int(number)):
+                return self._steps.pull(connection, everything, extras, step_request, work, keeps, number)
+            case kinds.REST, (step_request,):
+                return self._steps.rest(connection, step_request)
             case kinds.HOLDS, ([*spans],):
-                return self._steps.holds(talk.worker, spans)
+                return self._steps.holds(connection.worker, spans)
             case kinds.ROWS, (() | (str(),)) as form:
-                return self._rows(talk, frame.tensors, *form)
+                return self._rows(connection, frame.tensors, *form)
             case kinds.FILL, (int(version), [*tables], bytes() | None as ledger, bool(over)):
                 return self._fill(version, tables, ledger, over, frame.tensors)
             case kinds.READ_ROWS, (int(table), int(start), int(stop), [*parts]) if 0 <= table < self._tables:
                 with self.lock:
-                    self.turns.wait_for_values(talk)
+                    self.waiting.wait_for_values(connection)
                     return Frame(kinds.DONE, (), self._updater.tables[table].read(start, stop, parts))
             case kinds.WRITE_ROWS, (int(table), int(start)) if 0 <= table < self._tables:
                 with self.lock:
-                    if self.turns.held_for:
-                        self.turns.wait_while_held(talk)
+                    if self.waiting.held_for:
+                        self.waiting.wait_while_held(connection)
                     self._updater.tables[table].write(start, frame.tensors)
                 return Frame(kinds.DONE)
             case kinds.READY, ():
                 with self.lock:
-                    self.turns.wait_for_values(talk)
+                    self.waiting.wait_for_values(connection)
                     return Frame(kinds.DONE, (self.updates.filled,))
             case kinds.ASSIGN, ():
-                return self._assign(talk, frame.tensors)
+                return self._assign(connection, frame.tensors)
             case kinds.SUMS, (int(epoch), bool(wait)):
-                return self._steps.tell_sums(talk, epoch, wait)
+                return self._steps.tell_sums(connection, epoch, wait)
             case kinds.AGREE, (program, data) if is_said(program) and is_said(data):
-                return self._agree(talk, program, data)
+                return self._agree(connection, program, data)
             case kinds.BEGIN, (int(training), int(epoch)):
-                return self._steps.begin(talk, training, epoch)
+                return self._steps.begin(connection, training, epoch)
             case kinds.FINISH, (int(training),):
-                return self.workers.finish(talk, training)
+                return self.workers.finish(connection, training)
             case kinds.FOLLOW, (int(training), int(epoch)):
-                return self._steps.follow(talk, training, epoch)
+                return self._steps.follow(connection, training, epoch)
             case kinds.STOP, ():
                 return self._steps.stop()
             case _:
-                raise bad_header(frame, talk.channel.peer)
+                raise bad_header(frame, connection.channel.peer)
 
     # Values -----------------------------------------------------------------------------------------------------------
 
@@ -413,35 +433,35 @@ class HostedParameters:
                 self.lock.notify_all()
             return Frame(kinds.DONE, (self.updates.filled,))
 
-    def _assign(self, talk: WorkerTalk, tensors: Sequence[Array]) -> Frame:
+    def _assign(self, connection: WorkerConnection, tensors: Sequence[Array]) -> Frame:
         blocks = len(self._blocks) - self._tables
         with self.lock:
-            self.turns.require_filled()
-            if self.turns.held_for:
-                self.turns.wait_while_held(talk)
+            self.waiting.require_filled()
+            if self.waiting.held_for:
+                self.waiting.wait_while_held(connection)
             if len(tensors) > blocks:
                 self._updater.fill(tensors[:blocks], tensors[blocks:])
             else:
                 self._updater.assign(tensors[:blocks])
         return Frame(kinds.DONE)
 
-    def _rows(self, talk: WorkerTalk, numbers: Sequence[Array], form: str = "float32") -> Frame:
+    def _rows(self, connection: WorkerConnection, numbers: Sequence[Array], form: str = "float32") -> Frame:
         if len(numbers) != self._tables:
             raise InvalidArgumentError(None, None, f"asked for rows of {len(numbers)} tables; there are {self._tables}")
         with self.lock:
-            self.turns.wait_for_values(talk)
+            self.waiting.wait_for_values(connection)
             found = self._updater.rows([as_numbers(wanted) for wanted in numbers])
         return Frame(kinds.DONE, (), [as_travelling(rows, form) for rows in found])
 
-    def _agree(self, talk: WorkerTalk, program: Said, data: Said) -> Frame:
+    def _agree(self, connection: WorkerConnection, program: Said, data: Said) -> Frame:
         """Compares a worker's program with this task's program and with the program of the first worker."""
         with self.lock:
-            differs = self._agreement.differs(talk.worker, program, data, self.version)
+            differs = self._agreement.differs(connection.worker, program, data, self.version)
             if differs:
                 _log.error("%s: %s", self._task, differs)
                 self.lock.notify_all()
                 raise other_program(differs)
-            return Frame(kinds.DONE, (self._agreement.other_data(talk.worker, data),))
+            return Frame(kinds.DONE, (self._agreement.other_data(connection.worker, data),))
 
 
 def _size(name: str, shape: tuple[int, ...], dtype: str, updates: int) -> VariableSize:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from headwater.ps.attendance import Attendance
 from headwater.ps.consistency import Restarted
 from headwater.ps.host_state import Answered, HostState
+from headwater.ps.membership import Membership
 from headwater.ps.recovery import WayBack
 from headwater.ps.serving_context import ServingContext
-from headwater.ps.talks import Request
 from headwater.ps.updates import Updates
+from headwater.ps.worker_connections import Request
 
 
 class HostMemory:
@@ -27,7 +27,7 @@ class HostMemory:
     """
 
     def __init__(
-        self, context: ServingContext, incarnation: int, updates: Updates, workers: Attendance, names: Sequence[str]
+        self, context: ServingContext, incarnation: int, updates: Updates, workers: Membership, names: Sequence[str]
     ) -> None:
         self._incarnation = incarnation
         self._changed = context.changed
@@ -40,7 +40,7 @@ class HostMemory:
 
         No array is copied: an update that runs while an array is in use makes a new one.
         """
-        updates, workers, tickets = self._updates, self._workers, self._workers.tickets
+        updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         with self._changed:
             if not updates.filled:
                 return None
@@ -52,7 +52,7 @@ class HostMemory:
                     number=latest.number,
                     applied=latest.applied,
                     version=latest.version,
-                    ticket=latest.ticket,
+                    step_number=latest.step_number,
                 )
                 if worker not in again and (latest := updates.latest.get(worker)) is not None
                 else Answered(incarnation=incarnation)
@@ -64,7 +64,7 @@ class HostMemory:
                 incarnation=self._incarnation,
                 trainings=workers.trainings,
                 seed=workers.seed,
-                steps=(tickets.epoch, tickets.given, tickets.base, tickets.steps),
+                steps=(step_numbers.epoch, step_numbers.given, step_numbers.base, step_numbers.steps),
                 answered=answered,
                 sums=workers.sums.all(),
                 ledger=updates.accounts.to_bytes(),
@@ -79,18 +79,18 @@ class HostMemory:
         Raises:
           InvalidArgumentError: the arrays have other shapes.
         """
-        updates, workers, tickets = self._updates, self._workers, self._workers.tickets
+        updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         with self._changed:
             updates.updater.fill(state.values, list(state.state.values()))
             if state.ledger is not None:
                 updates.accounts.restore(state.ledger, state.version)
             updates.filled, workers.trainings, workers.seed = state.filled, state.trainings, state.seed
-            tickets.epoch, tickets.given, tickets.base, tickets.steps = state.steps
+            step_numbers.epoch, step_numbers.given, step_numbers.base, step_numbers.steps = state.steps
             for worker, one in state.answered.items():
                 workers.incarnations[worker] = one.incarnation
                 if one.number >= 0:
                     updates.latest[worker] = Request(
-                        number=one.number, applied=one.applied, version=one.version, ticket=one.ticket
+                        number=one.number, applied=one.applied, version=one.version, step_number=one.step_number
                     )
             workers.sums.restore(state.sums)
             updates.event(Restarted(state.version))
@@ -98,8 +98,8 @@ class HostMemory:
 
     def words(self) -> Any:
         """Returns the header with which another server of the same values can take over. The lock is held."""
-        updates, workers, tickets = self._updates, self._workers, self._workers.tickets
-        at_work, asked = sorted(tickets.at_work.items()), sorted(tickets.asked.items())
+        updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
+        at_work, asked = sorted(step_numbers.at_work.items()), sorted(step_numbers.asked.items())
         # Gathered gradients of an unfinished round are left out, since their workers push them again. Workers that were
         # told to continue without the update, because another ``ps`` has rejected their gradient, do not; so their
         # latest request stays, as rejected.
@@ -112,7 +112,15 @@ class HostMemory:
         }
         return (
             (updates.filled, updates.state.version, updates.made, workers.trainings, workers.seed),
-            (tickets.epoch, tickets.given, tickets.base, tickets.steps, tickets.stopped, at_work, asked),
+            (
+                step_numbers.epoch,
+                step_numbers.given,
+                step_numbers.base,
+                step_numbers.steps,
+                step_numbers.stopped,
+                at_work,
+                asked,
+            ),
             [
                 (
                     worker,
@@ -120,7 +128,7 @@ class HostMemory:
                     one.number,
                     one.applied,
                     one.version,
-                    one.ticket,
+                    one.step_number,
                     one.handed,
                 )
                 for worker, one in latest.items()
@@ -145,15 +153,23 @@ class HostMemory:
         """
         (filled, version, made, trainings, seed), steps, requests, others, sums, ledger = words
         members, resting, away, finished, formed = others
-        updates, workers, tickets = self._updates, self._workers, self._workers.tickets
+        updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         with self._changed:
             updates.made, workers.trainings, workers.seed = made, trainings, seed
-            tickets.epoch, tickets.given, tickets.base, tickets.steps, tickets.stopped, at_work, asked = steps
-            tickets.at_work, tickets.asked = dict(at_work), dict(asked)
-            for worker, incarnation, number, applied, given, ticket, handed in requests:
+            (
+                step_numbers.epoch,
+                step_numbers.given,
+                step_numbers.base,
+                step_numbers.steps,
+                step_numbers.stopped,
+                at_work,
+                asked,
+            ) = steps
+            step_numbers.at_work, step_numbers.asked = dict(at_work), dict(asked)
+            for worker, incarnation, number, applied, given, step_number, handed in requests:
                 workers.incarnations[worker] = incarnation
                 updates.latest[worker] = Request(
-                    number=number, applied=applied, version=given, ticket=ticket, handed=handed
+                    number=number, applied=applied, version=given, step_number=step_number, handed=handed
                 )
             workers.sums.restore(dict(sums))
             if ledger is not None:

@@ -19,14 +19,14 @@ class Answered:
       number: of the request; -1 before the first.
       applied: whether its gradients were accepted.
       version: of the values when they were pushed.
-      ticket: number of the assigned step; None without one.
+      step_number: number of the assigned step; None without one.
     """
 
     incarnation: int
     number: int = -1
     applied: bool = False
     version: int = -1
-    ticket: int | None = None
+    step_number: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +63,7 @@ class HostState:
     def facts(self) -> dict[str, object]:
         """Returns all but the arrays and the ledger, as values that JSON can represent."""
         answered = {
-            worker: [one.incarnation, one.number, one.applied, one.version, one.ticket]
+            worker: [one.incarnation, one.number, one.applied, one.version, one.step_number]
             for worker, one in self.answered.items()
         }
         return {
@@ -105,5 +105,5 @@ class HostState:
             raise InvalidArgumentError(None, None, f"these are no facts of a state of parameters: {error}") from error
 
 
-def _answered(incarnation: int, number: int, applied: bool, version: int, ticket: int | None) -> Answered:
-    return Answered(incarnation=incarnation, number=number, applied=applied, version=version, ticket=ticket)
+def _answered(incarnation: int, number: int, applied: bool, version: int, step_number: int | None) -> Answered:
+    return Answered(incarnation=incarnation, number=number, applied=applied, version=version, step_number=step_number)

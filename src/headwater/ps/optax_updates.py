@@ -105,14 +105,14 @@ class OptaxUpdater:
         gradients: Sequence[Array],
         changes: Mapping[int, Array],
         tables: Sequence[tuple[Array, Array]],
-        knobs: Sequence[float],
+        hyperparameters: Sequence[float],
         scale: float = 1.0,
     ) -> None:
         self._blocks.check_gradients(gradients)
         self._blocks.change(changes)
-        if self._norms and not knobs:
+        if self._norms and not hyperparameters:
             raise InvalidArgumentError(None, None, "gradients came without the norm of all of them")
-        total = np.float32(knobs[-1]) if self._norms else None
+        total = np.float32(hyperparameters[-1]) if self._norms else None
         self._blocks.optimized, self._state = self._update(
             self._blocks.optimized, self._state, list(gradients), total, None if scale == 1 else np.float32(scale)
         )

@@ -473,7 +473,7 @@ class ParameterTask:
         if replicas == 1:
             return [(str(task), one) for task, one in zip(servers, each, strict=True)]
         both = zip(servers, each, [*each[1:], each[0]], strict=True)
-        return [(f"{task}, or its second copy", EitherLink([one, other])) for task, one, other in both]
+        return [(f"{task}, or its backup", EitherLink([one, other])) for task, one, other in both]
 
     def serve(self) -> NoReturn:
         """Serves as a ``ps`` until the job is over, then ends the process with code 0.

@@ -13,10 +13,11 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
                                             sends them, as the chief's program has ended; answered by DONE (generation
                                             of the values)
     READY   ()                              answered by the same DONE, once there are values
-    PULL    (everything, extras, wish, work, keeps, number)   answered by VALUES
-    PUSH    (version, weight, extras, wish, knobs, work, keeps, number)   gradients of the optimized blocks, changes of
+    PULL    (everything, extras, step_request, work, keeps, number)   answered by VALUES
+    PUSH    (version, weight, extras, step_request, hyperparameters, work, keeps, number)
+                                            gradients of the optimized blocks, changes of
                                             the others with the numbers ``extras``, rows of tables; answered by VALUES
-    REST    (wish,)                         the worker has no data: no other waits for it; answered by DONE, by
+    REST    (step_request,)                         the worker has no data: no other waits for it; answered by DONE, by
                                             the first ``ps`` once it is worthwhile to ask again
     HOLDS   (ranges,)                       answered by DONE (whether the worker still has these ranges of examples)
     ROWS    ()                              row numbers, one array for each table; answered by DONE with the rows
@@ -37,7 +38,7 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
     AGREE   (program, data)                 the worker's descriptions, see `headwater.cluster.task.agreement`;
                                             answered by DONE (the difference between its data and the data of other
                                             workers, or an empty text), or by ERROR where it runs another program
-    VALUES  (version, applied, ticket, share, names, handed out, ledger)   the blocks' values except tables; where
+    VALUES  (version, applied, step_number, share, names, handed out, ledger)   the blocks' values except tables; where
                                             everything was requested, also the optimizer's state, with these names
     DONE    (…)
     WAIT    (reason,)
@@ -51,19 +52,20 @@ A ``ps`` asks another ``ps``::
     ROUND_SUM (set, (worker, life, number)…)   answered by DONE (its part of a sum over all ``ps``), see
                                             `headwater.ps.round_sums`
 
-``set`` names a set of parameters; a task can host several. ``wish`` is None, or (number of the training, epoch, steps
-of the epoch or -1, the first step without data or -1): the worker asks for its next step of that epoch. In the answer,
-``ticket`` is the step's number, or -1 when the epoch is over, -2 when the training is; ``share`` is the part of the
-batch that the worker must compute, as (number, of how many), or None where the worker knows by itself. ``knobs`` are
-hyperparameters that the worker's program may change between steps, such as the learning rate.
+``set`` names a set of parameters; a task can host several. ``step_request`` is None, or (number of the training, epoch,
+steps of the epoch or -1, the first step without data or -1): the worker asks for its next step of that epoch. In the
+answer, ``step_number`` is the step's number, or -1 when the epoch is over, -2 when the training is; ``share`` is the
+part of the batch that the worker must compute, as (number, of how many), or None where the worker knows by itself.
+``hyperparameters`` are scalars that the worker's program may change between steps, such as the learning rate.
 
-A wish has a fifth element where examples are accounted for: (first epoch, size, batch, tries, shuffle, seed or None,
-unit), see `headwater.ps.accounting.ledger.Plan`; its second element is then the last epoch. The ticket is the number of
-a batch, or -3 while other workers hold the remaining examples; *handed out* is (epoch, start, stop, seed), or a text
-that names the ranges that were set aside. ``work`` is None, or (the ranges that the gradient was computed from, the
-ranges that are given back with the reason of each). On the first ``ps`` an update and the record of its ranges are
-atomic: it drops a gradient if one of its ranges was handed to another worker meanwhile. With ``keeps`` the answer
-contains the ``ledger`` as of the time when the values were read, so that the chief can restore that ``ps`` from it.
+A step request has a fifth element where examples are accounted for: (first epoch, size, batch, tries, shuffle, seed or
+None, unit), see `headwater.ps.accounting.ledger.Plan`; its second element is then the last epoch. The step number is
+the number of a batch, or -3 while other workers hold the remaining examples; *handed out* is (epoch, start, stop,
+seed), or a text that names the ranges that were set aside. ``work`` is None, or (the ranges that the gradient was
+computed from, the ranges that are given back with the reason of each). On the first ``ps`` an update and the record of
+its ranges are atomic: it drops a gradient if one of its ranges was handed to another worker meanwhile. With ``keeps``
+the answer contains the ``ledger`` as of the time when the values were read, so that the chief can restore that ``ps``
+from it.
 
 A worker numbers its PULL and PUSH requests. Where it has lost the channel before the answer arrived, it repeats the
 request with the same number; these requests are idempotent: a ``ps`` that has already handled the number only answers

@@ -40,8 +40,8 @@ from headwater.ps.replicas.limits import require_replicas
 from headwater.ps.round_sums import Squares
 from headwater.ps.shards.limits import require_no_rows, require_no_sums, shards_of
 from headwater.ps.shards.moves import Moved
+from headwater.ps.step_requests import StepRequest
 from headwater.ps.updater import Array
-from headwater.ps.wishes import Wish
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -266,8 +266,8 @@ class ParameterServer:
         except InvalidArgumentError as error:
             self._examples.cannot(error.message)
             raise
-        knobs = () if self._sum is None else (float(self._sum(gradients)),)
-        applied = self._examples.push(arrays, weight=weight, knobs=knobs)
+        hyperparameters = () if self._sum is None else (float(self._sum(gradients)),)
+        applied = self._examples.push(arrays, weight=weight, hyperparameters=hyperparameters)
         self._params = None
         self._steps += 1
         if self._reporter is not None:
@@ -397,10 +397,10 @@ class ParameterServer:
         examples = Source(source, batch_size=batch_size, shuffle=shuffle, seed=seed, tries=tries)
         if epochs < 1:
             raise ValueError(f"epochs must be at least 1, but is {epochs}")
-        return self._batches(examples, self._examples.wish(self._finished, epochs, examples.plan))
+        return self._batches(examples, self._examples.step_request(self._finished, epochs, examples.plan))
 
-    def _batches(self, source: Source, wish: Wish) -> Iterator[Any]:
-        with closing(self._examples.ranges(wish)) as ranges:
+    def _batches(self, source: Source, step_request: StepRequest) -> Iterator[Any]:
+        with closing(self._examples.ranges(step_request)) as ranges:
             for work, seed in ranges:
                 self._params = None  # they may have been read again
                 try:

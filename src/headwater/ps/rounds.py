@@ -27,7 +27,7 @@ class Round:
         self._gradients: list[Sequence[Array]] = []
         self._changes: list[Mapping[int, Array]] = []
         self._rows: list[Sequence[tuple[Array, Array]]] = []
-        self._knobs: Sequence[float] = ()
+        self._hyperparameters: Sequence[float] = ()
         self._sources: list[Source] = []
 
     def add(
@@ -36,7 +36,7 @@ class Round:
         changes: Mapping[int, Array],
         rows: Sequence[tuple[Array, Array]],
         weight: float,
-        knobs: Sequence[float],
+        hyperparameters: Sequence[float],
         source: Source,
     ) -> None:
         """Adds the gradients of one worker; see `Updater.apply`. ``weight`` is the number of examples."""
@@ -45,8 +45,8 @@ class Round:
         self._changes.append(changes)
         self._rows.append(rows)
         self._sources.append(source)
-        if knobs:
-            self._knobs = knobs
+        if hyperparameters:
+            self._hyperparameters = hyperparameters
 
     def apply(self, updater: Updater, scale: float = 1.0, total: Total | None = None) -> None:
         """Makes the update, see `Updater.apply`, and removes the gradients.
@@ -58,7 +58,7 @@ class Round:
             see `headwater.ps.round_sums.RoundSums.total`.
         """
         weights, gradients, changes, rows = self._weights, self._gradients, self._changes, self._rows
-        knobs, sources = self._knobs, self._sources
+        hyperparameters, sources = self._hyperparameters, self._sources
         self.clear()
         everything = sum(weights)
         if not everything:  # no gradients, or only gradients of weight 0, which are not finite
@@ -72,8 +72,8 @@ class Round:
             changed_rows = [_mean_rows(parts, shares) for parts in zip(*rows, strict=True)]
             scale = 1.0
         if total is not None:
-            knobs = (*knobs, total(sources, mean))
-        updater.apply(mean, changed, changed_rows, knobs, scale)
+            hyperparameters = (*hyperparameters, total(sources, mean))
+        updater.apply(mean, changed, changed_rows, hyperparameters, scale)
 
 
 def _mean(parts: Sequence[Array], shares: Sequence[float]) -> Array:

@@ -43,7 +43,7 @@ class ParameterService(Service):
 
     kinds: ClassVar[Collection[int]] = (
         kinds.HELLO,
-        kinds.SECOND,
+        kinds.BACKUP,
         kinds.ROUND_SUM,
         kinds.WHERE,
         kinds.MOVE,

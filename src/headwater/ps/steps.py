@@ -11,16 +11,16 @@ from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError
 from headwater.ps import protocol
 from headwater.ps.accounting.ledger import Nothing, Plan, Work
-from headwater.ps.attendance import Attendance
 from headwater.ps.consistency import Asynchronous, Back, Drop, Gave, Joined, Synchronous, decide
 from headwater.ps.layout import VariableSpec
+from headwater.ps.membership import Membership
 from headwater.ps.row_travel import as_numbers, as_rows
 from headwater.ps.serving_context import ServingContext
-from headwater.ps.talks import Request, WorkerTalk
-from headwater.ps.turns import Turns
+from headwater.ps.step_requests import Returned, range_of, step_request_of, work_of
 from headwater.ps.updater import Array
 from headwater.ps.updates import Updates
-from headwater.ps.wishes import Returned, range_of, wish_of, work_of
+from headwater.ps.waiting import Waiting
+from headwater.ps.worker_connections import Request, WorkerConnection
 
 _log = logging.getLogger("headwater")
 
@@ -32,7 +32,7 @@ class Steps:
       context: the host's context.
       specs: of this task's blocks, in the layout's order.
       updates: holds the values.
-      turns: makes workers wait.
+      waiting: makes workers wait.
       workers: membership of the workers.
     """
 
@@ -41,8 +41,8 @@ class Steps:
         context: ServingContext,
         specs: Sequence[VariableSpec],
         updates: Updates,
-        turns: Turns,
-        workers: Attendance,
+        waiting: Waiting,
+        workers: Membership,
     ) -> None:
         self._context = context
         self._changed = context.changed
@@ -50,47 +50,54 @@ class Steps:
         self._table_widths = [spec.shape[-1] for spec in specs if spec.table]
         self._updates = updates
         self._accounts = updates.accounts
-        self._turns = turns
+        self._waiting = waiting
         self._workers = workers
-        self._tickets = workers.tickets
+        self._step_numbers = workers.step_numbers
         self._uneven_said = False
 
     # Gradients --------------------------------------------------------------------------------------------------------
 
     def pull(
-        self, talk: WorkerTalk, everything: bool, extras: Any, wish: Any, work: Any, keeps: bool, number: int
+        self,
+        connection: WorkerConnection,
+        everything: bool,
+        extras: Any,
+        step_request: Any,
+        work: Any,
+        keeps: bool,
+        number: int,
     ) -> Frame:
         """Answers a PULL frame with the values and the worker's next step."""
-        worker, workers = talk.worker, self._workers
+        worker, workers = connection.worker, self._workers
         with self._changed:
-            self._turns.wait_for_values(talk)
-            if (wish is not None or worker in workers.resting) and worker not in self._updates.state.members:
+            self._waiting.wait_for_values(connection)
+            if (step_request is not None or worker in workers.resting) and worker not in self._updates.state.members:
                 self._updates.event(Joined(worker))
-            request, again = workers.request(talk, number)
+            request, again = workers.request(connection, number)
             self._judged(worker, request)
             if not again:
                 self._take_back(worker, work_of(work)[1])
-            return self._values(talk, everything, extras, wish, keeps, request)
+            return self._values(connection, everything, extras, step_request, keeps, request)
 
     def push(
         self,
-        talk: WorkerTalk,
+        connection: WorkerConnection,
         version: int,
         weight: float,
         extras: Any,
-        wish: Any,
-        knobs: Any,
+        step_request: Any,
+        hyperparameters: Any,
         work: Any,
         keeps: bool,
         number: int,
         tensors: Sequence[Array],
     ) -> Frame:
         """Answers a PUSH frame once the worker may continue, with values and its next step."""
-        worker, workers, updates, turns = talk.worker, self._workers, self._updates, self._turns
+        worker, workers, updates, waiting = connection.worker, self._workers, self._updates, self._waiting
         given, returned = work_of(work)
         expected = self._optimized + len(extras) + 2 * len(self._table_widths)
         # The first ps also gets the worker's contribution to the sums of its epoch.
-        sums = tensors[expected] if wish is not None and len(tensors) == expected + 1 else None
+        sums = tensors[expected] if step_request is not None and len(tensors) == expected + 1 else None
         if len(tensors) != expected + (sums is not None):
             raise InvalidArgumentError(None, None, f"{worker} pushed {len(tensors)} arrays instead of {expected}")
         split = self._optimized + len(extras)
@@ -99,10 +106,10 @@ class Steps:
             for at, width in zip(range(split, expected, 2), self._table_widths, strict=True)
         ]
         with self._changed:
-            turns.require_filled()
-            if turns.held_for or turns.pauses_for:
-                turns.wait_for_round(talk)
-            request, again = workers.request(talk, number)
+            waiting.require_filled()
+            if waiting.held_for or waiting.pauses_for:
+                waiting.wait_for_round(connection)
+            request, again = workers.request(connection, number)
             if not again:
                 self._take_back(worker, returned)
             # A retry was handled before. A worker that counted as lost may have lost its ranges to another worker: its
@@ -113,17 +120,17 @@ class Steps:
                 decision = decide(updates.state, Gave(worker, version), self._context.clock())
                 request.applied = not any(isinstance(action, Drop) for action in decision.actions)
                 if request.applied:
-                    updates.knobs = knobs
+                    updates.hyperparameters = hyperparameters
                     changes = dict(zip(extras, tensors[self._optimized : split], strict=True))
                     source = worker, workers.incarnations[worker], number
-                    updates.round.add(tensors[: self._optimized], changes, rows, weight, knobs, source)
-                    if sums is not None and wish is not None:
-                        workers.sums.add(worker, wish[1], sums, updates.state.version)
+                    updates.round.add(tensors[: self._optimized], changes, rows, weight, hyperparameters, source)
+                    if sums is not None and step_request is not None:
+                        workers.sums.add(worker, step_request[1], sums, updates.state.version)
                 else:
                     self._accounts.dropped(worker, given)
                 self._judged(worker, request)
-                workers.tickets.ended(worker)
-                if workers.tickets.ends is not None:
+                workers.step_numbers.ended(worker)
+                if workers.step_numbers.ends is not None:
                     self._say_uneven()
                 try:
                     updates.perform(decision)
@@ -141,10 +148,15 @@ class Steps:
                     self._changed.notify_all()
                 updates.event(Joined(worker))
                 updates.free.add(worker)
-            turns.wait(talk, lambda: worker in updates.free or updates.talks.get(worker) is not talk, "", talk.turn)
-            workers.require_present(talk)  # a retry on a new channel needs the release
+            waiting.wait(
+                connection,
+                lambda: worker in updates.free or updates.connections.get(worker) is not connection,
+                "",
+                connection.turn,
+            )
+            workers.require_present(connection)  # a retry on a new channel needs the release
             updates.free.discard(worker)
-            return self._values(talk, False, extras, wish, keeps, request)
+            return self._values(connection, False, extras, step_request, keeps, request)
 
     def _judged(self, worker: str, request: Request) -> None:
         """Records whether the worker's gradient was accepted, for other ``ps`` that build the same round."""
@@ -155,31 +167,37 @@ class Steps:
     # Steps ------------------------------------------------------------------------------------------------------------
 
     def _values(
-        self, talk: WorkerTalk, everything: bool, extras: Any, wish: Any, keeps: bool, request: Request
+        self,
+        connection: WorkerConnection,
+        everything: bool,
+        extras: Any,
+        step_request: Any,
+        keeps: bool,
+        request: Request,
     ) -> Frame:
         """Returns the VALUES frame for a request, with the step that the worker asked for. The lock is held."""
-        worker, workers, tickets = talk.worker, self._workers, self._tickets
-        ticket, share = protocol.EPOCH_OVER, None
-        match wish:
+        worker, workers, step_numbers = connection.worker, self._workers, self._step_numbers
+        step_number, share = protocol.EPOCH_OVER, None
+        match step_request:
             case None:
-                tickets.at_work.pop(worker, None)
+                step_numbers.at_work.pop(worker, None)
             case (int(training), int(epoch), int(steps), int(exhausted), *_):
                 if exhausted >= 0:
-                    tickets.exhausted(epoch, exhausted)
+                    step_numbers.exhausted(epoch, exhausted)
                     self._say_uneven()
-                self._await_epoch(talk, epoch)
+                self._await_epoch(connection, epoch)
                 if training > workers.trainings:
                     workers.reach_training(training)
                 if training < workers.trainings:
-                    ticket = protocol.TRAINING_OVER
-                elif len(wish) > 4:
-                    ticket = self._hand_out(worker, wish, request)
-                elif request.ticket is not None:  # a retry: the answer with this step was lost
-                    ticket = tickets.at_work[worker] = request.ticket
+                    step_number = protocol.TRAINING_OVER
+                elif len(step_request) > 4:
+                    step_number = self._hand_out(worker, step_request, request)
+                elif request.step_number is not None:  # a retry: the answer with this step was lost
+                    step_number = step_numbers.at_work[worker] = request.step_number
                 else:
-                    ticket = tickets.take(worker, epoch, steps, self._updates.state.version)
-                    request.ticket = ticket if ticket >= 0 else None
-                if ticket != protocol.TRAINING_OVER:
+                    step_number = step_numbers.take(worker, epoch, steps, self._updates.state.version)
+                    request.step_number = step_number if step_number >= 0 else None
+                if step_number != protocol.TRAINING_OVER:
                     share = workers.share(worker)
                 self._changed.notify_all()
             case _:
@@ -192,25 +210,29 @@ class Steps:
             values += state.values()
             names += state
         ledger = self._accounts.to_bytes() if keeps else None
-        header = (updates.state.version, request.applied, ticket, share, names, request.handed, ledger)
+        header = (updates.state.version, request.applied, step_number, share, names, request.handed, ledger)
         return Frame(kinds.VALUES, header, values)
 
-    def _await_epoch(self, talk: WorkerTalk, epoch: int) -> None:
+    def _await_epoch(self, connection: WorkerConnection, epoch: int) -> None:
         """Waits until no worker is more than an epoch behind; in synchronous training, until the chief begins the
         epoch.
 
         The chief validates after each epoch and may stop the training there.
         """
-        tickets = self._tickets
-        tickets.asked[talk.worker] = epoch
+        step_numbers = self._step_numbers
+        step_numbers.asked[connection.worker] = epoch
         self._changed.notify_all()
         if isinstance(self._context.choice, Asynchronous):  # other choices keep the workers together by their updates
-            self._turns.wait(talk, lambda: tickets.may_begin(epoch), "others that are more than an epoch behind")
+            self._waiting.wait(
+                connection, lambda: step_numbers.may_begin(epoch), "others that are more than an epoch behind"
+            )
         elif isinstance(self._context.choice, Synchronous):
             chief = self._workers.chief
-            self._turns.wait(talk, lambda: tickets.has_begun(chief, epoch), f"{chief} to end the epoch before")
+            self._waiting.wait(
+                connection, lambda: step_numbers.has_begun(chief, epoch), f"{chief} to end the epoch before"
+            )
 
-    def begin(self, talk: WorkerTalk, training: int, epoch: int) -> Frame:
+    def begin(self, connection: WorkerConnection, training: int, epoch: int) -> Frame:
         """Answers with the epoch at which a training begins.
 
         The chief sets it; other workers send a negative ``epoch`` and wait for the chief.
@@ -218,81 +240,81 @@ class Steps:
         A worker does not wait where others train already, since this task may have been restarted after the chief set
         the epoch. The answer is -1 then.
         """
-        workers, tickets = self._workers, self._tickets
+        workers, step_numbers = self._workers, self._step_numbers
 
         def settled() -> bool:
             began = workers.began is not None and workers.began[0] >= training
-            return began or tickets.epoch >= 0 or workers.trainings > training or workers.is_over
+            return began or step_numbers.epoch >= 0 or workers.trainings > training or workers.is_over
 
         with self._changed:
             if epoch >= 0:
-                workers.chief = talk.worker
+                workers.chief = connection.worker
                 if workers.began is None or workers.began[0] < training:
                     workers.began = training, epoch
                 self._changed.notify_all()
             else:
-                self._turns.wait(talk, settled, "the chief to begin")
+                self._waiting.wait(connection, settled, "the chief to begin")
             began = workers.began
             return Frame(kinds.DONE, (began[1] if began is not None and began[0] == training else -1,))
 
-    def follow(self, talk: WorkerTalk, training: int, epoch: int) -> Frame:
+    def follow(self, connection: WorkerConnection, training: int, epoch: int) -> Frame:
         """Waits until an epoch is over, and answers whether the training is over."""
-        workers, tickets = self._workers, self._tickets
+        workers, step_numbers = self._workers, self._step_numbers
         with self._changed:
-            self._turns.wait(
-                talk, lambda: workers.trainings > training or tickets.epoch > epoch, f"epoch {epoch} to end"
+            self._waiting.wait(
+                connection, lambda: workers.trainings > training or step_numbers.epoch > epoch, f"epoch {epoch} to end"
             )
             return Frame(kinds.DONE, (workers.trainings > training,))
 
     def stop(self) -> Frame:
         """Stops the training: no worker gets another step of it."""
         with self._changed:
-            self._tickets.stopped = True
+            self._step_numbers.stopped = True
             self._changed.notify_all()
         return Frame(kinds.DONE)
 
-    def tell_sums(self, talk: WorkerTalk, epoch: int, wait: bool) -> Frame:
+    def tell_sums(self, connection: WorkerConnection, epoch: int, wait: bool) -> Frame:
         """Answers with the sums that workers have contributed in an epoch; with ``wait``, once all others have ended
         its steps."""
 
         def others() -> list[str]:
-            return self._tickets.busy_in(epoch, but=talk.worker)
+            return self._step_numbers.busy_in(epoch, but=connection.worker)
 
         with self._changed:
             if wait:
-                self._turns.wait(
-                    talk, lambda: not others(), f"the last steps of epoch {epoch} by {', '.join(others())}"
+                self._waiting.wait(
+                    connection, lambda: not others(), f"the last steps of epoch {epoch} by {', '.join(others())}"
                 )
             return Frame(kinds.DONE, (), self._workers.sums.of(epoch))
 
     def _say_uneven(self) -> None:
         """Warns once that workers have data of different lengths, which shows only when data end. The lock is held."""
-        tickets = self._tickets
-        if tickets.uneven and not self._uneven_said:
+        step_numbers = self._step_numbers
+        if step_numbers.uneven and not self._uneven_said:
             self._uneven_said = True
             _log.warning(
                 "%s: workers have data of different lengths: in epoch %d those of one end after %s batches, and "
                 "another had more. The epoch ends there; give all workers the same data, or say steps_per_epoch",
                 self._context.task,
-                tickets.epoch,
-                tickets.ends,
+                step_numbers.epoch,
+                step_numbers.ends,
             )
 
     # Examples ---------------------------------------------------------------------------------------------------------
 
-    def _hand_out(self, worker: str, wish: Any, request: Request) -> int:
+    def _hand_out(self, worker: str, step_request: Any, request: Request) -> int:
         """Assigns a range of examples to a worker and records it in the request.
 
         Returns the number of the batch, or the code for why there is none.
         """
-        training, last, steps, _, (first, plan, part) = wish_of(worker, wish)
-        self._tickets.ended(worker)
+        training, last, steps, _, (first, plan, part) = step_request_of(worker, step_request)
+        self._step_numbers.ended(worker)
         if isinstance(request.handed, tuple):
             work = Work(*request.handed[:3])
             if self._accounts.holds(worker, work):  # a retry: the answer with this range was lost
                 return self._begins(worker, work, plan)
         request.handed = None
-        if self._tickets.stopped:
+        if self._step_numbers.stopped:
             return protocol.TRAINING_OVER
         share = part and (self._workers.share(worker) or part)
         found = self._accounts.hand_out(worker, training, first, last, plan, share, self._updates.state.version)
@@ -306,11 +328,11 @@ class Steps:
                 return protocol.SET_ASIDE
             case (work, seed):
                 request.handed = work.epoch, work.start, work.stop, seed
-                self._tickets.reach(work.epoch, steps, self._updates.state.version)
+                self._step_numbers.reach(work.epoch, steps, self._updates.state.version)
                 return self._begins(worker, work, plan)
 
     def _begins(self, worker: str, work: Work, plan: Plan) -> int:
-        batch = self._tickets.at_work[worker] = work.start // plan.batch
+        batch = self._step_numbers.at_work[worker] = work.start // plan.batch
         return batch
 
     def _take_back(self, worker: str, returned: Sequence[Returned]) -> None:
@@ -335,19 +357,19 @@ class Steps:
         ranges = ", ".join(map(str, works))
         _log.warning("%s drops a gradient of %s: %s were handed out again", self._context.task, worker, ranges)
 
-    def rest(self, talk: WorkerTalk, wish: Any) -> Frame:
+    def rest(self, connection: WorkerConnection, step_request: Any) -> Frame:
         """Makes a worker without data wait while others hold the remaining examples; meanwhile no other worker waits
         for it."""
-        worker, workers, accounts, updates = talk.worker, self._workers, self._accounts, self._updates
+        worker, workers, accounts, updates = connection.worker, self._workers, self._accounts, self._updates
         with self._changed:
-            workers.require_present(talk)
+            workers.require_present(connection)
             if not updates.state.formed and worker not in updates.state.members:
                 updates.event(Joined(worker))
-            self._turns.wait(talk, lambda: updates.state.formed, "the other workers to come")
-            workers.require_present(talk)
+            self._waiting.wait(connection, lambda: updates.state.formed, "the other workers to come")
+            workers.require_present(connection)
             workers.rests(worker)
-            if wish is not None:
-                training, last, _, _, (first, *_) = wish_of(worker, wish)
+            if step_request is not None:
+                training, last, _, _, (first, *_) = step_request_of(worker, step_request)
                 clock, patience = self._context.clock, self._context.choice.patience_s
                 began = clock()
 
@@ -355,7 +377,7 @@ class Steps:
                     if patience is not None and clock() - began >= patience:
                         for slow in set(accounts.holders()) - workers.resting:
                             accounts.left(slow, f"others have waited for it for {patience:g} s")
-                    over = self._tickets.stopped or workers.trainings > training
+                    over = self._step_numbers.stopped or workers.trainings > training
                     return over or accounts.has_work(training, first, last)
 
                 def none_to_come() -> bool:
@@ -363,8 +385,8 @@ class Steps:
                     return worker in holders and workers.resting.issuperset(holders)
 
                 holders = ", ".join(accounts.holders()) or "other workers"
-                self._turns.wait(
-                    talk, lambda: ready() or none_to_come(), f"the last examples, which {holders} computes"
+                self._waiting.wait(
+                    connection, lambda: ready() or none_to_come(), f"the last examples, which {holders} computes"
                 )
                 self._changed.notify_all()
                 return Frame(kinds.DONE, (ready(),))

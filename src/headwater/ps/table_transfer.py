@@ -135,8 +135,8 @@ class TableTransfer:
         self, index: int, number: int, rows: Iterator[tuple[int, list[Array]]] | None, *, retries: bool = False
     ) -> bool:
         for start, arrays in rows or ():
-            frame, talk = Frame(kinds.WRITE_ROWS, (number, start), arrays), self._conversation
-            _ = talk.ask_until(index, frame) if retries else talk.ask(self._sessions[index], frame)
+            frame, connection = Frame(kinds.WRITE_ROWS, (number, start), arrays), self._conversation
+            _ = connection.ask_until(index, frame) if retries else connection.ask(self._sessions[index], frame)
         return rows is not None
 
     def _read(self, index: int, number: int, parts: Sequence[int]) -> Iterator[tuple[int, list[Array]]]:

@@ -109,7 +109,7 @@ class Updater(Protocol):
         gradients: Sequence[Array],
         changes: Mapping[int, Array],
         tables: Sequence[tuple[Array, Array]],
-        knobs: Sequence[float],
+        hyperparameters: Sequence[float],
         scale: float = 1.0,
     ) -> None:
         """Makes one update.
@@ -118,7 +118,7 @@ class Updater(Protocol):
           gradients: one for each optimized block.
           changes: summands for some of the others, by position among these.
           tables: for each table the numbers of rows, none listed twice, and the gradients of these.
-          knobs: hyperparameters that the workers' program sets, such as the learning rate.
+          hyperparameters: hyperparameters that the workers' program sets, such as the learning rate.
           scale: factor for the change of the values; the optimizer's state accumulates the unscaled gradients.
         """
         ...

@@ -24,8 +24,8 @@ from headwater.ps.recovery import WayBack
 from headwater.ps.round_sums import RoundSums
 from headwater.ps.rounds import Round
 from headwater.ps.serving_context import ServingContext
-from headwater.ps.talks import Request, WorkerTalk
 from headwater.ps.updater import Updater
+from headwater.ps.worker_connections import Request, WorkerConnection
 
 _log = logging.getLogger("headwater")
 
@@ -54,9 +54,9 @@ class Updates:
       made: number of updates made by this object.
       staleness_total: sum over all applied gradients.
       staleness_max: largest staleness of an applied gradient.
-      knobs: hyperparameters sent with the latest gradient; empty before the first.
+      hyperparameters: hyperparameters sent with the latest gradient; empty before the first.
       way_back: how the saved values were recovered; None where nothing was recovered.
-      talks: the connection of each worker, by its name.
+      connections: the connection of each worker, by its name.
       latest: the latest request of each worker, by its name.
       free: the workers that may begin their next step.
     """
@@ -87,9 +87,9 @@ class Updates:
         self.made: int = 0
         self.staleness_total: int = 0
         self.staleness_max: int = 0
-        self.knobs: Sequence[float] = ()
+        self.hyperparameters: Sequence[float] = ()
         self.way_back: WayBack | None = None
-        self.talks: dict[str, WorkerTalk] = {}
+        self.connections: dict[str, WorkerConnection] = {}
         self.latest: dict[str, Request] = {}
         self.free: set[str] = set()
 
@@ -110,8 +110,8 @@ class Updates:
         for action in decision.actions:
             if isinstance(action, Go):
                 self.free.add(action.worker)
-                if (talk := self.talks.get(action.worker)) is not None:
-                    talk.turn.notify_all()
+                if (connection := self.connections.get(action.worker)) is not None:
+                    connection.turn.notify_all()
             elif isinstance(action, Apply):
                 stale = self._staleness_aware and action.staleness > 1
                 total = self.round_sums.total if self.round_sums is not None else None
@@ -145,7 +145,7 @@ class Updates:
         state = self.state
         waiting = {
             worker
-            for worker in self.gathered_of() & state.members.keys() & self.talks.keys()
+            for worker in self.gathered_of() & state.members.keys() & self.connections.keys()
             if state.members[worker].gave == 1 and state.members[worker].waits_since is not None
         }
         return waiting if len(waiting) == state.gathered else None

@@ -35,7 +35,7 @@ def values_header(frame: Frame, task: str) -> _Values:
     handed: tuple[Work, int] | str | None
     share: tuple[int, int] | None
     match frame.header:
-        case (int(version), bool(applied), int(ticket), its_share, names, given, bytes() | None as ledger):
+        case (int(version), bool(applied), int(step_number), its_share, names, given, bytes() | None as ledger):
             match given:
                 case (int(epoch), int(start), int(stop), int(seed)):
                     handed = Work(epoch, start, stop), seed
@@ -50,6 +50,6 @@ def values_header(frame: Frame, task: str) -> _Values:
                     share = None
                 case _:
                     raise bad_header(frame, task)
-            return version, applied, ticket, share, names, handed, ledger
+            return version, applied, step_number, share, names, handed, ledger
         case _:
             raise bad_header(frame, task)

@@ -17,7 +17,7 @@ class Aim(NamedTuple):
     """The desired placement: the number of the primary's ``ps`` and of the backup's (None: no backup is wanted)."""
 
     primary: int
-    second: int | None
+    backup: int | None
 
 
 class Move(enum.Enum):
@@ -45,17 +45,17 @@ def settle(view: View, aim: Aim | None, beside: int, staying: Sequence[int]) -> 
       beside: the ``ps`` for the backup, where the view has none.
       staying: the ``ps`` that are not shutting down.
     """
-    now = Aim(view.primary.ps, beside if view.second is None else view.second.ps)
+    now = Aim(view.primary.ps, beside if view.backup is None else view.backup.ps)
     if not staying:
         return now
-    primary, second = aim or now
-    alone = aim is not None and second is None and primary in staying
+    primary, backup = aim or now
+    alone = aim is not None and backup is None and primary in staying
     if primary not in staying:
-        found = second if second in staying else _after(primary, (), staying)
+        found = backup if backup in staying else _after(primary, (), staying)
         if found is not None:
-            primary, second = found, second if second != found else None
-    if alone or (second in staying and second != primary):
-        return Aim(primary, second)
+            primary, backup = found, backup if backup != found else None
+    if alone or (backup in staying and backup != primary):
+        return Aim(primary, backup)
     return Aim(primary, _after(primary, (primary,), staying))
 
 
@@ -67,12 +67,12 @@ def _after(ps: int, but: Collection[int], staying: Sequence[int]) -> int | None:
 
 def next_step(view: View, aim: Aim) -> Step:
     """Returns the next step of the primary of ``view`` towards the placement ``aim``."""
-    me, second = view.primary.ps, None if view.second is None else view.second.ps
+    me, backup = view.primary.ps, None if view.backup is None else view.backup.ps
     if aim.primary != me:
-        return Step(Move.HAND_OVER) if second == aim.primary else Step(Move.BRING, aim.primary)
-    if second == aim.second:
+        return Step(Move.HAND_OVER) if backup == aim.primary else Step(Move.BRING, aim.primary)
+    if backup == aim.backup:
         return Step(Move.STAY)
-    return Step(Move.DROP) if aim.second is None else Step(Move.BRING, aim.second)
+    return Step(Move.DROP) if aim.backup is None else Step(Move.BRING, aim.backup)
 
 
 def spread(homes: Sequence[int], staying: Sequence[int]) -> list[Aim]:
@@ -83,13 +83,13 @@ def spread(homes: Sequence[int], staying: Sequence[int]) -> list[Aim]:
       staying: the numbers of the available ``ps``, at least one.
 
     >>> spread([0, 1], [0, 1])
-    [Aim(primary=0, second=1), Aim(primary=1, second=0)]
+    [Aim(primary=0, backup=1), Aim(primary=1, backup=0)]
     >>> spread([0, 1], [0, 1, 2])
-    [Aim(primary=0, second=2), Aim(primary=1, second=0)]
+    [Aim(primary=0, backup=2), Aim(primary=1, backup=0)]
     >>> spread([0, 1], [1, 2])
-    [Aim(primary=2, second=1), Aim(primary=1, second=2)]
+    [Aim(primary=2, backup=1), Aim(primary=1, backup=2)]
     >>> spread([0, 1], [1])
-    [Aim(primary=1, second=None), Aim(primary=1, second=None)]
+    [Aim(primary=1, backup=None), Aim(primary=1, backup=None)]
     """
     copies = dict.fromkeys(staying, 0)
     primaries: dict[int, int] = {}
@@ -100,8 +100,8 @@ def spread(homes: Sequence[int], staying: Sequence[int]) -> list[Aim]:
     for shard in range(len(homes)):
         others = [ps for ps in staying if ps != primaries[shard]]
         beside = homes[(shard + 1) % len(homes)]
-        second = min(others, key=lambda ps: (copies[ps], ps != beside, ps), default=None)
-        if second is not None:
-            copies[second] += 1
-        found.append(Aim(primaries[shard], second))
+        backup = min(others, key=lambda ps: (copies[ps], ps != beside, ps), default=None)
+        if backup is not None:
+            copies[backup] += 1
+        found.append(Aim(primaries[shard], backup))
     return found

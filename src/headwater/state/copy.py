@@ -2,7 +2,7 @@
 
 Its thread, the *keeper*, asks the witness for the view, feeds the backup where this replica is the primary, and takes
 over where the primary is lost. `headwater.state.views` decides which of these are allowed. Each class of the hierarchy
-adds one role: knowing the view (`headwater.state.member`), following as the backup (`headwater.state.second`), feeding
+adds one role: knowing the view (`headwater.state.member`), following as the backup (`headwater.state.backup`), feeding
 other replicas (`headwater.state.feeding`), serving as the primary (`headwater.state.primary`), and, here, the keeper
 and the shutdown. Subclasses of `KeptCopy` define the replicated state (`headwater.state.contents`).
 
@@ -29,7 +29,7 @@ from headwater.state.left_copies import LeftCopies
 from headwater.state.member import ANSWER_S, PAUSE_S
 from headwater.state.primary import PrimaryCopy
 from headwater.state.sites import Site
-from headwater.state.views import Copy, View, Wants
+from headwater.state.views import Copy, RequestKind, View
 
 _log = logging.getLogger("headwater")
 
@@ -110,7 +110,7 @@ class KeptCopy(PrimaryCopy):
             )
         if not changed:
             if not self._over:
-                self._ask(Wants.VIEW)  # a restarted witness may wait for this report
+                self._ask(RequestKind.VIEW)  # a restarted witness may wait for this report
             return
         with self._changed:
             if self._standing.serves:
@@ -123,7 +123,7 @@ class KeptCopy(PrimaryCopy):
         if follows:
             log = _log.info if self._over else _log.warning
             log("%s lost %s, the primary of %s", self._task, self._other, self._called)
-        self._ask(Wants.ALONE if follows else Wants.VIEW)
+        self._ask(RequestKind.ALONE if follows else RequestKind.VIEW)
         rests = self.is_spare and not self._has_been_fed and self._standing.view is not None
         with self._changed:
             self._changed.wait_for(
@@ -147,10 +147,10 @@ class KeptCopy(PrimaryCopy):
             if self._standing.pairing is not None:  # the witness waits for other replicas; let them ask
                 self._pause(PAUSE_S)
             return
-        paired = view.second is not None
+        paired = view.backup is not None
         feed = self._feed
-        if feed is None or feed.broken.is_set() or not paired or feed.target != view.second:
-            feed = self._second_again(view) if paired else self._second_anew(view)
+        if feed is None or feed.broken.is_set() or not paired or feed.target != view.backup:
+            feed = self._resume_backup(view) if paired else self._start_backup(view)
             if feed is None:
                 return
         elif feed.filling:
@@ -212,7 +212,7 @@ class KeptCopy(PrimaryCopy):
             what = "%s has left its copy of %s with %s until it is served again: term %d"
             _log.warning(what, self._task, self._called, left.chief, view.term)
         # Last: once this replica is lost, an empty one may serve, with the state that the chief has by then.
-        self._ask_last(Wants.LEAVE)
+        self._ask_last(RequestKind.LEAVE)
 
     def _last_view(self, has_other: bool) -> View | None:
         """Returns the view in which this replica is the last one; None where another serves. The keeper has stopped.
@@ -223,9 +223,9 @@ class KeptCopy(PrimaryCopy):
         while True:
             known = self._standing.view
             last = not has_other and known is not None and self._standing.me in known
-            view = self._ask_last(Wants.ALONE if last else Wants.GO)
+            view = self._ask_last(RequestKind.ALONE if last else RequestKind.GO)
             self._become(view)
-            if view is None or view.second is None or self._standing.me not in view:
+            if view is None or view.backup is None or self._standing.me not in view:
                 break
             if view == known:
                 return None  # the other replica goes on serving
@@ -235,6 +235,6 @@ class KeptCopy(PrimaryCopy):
             self._take_over()
         return self._standing.view if self._standing.serves else None
 
-    def _ask_last(self, wants: Wants) -> View | None:
+    def _ask_last(self, kind: RequestKind) -> View | None:
         """Asks the witness, after the keeper has stopped."""
-        return self._site.ask(self._set, self._shard, self._request(self._standing, wants))
+        return self._site.ask(self._set, self._shard, self._request(self._standing, kind))

@@ -2,7 +2,7 @@
 
 The frames of a channel from a primary to the other replica::
 
-    SECOND  (name, view, goes on)  the first frame: the shard, the primary's view, and whether it sends no snapshot but
+    BACKUP  (name, view, goes on)  the first frame: the shard, the primary's view, and whether it sends no snapshot but
                                 only changes of the state that the other replica has handed over;
                                 answered by DONE (whether the other replica accepts the feed, its number, its
                                 incarnation, its view, whether it still has the state that it has handed over)

@@ -12,25 +12,25 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, OpError
 from headwater.state.aims import next_step
+from headwater.state.backup import BackupCopy
 from headwater.state.feed import Feed
 from headwater.state.member import ANSWER_S, DIAL_S, PAUSE_S
-from headwater.state.second import SecondCopy
-from headwater.state.views import Copy, Standing, View, Wants, as_words, from_words
+from headwater.state.views import Copy, RequestKind, Standing, View, as_words, from_words
 
 _log = logging.getLogger("headwater")
 
 
-class FeedingCopy(SecondCopy):
+class FeedingCopy(BackupCopy):
     """A replica that can feed others."""
 
-    def _second_again(self, view: View) -> Feed | None:
+    def _resume_backup(self, view: View) -> Feed | None:
         """Feeds the backup of ``view`` over a new channel. Where that fails, asks to be alone, and returns None."""
-        assert view.second is not None
+        assert view.backup is not None
         resigned = self._standing.resigned
         # A backup that is filled piece by piece cannot be promoted meanwhile, so clients need not wait for it: ask to
         # be alone instead. When the job is over clients do wait, as no witness may be left to allow that.
         waits = not self._fills_slowly or resigned or self._over
-        if waits and (feed := self._filled(view, view.second.ps)) is not None:
+        if waits and (feed := self._filled(view, view.backup.ps)) is not None:
             return feed
         if self._standing.view != view:
             return None
@@ -39,13 +39,13 @@ class FeedingCopy(SecondCopy):
             return None
         if not self._fills_slowly:
             log = _log.info if self._over else _log.warning
-            log("%s has no second copy now: %s is away", self._called, self._other)
-        self._ask(Wants.ALONE)
+            log("%s has no backup now: %s is away", self._called, self._other)
+        self._ask(RequestKind.ALONE)
         if self._standing.view == view:
             self._pause(PAUSE_S)
         return None
 
-    def _second_anew(self, view: View) -> Feed | None:
+    def _start_backup(self, view: View) -> Feed | None:
         """Fills another replica and makes it the backup.
 
         Returns None where no backup is wanted, or no other ``ps`` accepts.
@@ -114,11 +114,11 @@ class FeedingCopy(SecondCopy):
           ps: the number of the other ``ps``.
           goes_on: the other replica has the whole state, as it has handed over to this one: send no snapshot.
         """
-        second = view.second if view.second is not None and view.second.ps == ps else None
+        backup = view.backup if view.backup is not None and view.backup.ps == ps else None
         other_name = self._processes.name(ps)
         try:
             link = self._processes.link(ps)
-            if second is not None and link.lost():
+            if backup is not None and link.lost():
                 return None
             link.reach(DIAL_S)
             channel = link.take_now()
@@ -128,7 +128,7 @@ class FeedingCopy(SecondCopy):
             _log.debug("%s cannot reach %s: %s", self._task, other_name, error.message)
             return None
         try:
-            channel.send(Frame(kinds.SECOND, (self.name, as_words(view), goes_on)))
+            channel.send(Frame(kinds.BACKUP, (self.name, as_words(view), goes_on)))
             answer = channel.recv(ANSWER_S)
             match answer.kind, answer.header:
                 case kinds.DONE, (bool(taken), int(number), int(incarnation), words, bool(has_all)):
@@ -139,13 +139,13 @@ class FeedingCopy(SecondCopy):
             _log.debug("%s does not take its copy: %s", other_name, error)
             link.give_back(channel, False)
             return None
-        fits = other == second and has_all if goes_on else second is None or other == second
+        fits = other == backup and has_all if goes_on else backup is None or other == backup
         if not taken or not fits:
             link.give_back(channel, False)
             if not goes_on:
                 self._become(its_view)
-                if second is not None and other != second:  # another incarnation, which has lost its state
-                    self._second_is_gone()
+                if backup is not None and other != backup:  # another incarnation, which has lost its state
+                    self._drop_backup()
             return None
         try:
             if goes_on:
@@ -198,9 +198,9 @@ class FeedingCopy(SecondCopy):
 
     def _ask_pair(self, other: Copy) -> None:
         """Asks the witness to make ``other`` the backup, and sends that the new view."""
-        self._ask(Wants.PAIR, other)
+        self._ask(RequestKind.PAIR, other)
         view, feed = self._standing.view, self._feed
-        if view is None or view.second != other or feed is None:
+        if view is None or view.backup != other or feed is None:
             return
         for each in (feed, feed.beside):
             if each is not None and each.target == other:
@@ -221,7 +221,7 @@ class FeedingCopy(SecondCopy):
             if whole and self._standing.pairing is not None:
                 return
             feed.beside = None
-            replaced = view is not None and view.second == third.target
+            replaced = view is not None and view.backup == third.target
             if replaced:
                 third.secures = third.given
                 self._feed = third
@@ -235,13 +235,13 @@ class FeedingCopy(SecondCopy):
 
     def _look_who_is_left(self, standing: Standing) -> None:
         """Stops waiting for backups whose processes have exited with the job."""
-        feed, second = self._feed, standing.view.second if standing.view is not None else None
+        feed, backup = self._feed, standing.view.backup if standing.view is not None else None
         if feed is None or feed.broken.is_set():
-            others = {copy.ps for copy in (second, standing.pairing) if copy is not None}
+            others = {copy.ps for copy in (backup, standing.pairing) if copy is not None}
             if not any(self._is_there(ps) for ps in others):
-                self._second_is_gone()
+                self._drop_backup()
 
-    def _second_is_gone(self) -> None:
+    def _drop_backup(self) -> None:
         """Notes that the backup will never serve, as its process is gone."""
         with self._changed:
             self._left = self._over

@@ -14,7 +14,7 @@ from headwater.state.aims import Aim, Move, next_step, settle
 from headwater.state.contents import Contents
 from headwater.state.feed import Feed
 from headwater.state.sites import Site
-from headwater.state.views import Copy, Request, Standing, View, Wants, begins_anew, learn
+from headwater.state.views import Copy, Request, RequestKind, Standing, View, begins_anew, learn
 
 _log = logging.getLogger("headwater")
 
@@ -89,19 +89,19 @@ class Member(Contents):
     def is_whole(self) -> bool:
         """Whether this replica serves, and its backup has the whole state."""
         standing, feed = self._standing, self._feed
-        paired = standing.serves and standing.view is not None and standing.view.second is not None
+        paired = standing.serves and standing.view is not None and standing.view.backup is not None
         return paired and feed is not None and not feed.broken.is_set() and not feed.filling
 
     @property
-    def lacks_second(self) -> bool:
+    def lacks_backup(self) -> bool:
         """Whether this replica serves, and lacks a complete backup that it should have."""
         aim = self._aim
-        return self._standing.serves and not self.is_whole and (aim is None or aim.second is not None)
+        return self._standing.serves and not self.is_whole and (aim is None or aim.backup is not None)
 
     @property
     def is_missed(self) -> bool:
         """Whether state may be lost if this process ended now, as far as is known."""
-        return self.lacks_second and not self._is_left
+        return self.lacks_backup and not self._is_left
 
     @property
     def view(self) -> View | None:
@@ -114,10 +114,10 @@ class Member(Contents):
         return self._standing.serves
 
     @property
-    def second(self) -> str:
+    def backup(self) -> str:
         """The name of the backup's task, as far as it knows; empty where there is no backup."""
         view = self._standing.view
-        return "" if view is None or view.second is None else self._processes.name(view.second.ps)
+        return "" if view is None or view.backup is None else self._processes.name(view.backup.ps)
 
     @property
     def is_spare(self) -> bool:
@@ -137,22 +137,22 @@ class Member(Contents):
         view = self._standing.view
         if not self._standing.serves or view is None:
             return False
-        return next_step(view, self._wanted(view)).move is Move.STAY and (view.second is None or self.is_whole)
+        return next_step(view, self._wanted(view)).move is Move.STAY and (view.backup is None or self.is_whole)
 
     @property
     def aimed(self) -> Aim | None:
         """The requested placement; None where none was requested."""
         return self._aim
 
-    def aim(self, primary: int, second: int | None) -> None:
+    def aim(self, primary: int, backup: int | None) -> None:
         """Sets the desired placement. It takes effect while this replica serves, also if it is promoted later.
 
         Args:
           primary: the number of the ``ps`` that should have the primary.
-          second: the number of the ``ps`` that should have the backup; None where no backup is wanted.
+          backup: the number of the ``ps`` that should have the backup; None where no backup is wanted.
         """
         with self._changed:
-            self._aim = Aim(primary, second)
+            self._aim = Aim(primary, backup)
 
     @property
     def behind(self) -> int:
@@ -166,16 +166,16 @@ class Member(Contents):
         term = f"term {standing.view.term}" if standing.view is not None else "no term yet"
         if standing.serves:
             aim = self._aim
-            if standing.view is not None and standing.view.second is None and aim is not None and aim.second is None:
-                return f"primary of shard {self._shard}, {term}, no second copy is wanted"
+            if standing.view is not None and standing.view.backup is None and aim is not None and aim.backup is None:
+                return f"primary of shard {self._shard}, {term}, no backup is needed"
             if feed is None or feed.broken.is_set():
-                return f"primary of shard {self._shard}, {term}, NO SECOND COPY: {self._other} is away"
+                return f"primary of shard {self._shard}, {term}, NO BACKUP: {self._other} is away"
             behind = feed.given - feed.confirmed
-            if feed.filling or standing.view is None or standing.view.second is None:
+            if feed.filling or standing.view is None or standing.view.backup is None:
                 return f"primary of shard {self._shard}, {term}, {self._other} fills up, {behind} frames behind"
-            return f"primary of shard {self._shard}, {term}, second on {self._other}, {behind} frames behind"
+            return f"primary of shard {self._shard}, {term}, backup on {self._other}, {behind} frames behind"
         if standing.follows:
-            return f"second of shard {self._shard}, {term}, primary on {self._other}"
+            return f"backup of shard {self._shard}, {term}, primary on {self._other}"
         filling = self._fed is not None
         return f"shard {self._shard}, {term}: {'fills up from' if filling else 'waits for'} {self._other}"
 
@@ -196,17 +196,17 @@ class Member(Contents):
         home, beside = self._site.pair
         if view is not None and view.primary != self._standing.me:
             return self._processes.name(view.primary.ps)
-        if view is not None and view.second is not None:
-            return self._processes.name(view.second.ps)
+        if view is not None and view.backup is not None:
+            return self._processes.name(view.backup.ps)
         if view is not None:
             wanted = self._wanted(view)
-            number = wanted.second if wanted.primary == self._site.ps else wanted.primary
+            number = wanted.backup if wanted.primary == self._site.ps else wanted.primary
             return self._processes.name(number) if number is not None else "no other"
         return self._processes.name(home if self._site.ps != home else beside)
 
     # Views ------------------------------------------------------------------------------------------------------------
 
-    def _ask(self, wants: Wants, other: Copy | None = None) -> View | None:
+    def _ask(self, kind: RequestKind, other: Copy | None = None) -> View | None:
         """Sends a request to the witness and follows its view; returns that, or None where the witness knows none.
 
         Raises:
@@ -216,16 +216,16 @@ class Member(Contents):
             if self._closed:
                 return None
             standing = self._standing
-            view = self._site.ask(self._set, self._shard, self._request(standing, wants, other))
+            view = self._site.ask(self._set, self._shard, self._request(standing, kind, other))
             if self._standing.me == standing.me:
                 self._become(view)
         if view is None:
             self._wake_other()
         return view
 
-    def _request(self, standing: Standing, wants: Wants, other: Copy | None = None) -> Request:
+    def _request(self, standing: Standing, kind: RequestKind, other: Copy | None = None) -> Request:
         home, among = self._site.pair[0], tuple(self._processes.numbers())
-        return Request(standing.me, standing.view, wants, other or standing.pairing, home, among)
+        return Request(standing.me, standing.view, kind, other or standing.pairing, home, among)
 
     def _become(self, view: View | None) -> None:
         """Follows a view of the witness: demotes or resets this replica where it requires that. No lock is held."""

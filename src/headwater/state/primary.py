@@ -15,7 +15,7 @@ from headwater.state.aims import Move, next_step
 from headwater.state.feed import Feed
 from headwater.state.feeding import FeedingCopy
 from headwater.state.sites import has_heartbeat
-from headwater.state.views import View, Wants
+from headwater.state.views import RequestKind, View
 
 _log = logging.getLogger("headwater")
 
@@ -38,8 +38,8 @@ class PrimaryCopy(FeedingCopy):
                 self._bring_back(view.term - 1)
             self._take_up()
             # The old primary, which is the backup now, has the same state: it needs no snapshot, only changes.
-            if self._handed and view is not None and view.second is not None:
-                self._dial(view, view.second.ps, goes_on=True)
+            if self._handed and view is not None and view.backup is not None:
+                self._dial(view, view.backup.ps, goes_on=True)
             with self._changed:
                 self._gave = self._handed = self._left = self._begins_anew = False
                 self._serving = self._standing.serves
@@ -108,7 +108,7 @@ class PrimaryCopy(FeedingCopy):
         return None
 
     def _secure_answer(self, channel: Channel, feed: Feed | None, number: int, serves: Callable[[], bool]) -> None:
-        """Runs `_await_second` for an answer to a worker, and sends the worker the reason for a wait.
+        """Runs `_await_backup` for an answer to a worker, and sends the worker the reason for a wait.
 
         Raises:
           UnavailableError: this replica does not serve any more, or the worker has disconnected.
@@ -120,9 +120,9 @@ class PrimaryCopy(FeedingCopy):
                 raise UnavailableError(None, None, f"{channel.peer} is gone")
             reminder.tell(channel, what)
 
-        self._await_second(feed, number, serves, waits)
+        self._await_backup(feed, number, serves, waits)
 
-    def _await_second(
+    def _await_backup(
         self, feed: Feed | None, number: int, serves: Callable[[], bool], waits: Callable[[str], None]
     ) -> None:
         """Returns once the backup has confirmed frame ``number`` of ``feed``, or the view has no backup.
@@ -180,12 +180,12 @@ class PrimaryCopy(FeedingCopy):
             self._ask_pair(standing.pairing)
             self._part_feeds()
             return self._feed or feed
-        if view.second != feed.target or feed.broken.is_set():
+        if view.backup != feed.target or feed.broken.is_set():
             return feed
         step = next_step(view, self._wanted(view))
         match step.move:
             case Move.DROP:
-                self._ask(Wants.ALONE)
+                self._ask(RequestKind.ALONE)
                 if self._standing.view != view:
                     feed.end()
             # There is a backup, so this is not urgent: do not wait for a process that is away.
@@ -201,14 +201,18 @@ class PrimaryCopy(FeedingCopy):
         """Hands over to the backup, and follows it."""
         # Go on serving where the witness cannot be asked, or knows no view, as service would stop until it answers. Do
         # so also when the job is over: the backup and the witness may have ended with it.
-        if self._ask(Wants.VIEW) != view or not feed.wait(self._given(feed), lambda: not self._closed) or self._over:
+        if (
+            self._ask(RequestKind.VIEW) != view
+            or not feed.wait(self._given(feed), lambda: not self._closed)
+            or self._over
+        ):
             return
         began = time.monotonic()
         with self._taking:
             self._step_down()
         # The backup has to confirm the last changes before it may serve; this replica makes no more.
         if feed.wait(self._given(feed), lambda: not self._closed):
-            self._ask(Wants.HAND_OVER)
+            self._ask(RequestKind.HAND_OVER)
         now = self._standing.view
         if now is None or self._standing.serves:  # not granted, or no answer: serve again
             self._take_over()

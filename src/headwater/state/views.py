@@ -57,17 +57,17 @@ class View(NamedTuple):
 
     term: int
     primary: Copy
-    second: Copy | None
+    backup: Copy | None
 
     def __contains__(self, copy: object) -> bool:
-        return copy is not None and copy in (self.primary, self.second)
+        return copy is not None and copy in (self.primary, self.backup)
 
     def __str__(self) -> str:
-        second = "no second copy" if self.second is None else f"second on ps {self.second.ps}"
-        return f"term {self.term}, primary on ps {self.primary.ps}, {second}"
+        backup = "no backup" if self.backup is None else f"backup on ps {self.backup.ps}"
+        return f"term {self.term}, primary on ps {self.primary.ps}, {backup}"
 
 
-class Wants(enum.Enum):
+class RequestKind(enum.Enum):
     """Kinds of a replica's request to the witness.
 
     ``VIEW`` only reads the view. ``ALONE`` removes the other replica from it. ``PAIR`` makes another replica the
@@ -89,15 +89,15 @@ class Request(NamedTuple):
     Attributes:
       me: the replica that asks.
       view: the newest view that it knows; None before the first.
-      wants: the kind of the request.
-      other: the replica to make its backup, for `Wants.PAIR`; otherwise one that may be it, see `Standing.pairing`.
+      kind: the kind of the request.
+      other: the replica to make its backup, for `RequestKind.PAIR`; else a possible backup, see `Standing.pairing`.
       home: the number of the ``ps`` that serves the shard when the job starts.
       among: the numbers of all ``ps`` that may have a replica, as far as ``me`` knows.
     """
 
     me: Copy
     view: View | None
-    wants: Wants = Wants.VIEW
+    kind: RequestKind = RequestKind.VIEW
     other: Copy | None = None
     home: int = 0
     among: tuple[int, ...] = ()
@@ -133,14 +133,14 @@ def judge(witness: Witness, request: Request) -> Witness:
         if view is None:
             return replace(witness, heard=heard)
         witness = replace(witness, view=view, heard={})
-    both = {copy for copy in (view.primary, view.second) if copy is not None}
+    both = {copy for copy in (view.primary, view.backup) if copy is not None}
     # A newer incarnation of the same ``ps`` asks, so the state of the older one is lost.
     gone = {copy for copy in both if copy.ps == me.ps and copy.incarnation < me.incarnation}
     witness = witness.without(gone)
     # Requests of a lost replica, such as a repeated LEAVE, change nothing.
     if me in witness.lost:
         return witness
-    if request.wants is Wants.LEAVE or (request.wants is Wants.GO and _is_spared(witness, request)):
+    if request.kind is RequestKind.LEAVE or (request.kind is RequestKind.GO and _is_spared(witness, request)):
         return witness.without({me})
     after = view
     if me in view:
@@ -149,7 +149,7 @@ def judge(witness: Witness, request: Request) -> Witness:
             after = _granted(view, request, witness.lost)
     # All replicas of the view are lost: the first other one that asks serves, once it knows the view. One with an older
     # view may not have discarded its state yet; it does when it gets the answer.
-    elif both <= witness.lost and request.wants is Wants.VIEW and (gone or request.view in (None, view)):
+    elif both <= witness.lost and request.kind is RequestKind.VIEW and (gone or request.view in (None, view)):
         after = View(view.term + 1, me, None)
     return replace(witness, view=after)
 
@@ -163,22 +163,22 @@ def _is_spared(witness: Witness, request: Request) -> bool:
     me, view = request.me, witness.view
     if view is None or me not in view:
         return True
-    other = view.second if me == view.primary else view.primary
+    other = view.backup if me == view.primary else view.primary
     return request.view == view and other is not None and other not in witness.lost
 
 
 def _granted(view: View, request: Request, lost: Collection[Copy]) -> View:
     """Returns the view after the request of a replica of ``view``. No ``lost`` replica becomes primary or backup."""
     me, other = request.me, request.other
-    match request.wants:
+    match request.kind:
         # The first of the two replicas that asks stays; the other one is outside from the next term on.
-        case Wants.ALONE | Wants.GO if view.second is not None:
+        case RequestKind.ALONE | RequestKind.GO if view.backup is not None:
             return View(view.term + 1, me, None)
         # No new term where ``other`` is the backup already, and never with a lost replica, which has no state.
-        case Wants.PAIR if me == view.primary and other is not None and other not in {view.second, *lost}:
+        case RequestKind.PAIR if me == view.primary and other is not None and other not in {view.backup, *lost}:
             return View(view.term + 1, me, other)
-        case Wants.HAND_OVER if me == view.primary and view.second is not None and view.second not in lost:
-            return View(view.term + 1, view.second, me)
+        case RequestKind.HAND_OVER if me == view.primary and view.backup is not None and view.backup not in lost:
+            return View(view.term + 1, view.backup, me)
         case _:
             return view
 
@@ -187,7 +187,7 @@ def _present(heard: Mapping[int, Request]) -> View | None:
     """Returns the current view, from the reports of ``ps``; None while they do not determine it."""
     told = list(heard.values())
     views = [each.view for each in told if each.view is not None]
-    named = {copy.ps for view in views for copy in (view.primary, view.second) if copy is not None}
+    named = {copy.ps for view in views for copy in (view.primary, view.backup) if copy is not None}
     all_told = named.union(*(each.among for each in told), [each.home for each in told]) <= heard.keys()
     if not views:
         return View(1, heard[told[0].home].me, None) if all_told else None
@@ -195,8 +195,8 @@ def _present(heard: Mapping[int, Request]) -> View | None:
     # The two conditions of the module's docstring: all concerned have reported no newer view, or all ``ps`` have
     # reported.
     know = [each for each in told if each.view == newest and each.me in newest]
-    concerned = {newest.primary, newest.second, *(each.other for each in know)} - {None}
-    settled = {each.me for each in know} >= {newest.primary, newest.second} - {None}
+    concerned = {newest.primary, newest.backup, *(each.other for each in know)} - {None}
+    settled = {each.me for each in know} >= {newest.primary, newest.backup} - {None}
     return newest if all_told or (settled and concerned <= {each.me for each in told}) else None
 
 
@@ -228,16 +228,16 @@ class Standing:
     @property
     def follows(self) -> bool:
         """Whether it is the backup, as far as it knows."""
-        return self.view is not None and self.view.second == self.me
+        return self.view is not None and self.view.backup == self.me
 
     @property
     def acknowledges_alone(self) -> bool:
         """Whether it may acknowledge an update that no other replica has confirmed."""
-        return self.serves and self.pairing is None and (self.resigned or self.view is None or self.view.second is None)
+        return self.serves and self.pairing is None and (self.resigned or self.view is None or self.view.backup is None)
 
     def needs(self, copy: Copy) -> bool:
         """Returns whether ``copy`` has to confirm an update before it may be acknowledged."""
-        return copy == self.pairing or (self.view is not None and copy == self.view.second)
+        return copy == self.pairing or (self.view is not None and copy == self.view.backup)
 
 
 def learn(standing: Standing, view: View, incarnation: int) -> Standing:
@@ -255,7 +255,7 @@ def begins_anew(standing: Standing, view: View) -> bool:
     known = standing.view
     was_in = known is not None and standing.me in known
     newer = known is None or view.term > known.term
-    return newer and not was_in and view.primary == standing.me and view.second is None
+    return newer and not was_in and view.primary == standing.me and view.backup is None
 
 
 def accepts(standing: Standing, view: View) -> bool:
@@ -267,7 +267,7 @@ def accepts(standing: Standing, view: View) -> bool:
 
 def as_words(view: View | None) -> tuple[Any, ...] | None:
     """Returns a view as plain values for a frame's header."""
-    return None if view is None else (view.term, tuple(view.primary), view.second and tuple(view.second))
+    return None if view is None else (view.term, tuple(view.primary), view.backup and tuple(view.backup))
 
 
 def from_words(words: Any) -> View | None:

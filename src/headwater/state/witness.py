@@ -22,8 +22,8 @@ from headwater.state.left_copies import forget_outdated
 from headwater.state.views import (
     Copy,
     Request,
+    RequestKind,
     View,
-    Wants,
     Witness,
     as_words,
     from_words,
@@ -56,7 +56,7 @@ class Witnesses:
             after = self._known[name, shard] = judge(before, request)
         if after.view is not None and after.view != before.view:
             _log.log(
-                logging.INFO if after.view.second is not None else logging.WARNING,
+                logging.INFO if after.view.backup is not None else logging.WARNING,
                 "the witness says of shard %d of %r: %s",
                 shard,
                 name,
@@ -101,9 +101,9 @@ class WitnessService(Service):
 def _request_of(words: Any, channel: Channel) -> Request:
     try:
         match words:
-            case ((int(ps), int(incarnation)), view, int(wants), other, int(home), [*among]):
+            case ((int(ps), int(incarnation)), view, int(kind), other, int(home), [*among]):
                 me, numbers = Copy(ps, incarnation), tuple(int(number) for number in among)
-                return Request(me, from_words(view), Wants(wants), _copy_of(other), home, numbers)
+                return Request(me, from_words(view), RequestKind(kind), _copy_of(other), home, numbers)
             case _:
                 raise ValueError(f"no request: {words!r}")
     except (TypeError, ValueError) as error:
@@ -150,7 +150,7 @@ class RemoteWitness:
           CancelledError: this task is stopping.
         """
         me, other = tuple(request.me), request.other and tuple(request.other)
-        words = (me, as_words(request.view), request.wants.value, other, request.home, list(request.among))
+        words = (me, as_words(request.view), request.kind.value, other, request.home, list(request.among))
         with self._lock:
             if self._channel is None:
                 self._channel = self._link.take()

@@ -484,7 +484,7 @@ def test_a_norm_over_all_leaves_is_over_those_of_all_ps(optimizer: Any) -> None:
     client = connected(local)
     steps = [gradients(number) for number in range(5)]
     for step in steps:
-        client.push(step, knobs=(float(total(jax.tree.unflatten(jax.tree.structure(PARAMS), step))),))
+        client.push(step, hyperparameters=(float(total(jax.tree.unflatten(jax.tree.structure(PARAMS), step))),))
     close(client.values(), alone(optimizer, steps))
     local.stop()
 

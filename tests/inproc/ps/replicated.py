@@ -1,4 +1,4 @@
-"""Parameter servers within this process that keep a second copy of each other's part, and can be killed."""
+"""Parameter servers within this process that keep a backup of each other's part, and can be killed."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ class TwoServers:
         """Waits until each shard has two copies that are alike."""
         for shard in (0, 1):
             self.until(shard, "second on")
-            self.until(shard, "second of shard")
+            self.until(shard, "backup of shard")
 
     def stop(self) -> None:
         """Ends all of them."""

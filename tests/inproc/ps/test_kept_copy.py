@@ -76,7 +76,7 @@ def test_a_copy_that_hears_twice_of_another_primary_steps_down_once(monkeypatch:
 
     def take() -> None:
         with pytest.raises((UnavailableError, CancelledError)):
-            copy.take(theirs, Frame(kinds.SECOND, ("set/0", as_words(after), False)))
+            copy.take(theirs, Frame(kinds.BACKUP, ("set/0", as_words(after), False)))
 
     fed = threading.Thread(target=take, name="fed")
     fed.start()
@@ -91,11 +91,11 @@ def test_a_copy_that_hears_twice_of_another_primary_steps_down_once(monkeypatch:
 def test_when_the_job_is_over_a_third_copy_that_has_ended_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it has become the second, the chief would have said, which has ended, too."""
     copy = _copied()
-    me, second, third = copy._standing.me, Copy(1, 5), Copy(2, 5)
-    feed, beside = (Feed(memory_pair()[0], other, ()) for other in (second, third))
+    me, backup, third = copy._standing.me, Copy(1, 5), Copy(2, 5)
+    feed, beside = (Feed(memory_pair()[0], other, ()) for other in (backup, third))
     feed.confirmed, feed.beside = feed.given, beside
     beside.end()
-    monkeypatch.setattr(copy, "_standing", Standing(me=me, view=View(4, me, second), pairing=third))
+    monkeypatch.setattr(copy, "_standing", Standing(me=me, view=View(4, me, backup), pairing=third))
     monkeypatch.setattr(copy, "_serving", True)
     monkeypatch.setattr(copy, "_feed", feed)
 
@@ -103,7 +103,7 @@ def test_when_the_job_is_over_a_third_copy_that_has_ended_is_not_waited_for(monk
         def waits(what: str) -> None:
             raise UnavailableError(None, None, what)
 
-        copy._await_second(feed, feed.given, lambda: True, waits)
+        copy._await_backup(feed, feed.given, lambda: True, waits)
 
     with pytest.raises(UnavailableError, match="to have its copy"):
         secure()
@@ -131,10 +131,10 @@ def test_a_process_that_is_away_is_not_dialled_for_as_long_as_another_has_the_se
     away = Counted()
     processes = FixedProcesses(0, "/job:ps/task:0", {1: ("/job:ps/task:1", PeerLink()), 2: ("/job:ps/task:2", away)})
     site = Site(ps=0, pair=(0, 1), processes=processes, ask=lambda *_: None)
-    copy, second = Copied("set", 0, site=site, called="shard 0"), Copy(1, 5)
-    monkeypatch.setattr(copy, "_standing", Standing(me=copy._standing.me, view=View(4, copy._standing.me, second)))
+    copy, backup = Copied("set", 0, site=site, called="shard 0"), Copy(1, 5)
+    monkeypatch.setattr(copy, "_standing", Standing(me=copy._standing.me, view=View(4, copy._standing.me, backup)))
     copy.aim(0, 2)
-    feed = Feed(memory_pair()[0], second, ())
+    feed = Feed(memory_pair()[0], backup, ())
     assert copy._move(feed) is feed
     assert away.dialled == 0
     away.is_lost = False

@@ -116,23 +116,23 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
     """The first worker waits for the gradient of the second, which rests, has finished, or is gone."""
     host, chief = hosted(), Chief()
     watchdog = ProgressWatchdog(lambda _: True)
-    talks = {worker: Talk(worker) for worker in (FIRST, SECOND)}
+    connections = {worker: Talk(worker) for worker in (FIRST, SECOND)}
 
-    def serve(talk: Any) -> None:
+    def serve(connection: Any) -> None:
         with pytest.raises(UnavailableError):
-            host.serve(talk, talk.recv(), watchdog)
+            host.serve(connection, connection.recv(), watchdog)
 
-    threads = [threading.Thread(target=serve, args=[talk]) for talk in talks.values()]
-    for thread, (worker, talk) in zip(threads, talks.items(), strict=True):
+    threads = [threading.Thread(target=serve, args=[connection]) for connection in connections.values()]
+    for thread, (worker, connection) in zip(threads, connections.items(), strict=True):
         thread.start()
-        talk.comes.put(Frame(kinds.HELLO, ("params", worker, host.signature, CHOICE, 0.0, 1, 0, 0, 0)))
-        talk.comes.put(Frame(kinds.FILL, (0, [], None, False), [PARAMS["w"]]))
-        assert [talk.sent.get(timeout=20.0).kind for _ in range(2)] == [kinds.WELCOME, kinds.DONE]
+        connection.comes.put(Frame(kinds.HELLO, ("params", worker, host.signature, CHOICE, 0.0, 1, 0, 0, 0)))
+        connection.comes.put(Frame(kinds.FILL, (0, [], None, False), [PARAMS["w"]]))
+        assert [connection.sent.get(timeout=20.0).kind for _ in range(2)] == [kinds.WELCOME, kinds.DONE]
     with host.lock:
-        for worker in talks:
+        for worker in connections:
             host.updates.event(Joined(worker))
     gradient = [np.ones(2, np.float32)]
-    talks[FIRST].comes.put(Frame(kinds.PUSH, (0, 1.0, [], None, [1.0], None, False, 1), gradient))
+    connections[FIRST].comes.put(Frame(kinds.PUSH, (0, 1.0, [], None, [1.0], None, False, 1), gradient))
     with host.lock:
         assert host.lock.wait_for(lambda: host.updates.state.gathered == 1, 20.0)
 
@@ -141,14 +141,14 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
         ParameterSaver(host, Saves(folder=str(tmp_path)), index=0, tasks=1).close()
     else:
         LeavingState(host, SERVER, StateAtChief("params", 0, CHIEF, way)).leave()
-    talks[SECOND].comes.put(last)
-    for talk in talks.values():
-        talk.comes.put(None)  # which ends the channel of one that was answered
+    connections[SECOND].comes.put(last)
+    for connection in connections.values():
+        connection.comes.put(None)  # which ends the channel of one that was answered
     for thread in threads:
         thread.join(20.0)
         assert not thread.is_alive()
     assert host.version == 1
-    assert talks[FIRST].sent.empty()
+    assert connections[FIRST].sent.empty()
 
     # The next life knows nothing of the gradient, which comes once more.
     after = hosted()

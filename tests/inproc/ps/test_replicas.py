@@ -1,4 +1,4 @@
-"""A second copy of each part: it has every update that was acknowledged, once, wherever connections are cut."""
+"""Backups of each part: it has every update that was acknowledged, once, wherever connections are cut."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from headwater.ps.replicas.feed import ParameterFeed
 from headwater.ps.replicas.limits import require_replicas
 from headwater.ps.replicas.shard import ShardCopy
 from headwater.state.copy import KeptCopy
-from headwater.state.views import Request, View, Wants
+from headwater.state.views import Request, RequestKind, View
 from headwater.state.witness import Witnesses
 from tests.inproc.keras.test_parameter_server import LEAVES, PARAMS, alone, close, gradients
 from tests.inproc.ps.accounted import BATCH, SIZE, exact
@@ -289,7 +289,7 @@ def test_updates_count_with_the_memory_of_whose_they_were() -> None:
         killed.set()
 
     def pass_on(frame: Frame, channel: Channel) -> None:
-        if frame.kind == kinds.UPDATE_SECOND:
+        if frame.kind == kinds.UPDATE_BACKUP:
             sent.append(frame.header[0])
             if frame.header[-1] is not None and not killed.is_set():
                 assert confirmed.wait(60)
@@ -335,7 +335,7 @@ def test_servers_are_killed_in_turn_while_two_workers_push() -> None:
                         before = taken[worker]
                         goes_on.wait_for(lambda worker=worker, before=before: taken[worker] > before + 2)
                 for shard in (0, 1):
-                    assert "NO SECOND COPY" in servers.copies[1 - index][shard].group().copies
+                    assert "NO BACKUP" in servers.copies[1 - index][shard].group().copies
                 servers.start(index)
             servers.paired()
         finally:
@@ -577,7 +577,7 @@ def test_nothing_is_handed_over_to_a_ps_that_has_just_ended(monkeypatch: pytest.
     ask, answered = Witnesses.ask, threading.Event()
 
     def ask_late(witnesses: Witnesses, name: str, shard: int, request: Request) -> View | None:
-        if request.wants is not Wants.HAND_OVER or answered.is_set():
+        if request.kind is not RequestKind.HAND_OVER or answered.is_set():
             return ask(witnesses, name, shard, request)
         servers.services[1 - first].before_end(over=False)
         view = ask(witnesses, name, shard, request)

@@ -1,4 +1,4 @@
-"""A second copy of tables that stay on the ``ps`` in rows: it has the same bits, and is filled up while training goes
+"""Backups of tables that stay on the ``ps`` in rows: it has the same bits, and is filled up while training goes
 on."""
 
 from __future__ import annotations

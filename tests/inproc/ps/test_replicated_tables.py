@@ -1,4 +1,4 @@
-"""A second copy of tables that grow: it has the same rows, to the last bit, and each push counts once."""
+"""Backups of tables that grow: it has the same rows, to the last bit, and each push counts once."""
 
 from __future__ import annotations
 

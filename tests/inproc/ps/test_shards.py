@@ -100,7 +100,7 @@ def test_a_shard_whose_state_cannot_be_taken_goes_on_here(what: str, monkeypatch
     monkeypatch.setattr(host.memory if what == "words" else updater, what, fails)
     with pytest.raises(MemoryError):
         holder.give(1, OTHER, "there")
-    assert host.turns.held_for == host.turns.pauses_for == ""
+    assert host.waiting.held_for == host.waiting.pauses_for == ""
     assert (holder.held, holder.moving, link.asked) == ([1], [], [kinds.OFFER])
 
 
@@ -110,7 +110,7 @@ def test_a_shard_whose_state_cannot_be_sent_goes_on_here_once_the_other_has_said
     link.may_send = lambda frame: frame.kind != kinds.STATE
     with pytest.raises(UnavailableError, match="has not taken shard 1"):
         holder.give(1, OTHER, "there")
-    assert host.turns.held_for == ""
+    assert host.waiting.held_for == ""
     assert (holder.held, holder.moving, link.asked) == ([1], [], [kinds.OFFER, kinds.TOOK])
 
 
@@ -128,7 +128,7 @@ def test_who_cannot_ask_whether_the_other_has_a_shard_asks_again() -> None:
     link.may_send = may_send
     with pytest.raises(UnavailableError, match="has not taken shard 1"):
         holder.give(1, OTHER, "there")
-    assert host.turns.held_for == ""
+    assert host.waiting.held_for == ""
     assert link.asked == [kinds.OFFER, kinds.TOOK]
 
 

@@ -1,4 +1,4 @@
-"""Each ``ps`` of graphs has a second copy: what is killed or stopped costs no acknowledged step."""
+"""Each ``ps`` of graphs has a backup: what is killed or stopped costs no acknowledged step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each ``ps`` has a second copy, with the account of examples: each counts once, though each ``ps`` is killed."""
+"""Each ``ps`` has a backup, with the account of examples: each counts once, though each ``ps`` is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each ``ps`` of synchronous replicas has a second copy: a round counts once, though a ``ps`` is killed or stopped."""
+"""Each ``ps`` of synchronous replicas has a backup: a round counts once, though a ``ps`` is killed or stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every update of a model of Keras takes 1 from each weight, with a second copy of each part.
+"""Every update of a model of Keras takes 1 from each weight, with a backup of each part.
 
 With ``--table rows`` there is a table in rows, too; an update takes 1/8 from each of its rows. With ``--table grows``
 there is one that grows, and each worker says what its acknowledged pushes have taken from each row. It may push for a

@@ -1,4 +1,4 @@
-"""Each part of the parameters has a second copy: what is killed or stopped costs no acknowledged update."""
+"""Each part of the parameters has a backup: what is killed or stopped costs no acknowledged update."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def copy(left: list[str], *, reached: bool = True) -> Any:
         left.append("shard 0")
         return reached
 
-    return SimpleNamespace(described=lambda: "primary of shard 0, NO SECOND COPY", leave=leave)
+    return SimpleNamespace(described=lambda: "primary of shard 0, NO BACKUP", leave=leave)
 
 
 def test_it_ends_at_once_when_nothing_is_missed(clock: SimpleNamespace) -> None:
@@ -51,7 +51,7 @@ def test_it_waits_until_others_have_it_and_says_for_what(
     with caplog.at_level(logging.WARNING):
         leaving.leave("ps", copies, lambda: copies if clock.now < 10.0 else [], lambda: 20.0)
     assert clock.now == pytest.approx(10.0, abs=0.1)
-    assert caplog.messages == ["ps waits to end until another ps has taken: primary of shard 0, NO SECOND COPY"] * 2
+    assert caplog.messages == ["ps waits to end until another ps has taken: primary of shard 0, NO BACKUP"] * 2
     assert left == ["shard 0"]
 
 
@@ -62,7 +62,7 @@ def test_it_leaves_what_no_other_one_may_have_with_the_chief(
     copies = [copy(left)]
     leaving.leave("ps", copies, lambda: copies, lambda: 20.0 if clock.now < 1.0 else 0.0)
     assert clock.now == pytest.approx(1.0, abs=0.1)
-    assert caplog.messages == ["ps ends, and no other ps has taken: primary of shard 0, NO SECOND COPY"]
+    assert caplog.messages == ["ps ends, and no other ps has taken: primary of shard 0, NO BACKUP"]
     assert left == ["shard 0"]
 
 

@@ -12,9 +12,9 @@ from headwater.state.aims import Aim, Move, next_step
 from headwater.state.views import (
     Copy,
     Request,
+    RequestKind,
     Standing,
     View,
-    Wants,
     Witness,
     accepts,
     as_words,
@@ -31,8 +31,8 @@ PAIR = View(4, HOME, OTHER)
 _BOTH = (0, 1)
 
 
-def _told(me: Copy, view: View | None, wants: Wants = Wants.VIEW, other: Copy | None = None) -> Request:
-    return Request(me, view, wants, other, 0, _BOTH)
+def _told(me: Copy, view: View | None, kind: RequestKind = RequestKind.VIEW, other: Copy | None = None) -> Request:
+    return Request(me, view, kind, other, 0, _BOTH)
 
 
 def test_the_first_view_waits_for_both_copies() -> None:
@@ -52,27 +52,27 @@ def test_the_first_view_waits_for_all_that_may_have_copies() -> None:
 
 
 def test_the_first_that_asks_to_be_alone_is() -> None:
-    witness = judge(Witness(view=PAIR), _told(OTHER, PAIR, Wants.ALONE))
+    witness = judge(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.ALONE))
     assert witness.view == View(5, OTHER, None)
-    assert judge(witness, _told(HOME, PAIR, Wants.ALONE)).view == View(5, OTHER, None)
-    assert judge(witness, _told(OTHER, PAIR, Wants.ALONE)).view == View(5, OTHER, None)
+    assert judge(witness, _told(HOME, PAIR, RequestKind.ALONE)).view == View(5, OTHER, None)
+    assert judge(witness, _told(OTHER, PAIR, RequestKind.ALONE)).view == View(5, OTHER, None)
 
 
 def test_a_primary_takes_another_second_or_hands_over() -> None:
     third = Copy(2, 30)
-    assert judge(Witness(view=PAIR), _told(HOME, PAIR, Wants.PAIR, third)).view == View(5, HOME, third)
-    assert judge(Witness(view=PAIR), _told(HOME, PAIR, Wants.HAND_OVER)).view == View(5, OTHER, HOME)
-    assert judge(Witness(view=PAIR), _told(OTHER, PAIR, Wants.PAIR, third)).view == PAIR
-    assert judge(Witness(view=PAIR), _told(OTHER, PAIR, Wants.HAND_OVER)).view == PAIR
+    assert judge(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.PAIR, third)).view == View(5, HOME, third)
+    assert judge(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.HAND_OVER)).view == View(5, OTHER, HOME)
+    assert judge(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.PAIR, third)).view == PAIR
+    assert judge(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.HAND_OVER)).view == PAIR
 
 
 def test_a_copy_of_an_older_term_gets_nothing() -> None:
     witness = Witness(view=View(5, OTHER, None))
-    assert judge(witness, _told(HOME, PAIR, Wants.PAIR, OTHER)).view == witness.view
+    assert judge(witness, _told(HOME, PAIR, RequestKind.PAIR, OTHER)).view == witness.view
 
 
 def test_a_witness_that_was_started_anew_believes_the_newest_view() -> None:
-    witness = judge(Witness(), _told(HOME, PAIR, Wants.ALONE))
+    witness = judge(Witness(), _told(HOME, PAIR, RequestKind.ALONE))
     assert witness.view is None
     assert judge(witness, _told(OTHER, View(5, OTHER, None))).view == View(5, OTHER, None)
 
@@ -88,7 +88,7 @@ def test_a_witness_that_was_started_anew_hears_no_other_where_all_copies_of_a_vi
 
 def test_a_copy_that_may_be_second_has_to_tell_a_new_witness_what_it_knows() -> None:
     alone, everywhere = View(5, OTHER, None), (0, 1, 2, 3)
-    witness = judge(Witness(), Request(OTHER, alone, Wants.PAIR, HOME, home=0, among=everywhere))
+    witness = judge(Witness(), Request(OTHER, alone, RequestKind.PAIR, HOME, home=0, among=everywhere))
     assert witness.view is None
     newer = View(7, HOME, None)
     assert judge(witness, Request(HOME, newer, home=0, among=everywhere)).view == newer
@@ -113,17 +113,17 @@ def test_the_last_copy_that_comes_back_serves_where_both_were_lost_at_once() -> 
 @pytest.mark.parametrize(("first", "last"), [(HOME, OTHER), (OTHER, HOME)])
 def test_of_two_that_go_the_last_is_alone_until_it_has_left(first: Copy, last: Copy) -> None:
     third = Copy(2, 30)
-    witness = judge(Witness(view=PAIR), _told(first, PAIR, Wants.GO))
-    assert judge(witness, _told(first, PAIR, Wants.GO)) == witness
-    assert judge(witness, _told(first, PAIR, Wants.ALONE)).view == PAIR
+    witness = judge(Witness(view=PAIR), _told(first, PAIR, RequestKind.GO))
+    assert judge(witness, _told(first, PAIR, RequestKind.GO)) == witness
+    assert judge(witness, _told(first, PAIR, RequestKind.ALONE)).view == PAIR
     assert judge(witness, _told(third, None)).view == PAIR
-    assert judge(witness, _told(last, PAIR, Wants.ALONE)).view == View(5, last, None)
+    assert judge(witness, _told(last, PAIR, RequestKind.ALONE)).view == View(5, last, None)
     alone = View(5, last, None)
-    witness = judge(witness, _told(last, PAIR, Wants.GO))
+    witness = judge(witness, _told(last, PAIR, RequestKind.GO))
     assert witness.view == alone
-    assert judge(witness, _told(last, alone, Wants.GO)).view == alone
+    assert judge(witness, _told(last, alone, RequestKind.GO)).view == alone
     assert judge(witness, _told(third, None)).view == alone
-    witness = judge(witness, _told(last, alone, Wants.LEAVE))
+    witness = judge(witness, _told(last, alone, RequestKind.LEAVE))
     assert witness.view == alone
     assert judge(witness, _told(last, alone)).view == alone
     assert judge(witness, _told(third, View(3, OTHER, third))).view == alone  # it may have what others have changed
@@ -132,23 +132,23 @@ def test_of_two_that_go_the_last_is_alone_until_it_has_left(first: Copy, last: C
 
 
 def test_one_that_goes_hears_first_that_it_is_one_of_two() -> None:
-    witness = judge(Witness(view=PAIR), _told(HOME, PAIR, Wants.GO))
-    assert judge(witness, _told(OTHER, View(3, HOME, None), Wants.GO)) == witness
-    assert judge(witness, _told(OTHER, PAIR, Wants.GO)).view == View(5, OTHER, None)
+    witness = judge(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.GO))
+    assert judge(witness, _told(OTHER, View(3, HOME, None), RequestKind.GO)) == witness
+    assert judge(witness, _told(OTHER, PAIR, RequestKind.GO)).view == View(5, OTHER, None)
 
 
 def test_one_whose_other_copy_is_lost_is_alone_where_it_goes() -> None:
     witness = judge(Witness(view=PAIR), _told(Copy(1, 21), None))
-    assert judge(witness, _told(HOME, PAIR, Wants.GO)).view == View(5, HOME, None)
+    assert judge(witness, _told(HOME, PAIR, RequestKind.GO)).view == View(5, HOME, None)
 
 
 def test_none_that_is_gone_is_to_serve_or_to_follow() -> None:
     third = Copy(2, 30)
-    witness = judge(Witness(view=PAIR), _told(OTHER, PAIR, Wants.GO))
-    assert judge(witness, _told(HOME, PAIR, Wants.HAND_OVER)) == witness
-    witness = judge(witness, _told(third, PAIR, Wants.GO))
-    assert judge(witness, _told(HOME, PAIR, Wants.PAIR, third)) == witness
-    assert judge(witness, _told(HOME, PAIR, Wants.PAIR, Copy(2, 31))).view == View(5, HOME, Copy(2, 31))
+    witness = judge(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.GO))
+    assert judge(witness, _told(HOME, PAIR, RequestKind.HAND_OVER)) == witness
+    witness = judge(witness, _told(third, PAIR, RequestKind.GO))
+    assert judge(witness, _told(HOME, PAIR, RequestKind.PAIR, third)) == witness
+    assert judge(witness, _told(HOME, PAIR, RequestKind.PAIR, Copy(2, 31))).view == View(5, HOME, Copy(2, 31))
 
 
 def test_who_is_outside_begins_another_life() -> None:
@@ -158,10 +158,10 @@ def test_who_is_outside_begins_another_life() -> None:
 
 
 def test_updates_of_older_terms_are_refused() -> None:
-    second = Standing(me=OTHER, view=PAIR)
-    assert accepts(second, PAIR)
-    assert not accepts(second, View(3, HOME, None))
-    assert not accepts(learn(second, View(5, OTHER, None), 21), PAIR)
+    backup = Standing(me=OTHER, view=PAIR)
+    assert accepts(backup, PAIR)
+    assert not accepts(backup, View(3, HOME, None))
+    assert not accepts(learn(backup, View(5, OTHER, None), 21), PAIR)
     assert accepts(Standing(me=OTHER), PAIR)
 
 
@@ -247,11 +247,11 @@ class _World:
         if self.newest is None:
             return
         primary = self.of(self.newest.primary)
-        second = None if self.newest.second is None else self.of(self.newest.second)
+        backup = None if self.newest.backup is None else self.of(self.newest.backup)
         if primary is not None and begins_anew(primary.standing, self.newest):
             has = self.left.get(self.newest.term - 1, [])
-        elif primary is not None or second is not None:
-            has = (primary or second or self.copies[0]).log
+        elif primary is not None or backup is not None:
+            has = (primary or backup or self.copies[0]).log
         else:
             has = self.left.get(self.newest.term, [])
         assert set(self.acknowledged) <= set(has), "an acknowledged update is lost"
@@ -280,8 +280,8 @@ class _World:
         copy.steps_down = False
         for (source, target), feed in list(self.feeds.items()):
             # One that goes alone begins with another copy anew.
-            was_alone = before.view is None or before.view.second is None
-            is_second = after.serves and (view.second == feed.target or (view.second is None and was_alone))
+            was_alone = before.view is None or before.view.backup is None
+            is_second = after.serves and (view.backup == feed.target or (view.backup is None and was_alone))
             if (source == ps and not is_second) or (target == ps and after.serves):
                 del self.feeds[source, target]
 
@@ -307,10 +307,10 @@ class _World:
         standing = copy.standing
         if not copy.acts or not standing.serves or self.push not in copy.log:
             return
-        seconds = {standing.pairing, standing.view.second if standing.view is not None else None}
+        seconds = {standing.pairing, standing.view.backup if standing.view is not None else None}
         needed = [self.feeds.get((ps, its.ps)) for its in seconds if its is not None]
-        second = self.feeds.get((ps, standing.view.second.ps)) if standing.view and standing.view.second else None
-        both_have_it = (second is not None or standing.pairing is not None) and all(
+        backup = self.feeds.get((ps, standing.view.backup.ps)) if standing.view and standing.view.backup else None
+        both_have_it = (backup is not None or standing.pairing is not None) and all(
             feed is not None and feed.has_all and standing.needs(feed.target) for feed in needed
         )
         if standing.acknowledges_alone or both_have_it:
@@ -343,46 +343,46 @@ class _World:
         copy = self.copies[ps]
         if not copy.acts:
             return
-        wants, other = self.wish(ps, copy)
+        kind, other = self.wish(ps, copy)
         everyone = tuple(range(len(self.copies)))
-        request = Request(copy.standing.me, copy.standing.view, wants, other or copy.standing.pairing, 0, everyone)
+        request = Request(copy.standing.me, copy.standing.view, kind, other or copy.standing.pairing, 0, everyone)
         self.witness = judge(self.witness, request)
         if self.witness.view is not None:
-            self.handed += wants is Wants.HAND_OVER and self.witness.view != copy.standing.view
+            self.handed += kind is RequestKind.HAND_OVER and self.witness.view != copy.standing.view
             self.newest = self.witness.view
             self.answers.append((ps, copy.standing.me, self.witness.view))
 
-    def wish(self, ps: int, copy: _Process) -> tuple[Wants, Copy | None]:
+    def wish(self, ps: int, copy: _Process) -> tuple[RequestKind, Copy | None]:
         """What a copy asks for."""
         standing = copy.standing
         view = standing.view
         if view is None or standing.me not in view:
-            return Wants.VIEW, None
+            return RequestKind.VIEW, None
         if standing.pairing is not None:
             feed = self.feeds.get((ps, standing.pairing.ps))
             # It may have asked already; where the copy never was known to have everything, only that is asked.
             if feed is not None and feed.target == standing.pairing and feed.has_all:
                 copy.asked_for = standing.pairing
-            return (Wants.PAIR if copy.asked_for == standing.pairing else Wants.VIEW), standing.pairing
+            return (RequestKind.PAIR if copy.asked_for == standing.pairing else RequestKind.VIEW), standing.pairing
         if not standing.serves:
             fed = any(target == ps for _, target in self.feeds)
-            return (Wants.VIEW if fed else Wants.ALONE), None
-        second = None if view.second is None else self.feeds.get((ps, view.second.ps))
-        if view.second is not None and second is None:
-            return Wants.ALONE, None
+            return (RequestKind.VIEW if fed else RequestKind.ALONE), None
+        backup = None if view.backup is None else self.feeds.get((ps, view.backup.ps))
+        if view.backup is not None and backup is None:
+            return RequestKind.ALONE, None
         step = next_step(view, self.aim)
-        if view.second is not None and step.move is Move.DROP:
-            return Wants.ALONE, None
-        if second is not None and step.move is Move.HAND_OVER:
+        if view.backup is not None and step.move is Move.DROP:
+            return RequestKind.ALONE, None
+        if backup is not None and step.move is Move.HAND_OVER:
             copy.steps_down = True
-            return (Wants.HAND_OVER if second.has_all else Wants.VIEW), None
+            return (RequestKind.HAND_OVER if backup.has_all else RequestKind.VIEW), None
         copy.steps_down = False
         for feed in self.feeds_of(ps):
-            if feed is not second and (view.second is None or step == (Move.BRING, feed.target.ps)):
+            if feed is not backup and (view.backup is None or step == (Move.BRING, feed.target.ps)):
                 copy.standing = replace(standing, pairing=feed.target)
                 copy.asked_for = feed.target if feed.has_all else None
-                return (Wants.PAIR, feed.target) if feed.has_all else (Wants.VIEW, None)
-        return Wants.VIEW, None
+                return (RequestKind.PAIR, feed.target) if feed.has_all else (RequestKind.VIEW, None)
+        return RequestKind.VIEW, None
 
     def hears(self, _: int) -> None:
         if not self.answers:
@@ -398,20 +398,20 @@ class _World:
         view = source.standing.view
         if not source.acts or not source.standing.serves or view is None:
             return
-        second = None if view.second is None else self.feeds.get((ps, view.second.ps))
-        if view.second is not None and second is None:
-            number = view.second.ps
+        backup = None if view.backup is None else self.feeds.get((ps, view.backup.ps))
+        if view.backup is not None and backup is None:
+            number = view.backup.ps
         else:
             number = next_step(view, self.aim).ps
         if number is None or number == ps:
-            number = self.chance.randrange(len(self.copies)) if view.second is None else None
+            number = self.chance.randrange(len(self.copies)) if view.backup is None else None
         if number is None or number == ps or (ps, number) in self.feeds or source.standing.pairing is not None:
             return
         target = self.copies[number]
         if not target.acts or not accepts(target.standing, view):
             return
         self.learns(number, view)
-        if view.second is None or view.second.ps != number or view.second == target.standing.me:
+        if view.backup is None or view.backup.ps != number or view.backup == target.standing.me:
             for key in [key for key in self.feeds if key[1] == number]:
                 del self.feeds[key]
             self.feeds[ps, number] = _Feed(source, target.standing.me)
@@ -426,7 +426,7 @@ class _World:
         newest, knows = self.newest, self.witness.view is not None
         if newest is None or not knows:
             return
-        left = [copy for copy in (newest.primary, newest.second) if copy is not None and copy.ps != ps]
+        left = [copy for copy in (newest.primary, newest.backup) if copy is not None and copy.ps != ps]
         if not left or any(self.of(copy) is None or not self.copies[copy.ps].acts for copy in left):
             return
         self.copies[ps] = _Process(Copy(ps, next(self.incarnations)))
@@ -447,13 +447,13 @@ class _World:
         if copy.stopped or not copy.ends or self.witness.view is None:
             return
         last = copy.lacks_other and known is not None and copy.standing.me in known
-        newest = self.tells(ps, Wants.ALONE if last else Wants.GO)
+        newest = self.tells(ps, RequestKind.ALONE if last else RequestKind.GO)
         self.learns(ps, newest)
-        if copy.standing.me in newest and newest.second is not None and newest != known:
+        if copy.standing.me in newest and newest.backup is not None and newest != known:
             return
         if newest == View(newest.term, copy.standing.me, None):
             self.left[newest.term] = list(copy.log)
-            self.tells(ps, Wants.LEAVE)
+            self.tells(ps, RequestKind.LEAVE)
         self.copies[ps] = _Process(Copy(ps, next(self.incarnations)))
         self.feeds = {key: feed for key, feed in self.feeds.items() if ps not in key}
 
@@ -461,14 +461,14 @@ class _World:
         """Whether there is a channel between a copy and the other one."""
         if not standing.serves:
             return any(target == ps for _, target in self.feeds)
-        second = None if standing.view is None else standing.view.second
-        feed = None if second is None else self.feeds.get((ps, second.ps))
-        return feed is not None and feed.target == second and feed.confirmed > 0
+        backup = None if standing.view is None else standing.view.backup
+        feed = None if backup is None else self.feeds.get((ps, backup.ps))
+        return feed is not None and feed.target == backup and feed.confirmed > 0
 
-    def tells(self, ps: int, wants: Wants) -> View:
+    def tells(self, ps: int, kind: RequestKind) -> View:
         """A copy asks the witness, and hears the answer; the witness knows the view."""
         standing = self.copies[ps].standing
-        request = Request(standing.me, standing.view, wants, standing.pairing, 0, tuple(range(len(self.copies))))
+        request = Request(standing.me, standing.view, kind, standing.pairing, 0, tuple(range(len(self.copies))))
         self.witness = judge(self.witness, request)
         assert self.witness.view is not None
         self.newest = self.witness.view
@@ -485,7 +485,7 @@ class _World:
         know older ones."""
         if self.newest is None:
             return
-        copies = [self.of(copy) for copy in (self.newest.primary, self.newest.second) if copy is not None]
+        copies = [self.of(copy) for copy in (self.newest.primary, self.newest.backup) if copy is not None]
         if all(copy is not None and not copy.stopped and copy.standing.view == self.newest for copy in copies):
             self.witness = Witness()
             self.left.clear()

@@ -78,9 +78,9 @@ OFFER: Final = 94
 TOOK: Final = 95
 # ... and between copies of what a ``ps`` holds: `headwater.state.feed`, `headwater.ps.replicas.feed`
 VIEW: Final = 84
-SECOND: Final = 85
+BACKUP: Final = 85
 STATE: Final = 86
-UPDATE_SECOND: Final = 87
+UPDATE_BACKUP: Final = 87
 MEMORY: Final = 88
 NEW_VIEW: Final = 89
 RESIGNS: Final = 90

@@ -30,8 +30,8 @@ _OF_GROUPS: tuple[tuple[str, str, Callable[[GroupProgress], float]], ...] = (
     ("workers", "Workers that take part", lambda group: len(group.workers)),
     ("saved_bytes", "Written to save this task's state of them", lambda group: group.saved_bytes),
     ("lost_updates", "Lost when this task went back to the state that it had saved", lambda group: group.lost_updates),
-    ("lacks_second_copy", "1 on a primary that has no whole second copy now", lambda group: group.lacks_second),
-    ("second_copy_behind", "Frames that a second copy has yet to confirm", lambda group: group.second_behind),
+    ("lacks_backup", "1 on a primary that has no complete backup now", lambda group: group.lacks_backup),
+    ("backup_lag", "Frames that the backup has yet to confirm", lambda group: group.backup_lag),
 )
 _OF_TABLES: tuple[tuple[Any, str, str, Callable[[TableLoad], float]], ...] = (
     (GaugeMetricFamily, "table_rows", "Rows of an embedding table", lambda one: one.rows),

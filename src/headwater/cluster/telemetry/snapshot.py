@@ -87,8 +87,8 @@ class GroupProgress:
       saved_bytes: bytes written for these saves so far.
       lost_updates: the number of updates lost when the task was restarted from a saved state.
       copies: the role of the task's replica and the progress of the other one, in words; empty without replication.
-      lacks_second: whether the task is a primary that has no complete backup now.
-      second_behind: the number of frames that the backup has yet to confirm to the primary.
+      lacks_backup: whether the task is a primary that has no complete backup now.
+      backup_lag: the number of frames that the backup has yet to confirm to the primary.
       shards: the shards that the task has, and their total number, in words; empty where shards do not move.
     """
 
@@ -106,8 +106,8 @@ class GroupProgress:
     saved_bytes: int = 0
     lost_updates: int = 0
     copies: str = ""
-    lacks_second: bool = False
-    second_behind: int = 0
+    lacks_backup: bool = False
+    backup_lag: int = 0
     shards: str = ""
 
 

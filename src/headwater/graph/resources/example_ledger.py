@@ -546,7 +546,7 @@ class ExampleLedger(Kept):
         if self._seen is None and self._plan is not None:
             self._load(self._plan)
 
-    # A second copy ----------------------------------------------------------------------------------------------------
+    # Backup ---------------------------------------------------------------------------------------------------------
 
     def share(self, lock: threading.RLock) -> None:
         """Does nothing: the ledger has used this lock from the start."""

@@ -470,7 +470,7 @@ class CompiledPlan:
                         None,
                         None,
                         f"what {node.type} {node.name!r} does with what {self.plan.task} keeps cannot be done on the "
-                        "second copy of that, too: use it outside of branches and loops, or keep it on a worker",
+                        "backup of that, too: use it outside of branches and loops, or keep it on a worker",
                     )
                 run(slots, step)
 

@@ -200,7 +200,7 @@ class ServedStep(Step):
         if destination != self._master:
             frame = Frame(TRANSFER, (self.session, self.number, transfer), tensors)
             if self._secured is not None:
-                self._await_second(self._secured)
+                self._await_backup(self._secured)
             check = self._check_and_look if self.resumes else None
             self.unconfirmed.append((destination, self._push(destination, frame, check)))
             return
@@ -414,7 +414,7 @@ class ServedStep(Step):
     def _put(self, frame: Frame) -> None:
         if self._secured is not None:
             try:
-                self._await_second(self._secured)
+                self._await_backup(self._secured)
             except _LOST as error:
                 if not self.resumes:
                     raise
@@ -431,7 +431,7 @@ class ServedStep(Step):
             except _LOST as error:
                 _log.debug("step %d keeps a frame for %s's return: %s", self.number, self._master, error.message)
 
-    def _await_second(self, secured: Secured) -> None:
+    def _await_backup(self, secured: Secured) -> None:
         """Waits until the backup has all changes that the next frame depends on."""
         began = time.monotonic()
 

@@ -193,7 +193,7 @@ class TaskServer(Service):
 
     def _no_master(self) -> str:
         return (
-            f"{self.shell.me} has a second copy of its variables ({REPLICAS}=2), and a session whose master is there "
+            f"{self.shell.me} has a backup of its variables ({REPLICAS}=2), and a session whose master is there "
             "would be lost with it: give the session the target of a worker"
         )
 
@@ -304,7 +304,7 @@ class TaskServer(Service):
             raise FailedPreconditionError(
                 None,
                 None,
-                f"{self.shell.me} has a second copy of its variables, of which {owner.task or 'a client'} does not "
+                f"{self.shell.me} has a backup of its variables, of which {owner.task or 'a client'} does not "
                 f"know: set {REPLICAS}=2 for that process, too",
             )
         name = str(TaskName.parse(owner.task)) if owner.task else ""

@@ -35,8 +35,8 @@ from headwater.ps.accounting.ledger import Work
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import KOfN, Synchronous
 from headwater.ps.protocol import NOTHING_YET, TRAINING_OVER, UNKNOWN_STEPS
+from headwater.ps.step_requests import StepRequest, asking
 from headwater.ps.updater import Array
-from headwater.ps.wishes import Wish, asking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -332,7 +332,7 @@ class ServedModel(ModelValues):
         found = batches.steps_of(epoch)
         steps = UNKNOWN_STEPS if found is None else found
         plan = batches.plan(epoch, divided=in_rounds)
-        wish: Wish = (self._training, epoch, steps, -1)
+        wish: StepRequest = (self._training, epoch, steps, -1)
         if plan is not None:
             wish = (*wish, asking(epoch, plan, whole if in_rounds else None))
         step.begin()
@@ -395,7 +395,7 @@ class ServedModel(ModelValues):
         client: ParameterClient,
         step: GradientStep,
         share: Share,
-        wish: Wish | None,
+        wish: StepRequest | None,
         *,
         works: Sequence[Work] = (),
     ) -> int:
@@ -427,9 +427,9 @@ class ServedModel(ModelValues):
             changes=changes,
             weight=rows if step.finite else 0,
             rows=pushed,
-            knobs=self._knobs(),
+            hyperparameters=self._knobs(),
             sums=step.sums if rows and wish is not None else None,
-            wish=wish,
+            step_request=wish,
             given=works,
         )
         if dynamic is not None and late and applied:
@@ -491,7 +491,7 @@ class ServedModel(ModelValues):
         callback._save_model = save_after_sync
 
 
-def _handed(client: ParameterClient, wish: Wish, ticket: int) -> int:
+def _handed(client: ParameterClient, wish: StepRequest, ticket: int) -> int:
     """Returns the step number, once no other worker holds examples that this worker may have to take over.
 
     Raises:

@@ -228,16 +228,16 @@ class KerasUpdater:
         gradients: Sequence[Array],
         changes: Mapping[int, Array],
         tables: Sequence[tuple[Array, Array]],
-        knobs: Sequence[float],
+        hyperparameters: Sequence[float],
         scale: float = 1.0,
     ) -> None:
         self._blocks.check_gradients(gradients)
         self._blocks.change(changes)
         if self._part.clips == "jointly":
-            *knobs, total = knobs
+            *hyperparameters, total = hyperparameters
             gradients = _clipped(gradients, float(self._original.global_clipnorm or 0), math.sqrt(total))
-        if knobs:
-            self._set_rate(knobs[0])
+        if hyperparameters:
+            self._set_rate(hyperparameters[0])
         if self._blocks.optimized:
             self._blocks.optimized, self._state = self._update(
                 self._blocks.optimized, self._state, list(gradients), None if scale == 1 else np.float32(scale)

@@ -259,7 +259,7 @@ def _copies(reports: Sequence[TaskReport]) -> Table:
     for report in reports:
         for group in report.snapshot.groups if report.snapshot else ():
             if group.copies or group.shards:
-                how = Text(group.copies or f"shards {group.shards}", "red" if group.lacks_second else "")
+                how = Text(group.copies or f"shards {group.shards}", "red" if group.lacks_backup else "")
                 table.add_row(group.name, report.task, str(group.updates), how)
     return table
 

@@ -8,7 +8,8 @@
 
 and the changes of that state (`headwater.ps.replicas.recorded`)::
 
-    UPDATE_SECOND  (number, changes, knobs, scale, memory)   gradients, the changes with the numbers ``changes``, then
+    UPDATE_BACKUP  (number, changes, hyperparameters, scale, memory)
+                                            gradients, the changes with the numbers ``changes``, then
                                             of each table the numbers of rows and their gradients
     FILL    (number, count, memory)         values of ``count`` blocks, then the optimizer's state
     ASSIGN  (number, memory)                values of all blocks except tables

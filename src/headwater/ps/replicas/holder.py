@@ -58,7 +58,7 @@ class MovingCopy(Hosted, Protocol):
     def is_spare(self) -> bool: ...
 
     @property
-    def lacks_second(self) -> bool: ...
+    def lacks_backup(self) -> bool: ...
 
     @property
     def behind(self) -> int: ...
@@ -66,7 +66,7 @@ class MovingCopy(Hosted, Protocol):
     @property
     def held_up_s(self) -> float: ...
 
-    def aim(self, primary: int, second: int | None) -> None: ...
+    def aim(self, primary: int, backup: int | None) -> None: ...
 
     def load(self) -> Load: ...
 
@@ -225,15 +225,15 @@ class CopyHolder:
 
     def take(self, channel: Channel, first: Frame) -> None:
         """Receives frames of a primary, and answers requests of other tasks about shards."""
-        if first.kind == kinds.SECOND:
+        if first.kind == kinds.BACKUP:
             return self._copy_of(first, channel).take(channel, first)
         try:
             match first.kind, first.header:
                 case kinds.WHERE, (str(), str(asker), words, bool(begins), bool(leaves)):
                     answer = self._answer(asker, Places.of(words), begins=begins, leaves=leaves)
-                case kinds.MOVE, (str(), int(shard), str(primary), str(address), str(second), str(its)):
-                    self._directory.learn(Places(addresses={primary: address, second: its}))
-                    answer = Frame(kinds.DONE, self._move(shard, primary, second))
+                case kinds.MOVE, (str(), int(shard), str(primary), str(address), str(backup), str(its)):
+                    self._directory.learn(Places(addresses={primary: address, backup: its}))
+                    answer = Frame(kinds.DONE, self._move(shard, primary, backup))
                 case _:
                     raise bad_header(first, channel.peer)
         except Exception as error:
@@ -261,7 +261,7 @@ class CopyHolder:
             if (view := copy.view) is not None:
                 self._directory.note(shard, view.term, server_name(view.primary.ps))
         told = self._told()
-        loads = [(shard, load.nbytes, load.rate, load.second) for shard, load in told.loads.items()]
+        loads = [(shard, load.nbytes, load.rate, load.backup) for shard, load in told.loads.items()]
         return Frame(kinds.DONE, (self._directory.words(), told.takes, told.over, loads))
 
     def _told(self) -> Told:
@@ -269,7 +269,7 @@ class CopyHolder:
         loads = {shard: copy.load() for shard, copy in self.copies.items() if copy.serves}
         return Told(takes=not (self._leaves or self._closed or self._over), over=self._over, loads=loads)
 
-    def _move(self, shard: int, primary: str, second: str) -> tuple[float, int]:
+    def _move(self, shard: int, primary: str, backup: str) -> tuple[float, int]:
         """Moves the replicas of a shard, of which this is the primary, to two ``ps``.
 
         Returns when they are there, or when another primary serves, which completes the move.
@@ -288,7 +288,7 @@ class CopyHolder:
         if self._over:
             raise FailedPreconditionError(None, None, f"no shards of {self._name!r} move: the job is over")
         nbytes, stays = copy.load().nbytes, primary == self._task
-        aim = Aim(server_number(primary), server_number(second))
+        aim = Aim(server_number(primary), server_number(backup))
         copy.aim(*aim)
         give_up_at = time.monotonic() + MOVE_S
         while copy.serves and not (stays and copy.settled):
@@ -331,15 +331,15 @@ class CopyHolder:
         """Returns the progress of the training, and this task's replicas."""
         serving = [shard for shard, copy in self.copies.items() if copy.serves]
         following = [shard for shard in self._kept() if shard not in serving]
-        lacking = [shard for shard in serving if self.copies[shard].lacks_second]
-        roles = f"primary of {_listed(serving)}, second of {_listed(following)}"
+        lacking = [shard for shard in serving if self.copies[shard].lacks_backup]
+        roles = f"primary of {_listed(serving)}, backup of {_listed(following)}"
         found = self.copies[serving[0]].group() if serving else GroupProgress(name=self._name)
         return replace(
             found,
             name=self._name,
-            copies=roles + (f", NO SECOND COPY of {_listed(lacking)}" if lacking else ""),
-            lacks_second=bool(lacking),
-            second_behind=sum(copy.behind for copy in self._serving),
+            copies=roles + (f", NO BACKUP of {_listed(lacking)}" if lacking else ""),
+            lacks_backup=bool(lacking),
+            backup_lag=sum(copy.behind for copy in self._serving),
             shards=f"{_listed(serving)} of {len(self.copies)}",
         )
 

@@ -34,6 +34,6 @@ def require_replicas(replicas: int, servers: int, choice: Consistency, *, saves:
     if isinstance(choice, KOfN):
         raise ValueError(
             f"replicas={replicas} and consistency {str(choice)!r} cannot be had together: a worker whose gradient "
-            "waits for those of others goes on, and the second copy has no gradients that wait. Use consistency "
+            "waits for those of others goes on, and the backup has no gradients that wait. Use consistency "
             "'async', 'sync' or 'staleness=...', or leave replicas away"
         )

@@ -16,7 +16,7 @@ class Pair(NamedTuple):
     """The ``ps`` of the replicas of a shard: the primary's and the backup's; None where there is no backup."""
 
     primary: str
-    second: str | None
+    backup: str | None
 
 
 class CopyMove(NamedTuple):

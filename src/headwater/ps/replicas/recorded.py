@@ -77,12 +77,14 @@ class RecordedUpdater:
         gradients: Sequence[Array],
         changes: Mapping[int, Array],
         tables: Sequence[tuple[Array, Array]],
-        knobs: Sequence[float],
+        hyperparameters: Sequence[float],
         scale: float = 1.0,
     ) -> None:
-        self.inner.apply(gradients, changes, tables, knobs, scale)
+        self.inner.apply(gradients, changes, tables, hyperparameters, scale)
         rows = [array for pair in tables for array in pair]
-        self._note(kinds.UPDATE_SECOND, (list(changes), list(knobs), scale), [*gradients, *changes.values(), *rows])
+        self._note(
+            kinds.UPDATE_BACKUP, (list(changes), list(hyperparameters), scale), [*gradients, *changes.values(), *rows]
+        )
 
 
 class _Retired:
@@ -135,11 +137,11 @@ def repeat(updater: Updater, change: Change) -> None:
             updater.assign(tensors)
         case kinds.WRITE_ROWS, (int(table), int(start)):
             updater.tables[table].write(start, tensors)
-        case kinds.UPDATE_SECOND, ([*changes], [*knobs], float(scale)):
+        case kinds.UPDATE_BACKUP, ([*changes], [*hyperparameters], float(scale)):
             rows = len(tensors) - 2 * len(updater.tables)
             others = rows - len(changes)
             changed = dict(zip(changes, tensors[others:rows], strict=True))
             tables = list(zip(tensors[rows::2], tensors[rows + 1 :: 2], strict=True))
-            updater.apply(tensors[:others], changed, tables, knobs, scale)
+            updater.apply(tensors[:others], changed, tables, hyperparameters, scale)
         case _:
             raise ValueError(f"there is no change of kind {kinds.describe(kind)} with {header!r}")

@@ -33,7 +33,7 @@ from headwater.state.views import Copy, View, as_words
 _log = logging.getLogger("headwater")
 
 #: How long workers may take to connect to a new primary, or to reconnect after their channel has ended, in seconds; see
-#: `HostMemory.take_over` and `Attendance`.
+#: `HostMemory.take_over` and `Membership`.
 COME_S = 15.0
 
 #: Makes a shard's host with its updater: a given updater, or else an empty one.
@@ -93,7 +93,7 @@ class ShardCopy(KeptCopy):
 
     def _end(self) -> None:
         self._steps += self._host.steps
-        self._host.workers.end_talks()
+        self._host.workers.close_connections()
 
     # Service interface ------------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class ShardCopy(KeptCopy):
     def load(self) -> Load:
         """Returns the load of the shard on this task."""
         rate = self._host.workers.travelled / max(1.0, time.monotonic() - self._since)
-        return Load(nbytes=sum(size.nbytes for size in self.sizes()), rate=rate, second=self.second)
+        return Load(nbytes=sum(size.nbytes for size in self.sizes()), rate=rate, backup=self.backup)
 
     def sizes(self) -> list[VariableSize]:
         """Returns the sizes of the shard's blocks and optimizer state; see `HostedParameters.sizes`."""
@@ -133,8 +133,8 @@ class ShardCopy(KeptCopy):
             self._host.group(),
             updates=self.version,
             copies=self.described(),
-            lacks_second=self.lacks_second,
-            second_behind=self.behind,
+            lacks_backup=self.lacks_backup,
+            backup_lag=self.behind,
         )
 
     def waits(self) -> list[tuple[str, float]]:
@@ -288,7 +288,7 @@ class ShardCopy(KeptCopy):
                 self._have(*self._make(self._updater.successor()))
                 self._memory = memory
         self._steps += host.steps
-        host.workers.end_talks()
+        host.workers.close_connections()
 
     def _rows(self, host: HostedParameters, number: int) -> Iterator[Change]:
         """Yields all rows of a table in their state when the save began."""
@@ -304,7 +304,7 @@ class ShardCopy(KeptCopy):
         return self._host.lock
 
     def _is_filled(self) -> bool:
-        return self._host.turns.wait_filled(LOOK_S)
+        return self._host.waiting.wait_filled(LOOK_S)
 
     def _look_after(self) -> None:
         self._host.workers.leave_absent()

@@ -288,7 +288,7 @@ class TablesCopy(KeptCopy):
         told = [(table.statistics(), 4 * table.config.dim) for table in self._contents.tables()]
         uses = sum((one.hits + one.misses) * nbytes for one, nbytes in told)
         rate = uses / max(1.0, time.monotonic() - self._since)
-        return Load(nbytes=sum(one.nbytes for one, _ in told), rate=rate, second=self.second)
+        return Load(nbytes=sum(one.nbytes for one, _ in told), rate=rate, backup=self.backup)
 
     def loads(self) -> tuple[TableLoad, ...]:
         """Returns the statistics of the tables, where this replica is the primary."""
@@ -304,8 +304,8 @@ class TablesCopy(KeptCopy):
             name=self._called,
             updates=self.version,
             copies=self.described(),
-            lacks_second=self.lacks_second,
-            second_behind=self.behind,
+            lacks_backup=self.lacks_backup,
+            backup_lag=self.behind,
         )
 
     def waits(self) -> list[tuple[str, float]]:

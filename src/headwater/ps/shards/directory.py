@@ -6,14 +6,15 @@ On a channel of its own, whose first frame names the set; an answer may be prece
                                             the job is over, (shard, bytes, bytes transferred per second, second) of
                                             each that it owns). A ``ps`` that ``begins`` has nothing: its earlier
                                             offers are void; to a ``ps`` that ``leaves``, no replicas are sent.
-                                            ``second`` is the ``ps`` of the shard's backup, empty where there is none,
+                                            ``backup`` is the ``ps`` of the shard's backup, empty where there is none,
                                             and None where shards have one replica each
     MOVE    (set, shard, target, address)   asks the owner of a shard to send it to another ``ps``; answered by DONE
                                             (seconds for which workers could not use it, bytes)
     MOVE    (set, shard, primary, address, second, address)   the same where there are two replicas: the target ``ps``
                                             of both, the primary's first. Answered when they are there, or when another
                                             primary serves, which completes the move
-    OFFER   (set, shard, term, source, places, knobs)   from the owner: it is about to send a shard; answered by
+    OFFER   (set, shard, term, source, places, hyperparameters)
+                                            from the owner: it is about to send a shard; answered by
                                             DONE (whether it is accepted). Then, on the same channel,
     STATE   (names, memory)                 the values of its blocks, then the optimizer's state, of these names; and
                                             the result of `headwater.ps.host_memory.HostMemory.words`; answered by
@@ -64,12 +65,12 @@ class Load:
     Attributes:
       nbytes: size of its values, in bytes.
       rate: bytes sent and received per second.
-      second: the ``ps`` of its backup, empty where there is none; None where shards have one replica each.
+      backup: the ``ps`` of its backup, empty where there is none; None where shards have one replica each.
     """
 
     nbytes: int
     rate: float
-    second: str | None = None
+    backup: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -179,8 +180,8 @@ class Directory:
                 raise bad_header(answer, task)
         try:
             told = {
-                int(shard): Load(nbytes=int(nbytes), rate=float(rate), second=None if second is None else str(second))
-                for shard, nbytes, rate, second in loads
+                int(shard): Load(nbytes=int(nbytes), rate=float(rate), backup=None if backup is None else str(backup))
+                for shard, nbytes, rate, backup in loads
             }
         except (TypeError, ValueError) as error:
             raise bad_header(answer, task) from error

@@ -182,7 +182,7 @@ class ShardHolder:
         slot = self._slots[shard]
         slot.host, slot.updater, slot.since = host, updater, time.monotonic()
         if shard != FIXED:
-            host.secured = lambda channel: host.turns.secure(channel, lambda: slot.host is host)
+            host.secured = lambda channel: host.waiting.secure(channel, lambda: slot.host is host)
         if self._over:
             host.job_over()
         elif self._has_ended:
@@ -344,9 +344,15 @@ class ShardHolder:
                     answer = self._tell(asker, Places.of(words), begins=begins)
                 case kinds.MOVE, (str(), int(shard), str(target), str(address)):
                     answer = Frame(kinds.DONE, self.give(self._known(shard), target, address))
-                case kinds.OFFER, (str(), int(shard), int(term), str(source), words, [*knobs]):
+                case kinds.OFFER, (str(), int(shard), int(term), str(source), words, [*hyperparameters]):
                     self.directory.learn(Places.of(words))
-                    answer = self._accept(channel, self._known(shard), term, source, [float(knob) for knob in knobs])
+                    answer = self._accept(
+                        channel,
+                        self._known(shard),
+                        term,
+                        source,
+                        [float(hyperparameter) for hyperparameter in hyperparameters],
+                    )
                 case kinds.TOOK, (str(), int(shard), int(term)):
                     answer = Frame(kinds.DONE, (self._has_taken(self._known(shard), term),))
                 case _:
@@ -427,7 +433,7 @@ class ShardHolder:
         slot.host = slot.updater = None
         with host.lock:
             host.lock.notify_all()
-        host.workers.end_talks()
+        host.workers.close_connections()
 
     # Sending ----------------------------------------------------------------------------------------------------------
 
@@ -465,7 +471,7 @@ class ShardHolder:
             slot.moving = True
         try:
             until = time.monotonic() + PREPARE_S
-            while not host.turns.wait_filled(LOOK_S):
+            while not host.waiting.wait_filled(LOOK_S):
                 if self._closed or self._over or self.directory.of(shard) != place or time.monotonic() >= until:
                     raise UnavailableError(None, None, f"shard {shard} of {self._name!r} has no values yet")
             self.directory.learn(Places(addresses={target: address}))
@@ -482,13 +488,15 @@ class ShardHolder:
         link = self.directory.link(target)
         channel = link.take_now()
         try:
-            words, knobs = self.directory.words(), list(host.updates.knobs)
-            channel.send(Frame(kinds.OFFER, (self._name, shard, term, self._task, words, knobs)))
+            words, hyperparameters = self.directory.words(), list(host.updates.hyperparameters)
+            channel.send(Frame(kinds.OFFER, (self._name, shard, term, self._task, words, hyperparameters)))
             if answer_on(channel, target, PREPARE_S).header != (True,):
                 raise UnavailableError(None, None, f"{target} takes no shards now")
             # Freeze before the snapshot: an update that is acknowledged after it would be lost by the move.
             with host.lock:
-                if not host.turns.hold_outside_rounds(f"shard {shard} of {self._name!r} to move to {target}", ROUND_S):
+                if not host.waiting.hold_outside_rounds(
+                    f"shard {shard} of {self._name!r} to move to {target}", ROUND_S
+                ):
                     what = (
                         f"a round of shard {shard} of {self._name!r} has gradients of workers that do not wait for it"
                     )
@@ -500,7 +508,7 @@ class ShardHolder:
                     arrays = [*values, *state.values()]
                     nbytes = sum(array.nbytes for array in arrays)
                 except BaseException:
-                    host.turns.go_on()
+                    host.waiting.go_on()
                     raise
             _log.warning("%s gives shard %d of %r to %s", self._task, shard, self._name, target)
             taken: bool | None = None
@@ -523,7 +531,7 @@ class ShardHolder:
             else:
                 # Others may have learned of that term, so claim the shard with a later one.
                 self.directory.note(shard, term + 1, self._task)
-                host.turns.go_on()
+                host.waiting.go_on()
         if not taken:
             raise UnavailableError(None, None, f"{target} has not taken shard {shard} of {self._name!r}")
         seconds = time.monotonic() - began
@@ -556,7 +564,7 @@ class ShardHolder:
 
     # Receiving --------------------------------------------------------------------------------------------------------
 
-    def _accept(self, channel: Channel, shard: int, term: int, source: str, knobs: Sequence[float]) -> Frame:
+    def _accept(self, channel: Channel, shard: int, term: int, source: str, hyperparameters: Sequence[float]) -> Frame:
         """Receives a shard that another ``ps`` offers."""
         slot = self._slots[shard]
         with self._changed:
@@ -568,7 +576,7 @@ class ShardHolder:
         try:
             host, updater = self._make(shard)
             # Compile before the sender freezes the shard, so that its workers do not wait for that.
-            self._rehearse(updater, shard, knobs)
+            self._rehearse(updater, shard, hyperparameters)
             channel.send(Frame(kinds.DONE, (True,)))
             frame = channel.recv(ROUND_S + TAKE_S)
             match frame.kind, frame.header:
@@ -607,7 +615,7 @@ class ShardHolder:
             self._expect(workers, coming=False)
             if left:
                 return
-            host.workers.leave_absent({worker for each in self._hosts for worker in list(each.updates.talks)})
+            host.workers.leave_absent({worker for each in self._hosts for worker in list(each.updates.connections)})
             awaited = host.workers.expected[0]
 
     def _has_taken(self, shard: int, term: int) -> bool:

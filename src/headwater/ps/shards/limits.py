@@ -58,7 +58,7 @@ def require_no_rows(shards: int | None, tables: list[str], *, replicas: int) -> 
     if tables and shards is not None and replicas == 1:
         raise ValueError(
             f"shards={shards} lets parts move between ps, and those of tables ({', '.join(tables)}) are too large to "
-            "be held until they have travelled: say replicas=2, which has a second copy of each part made while "
+            "be held until they have travelled: say replicas=2, which has a backup of each part made while "
             "training goes on, or leave shards away"
         )
 

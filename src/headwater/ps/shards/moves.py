@@ -94,9 +94,9 @@ def spread(
     if above and excess({task: sum(loads[shard] for shard in told[task].loads) for task in takers}) <= above:
         return []
     pairs = {
-        shard: Pair(task, load.second or None)
+        shard: Pair(task, load.backup or None)
         for shard, task in places.items()
-        if (load := told[task].loads.get(shard)) is not None and load.second is not None
+        if (load := told[task].loads.get(shard)) is not None and load.backup is not None
     }
     if not pairs:
         return [make_move(directory, move) for move in plan_moves(places, loads, takers)]
@@ -148,9 +148,9 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
     Raises:
       OpError: the move failed.
     """
-    shard, before, (primary, second) = change
-    assert second is not None
-    both = primary, directory.address(primary), second, directory.address(second)
+    shard, before, (primary, backup) = change
+    assert backup is not None
+    both = primary, directory.address(primary), backup, directory.address(backup)
     frame = Frame(kinds.MOVE, (directory.name, shard, *both))
     seconds, nbytes = _moved(directory, before.primary, frame)
     give_up_at = time.monotonic() + TAKE_OVER_S
@@ -163,7 +163,7 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
                 raise
             pause(PAUSE_S)
     had = {server for server in before if server is not None}
-    came, gone = {primary, second} - had, had - {primary, second}
+    came, gone = {primary, backup} - had, had - {primary, backup}
     if came:
         return Moved(Move(shard, min(gone, default=""), min(came)), seconds, nbytes)
     return Moved(Move(shard, before.primary, primary), seconds, 0)

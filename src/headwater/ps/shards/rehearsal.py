@@ -13,7 +13,7 @@ from headwater.ps.updater import Updater
 _log = logging.getLogger("headwater")
 
 
-def rehearse(layout: Layout, updater: Updater, shard: int, knobs: Sequence[float]) -> None:
+def rehearse(layout: Layout, updater: Updater, shard: int, hyperparameters: Sequence[float]) -> None:
     """Makes an update of zeros with the updater of a shard, so that the update is compiled. Its values are filled
     afterwards.
 
@@ -21,14 +21,14 @@ def rehearse(layout: Layout, updater: Updater, shard: int, knobs: Sequence[float
       layout: the placement of all shards.
       updater: the shard's updater.
       shard: its number.
-      knobs: hyperparameters of the latest update; if empty, there was none, and the first one compiles as usual.
+      hyperparameters: those of the latest update; empty before the first update, which then compiles as usual.
     """
     specs = [(layout.variables[block.variable], block) for block in layout.blocks[shard]]
     zeros = [np.zeros(block_shape(spec, block), spec.dtype) for spec, block in specs if not spec.table]
     gradients = [np.zeros(block_shape(spec, block), spec.dtype) for spec, block in specs if spec.optimized]
     try:
         updater.fill(zeros, None)
-        updater.apply(gradients, {}, (), knobs)
+        updater.apply(gradients, {}, (), hyperparameters)
         updater.values(None)
     except Exception as error:  # noqa: BLE001 - whatever it is, the first update of a worker tells of it, too
         _log.debug("shard %d was not rehearsed: %s", shard, error)

@@ -1,4 +1,4 @@
-"""A second copy of each ``ps``: it has what was acknowledged, once, wherever connections are cut or a ``ps`` dies."""
+"""Backups of each ``ps``: it has what was acknowledged, once, wherever connections are cut or a ``ps`` dies."""
 
 from __future__ import annotations
 

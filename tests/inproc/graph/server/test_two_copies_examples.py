@@ -1,4 +1,4 @@
-"""A second copy of the account of examples: each example counts once, wherever a ``ps`` dies."""
+"""Backups of the account of examples: each example counts once, wherever a ``ps`` dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second copy of queues, accumulators and lookup tables: nothing is lost or comes twice where a ``ps`` dies."""
+"""Backups of queues, accumulators and lookup tables: nothing is lost or comes twice where a ``ps`` dies."""
 
 from __future__ import annotations
 

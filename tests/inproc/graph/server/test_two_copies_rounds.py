@@ -1,4 +1,4 @@
-"""A second copy of what synchronous training keeps: each round counts once on each ``ps``, wherever one dies."""
+"""Backups of what synchronous training keeps: each round counts once on each ``ps``, wherever one dies."""
 
 from __future__ import annotations
 

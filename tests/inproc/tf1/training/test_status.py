@@ -85,18 +85,16 @@ def test_a_worker_that_is_behind_in_tables_and_metrics() -> None:
 
 
 def test_a_part_without_a_second_copy_is_shown() -> None:
-    group = GroupProgress(
-        name="params/0", updates=7, copies="primary, NO SECOND COPY", lacks_second=True, second_behind=3
-    )
+    group = GroupProgress(name="params/0", updates=7, copies="primary, NO BACKUP", lacks_backup=True, backup_lag=3)
     snapshot = Snapshot(at=1.0, groups=(group,))
     console = Console(width=200)
     with console.capture() as shown:
         console.print(render([TaskReport(task="/job:ps/task:0", address="127.0.0.1:1", snapshot=snapshot)]))
     rows = [" ".join(line.split()) for line in shown.get().splitlines()]
-    assert "params/0 /job:ps/task:0 7 primary, NO SECOND COPY" in rows
+    assert "params/0 /job:ps/task:0 7 primary, NO BACKUP" in rows
     samples = {s.name: s.value for metric in metrics_of("/job:ps/task:0", snapshot) for s in metric.samples}
-    assert samples["headwater_lacks_second_copy"] == 1
-    assert samples["headwater_second_copy_behind"] == 3
+    assert samples["headwater_lacks_backup"] == 1
+    assert samples["headwater_backup_lag"] == 3
 
 
 @pytest.mark.parametrize("text", ["soon", "0", "-1", "nan"])

@@ -148,7 +148,7 @@ class _Contents:
             raise FailedPreconditionError(
                 None,
                 None,
-                f"{self._copy.served} has a second copy of its variables, and a session with variables of its own "
+                f"{self._copy.served} has a backup of its variables, and a session with variables of its own "
                 "(isolate_session_state) has none: leave one of them away",
             )
         if around is None:
@@ -253,8 +253,8 @@ class GraphCopy(KeptCopy):
             name=f"state of {self.served}",
             updates=max((cell.updates for cell in self.runtime.resources.cells().values()), default=0),
             copies=self.described(),
-            lacks_second=self.lacks_second,
-            second_behind=self.behind,
+            lacks_backup=self.lacks_backup,
+            backup_lag=self.behind,
         )
 
     def close(self) -> None:
@@ -320,7 +320,7 @@ class GraphCopy(KeptCopy):
         """Waits until the backup has all changes made so far; see `headwater.graph.server.served_step.Secured`."""
         feed = self._feed
         number = feed.given if feed is not None else 0
-        self._await_second(feed, number, lambda: self._contents is contents, waits)
+        self._await_backup(feed, number, lambda: self._contents is contents, waits)
 
     def feed_of(self, contents: _Contents) -> Feed | None:
         """Returns the feed for changes of ``contents``; None if this replica does not serve them."""

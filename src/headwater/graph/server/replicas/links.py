@@ -190,7 +190,7 @@ class CopiedTaskLink:
         return waiter.connect(
             lambda: self._attempt(check),
             me=self._wiring.me.task,
-            peer=f"{self._task}, or its second copy",
+            peer=f"{self._task}, or its backup",
             address=self._address,
             deadline_s=None if deadline_s is None else min(deadline_s, waiter.patience.deadline_s),
             otherwise="gives up" if deadline_s is None else "tries without it",

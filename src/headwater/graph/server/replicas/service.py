@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.task.answers import bad_header
-from headwater.cluster.task.kinds import DONE, OPEN_COPY, PROCESSES, SECOND
+from headwater.cluster.task.kinds import BACKUP, DONE, OPEN_COPY, PROCESSES
 from headwater.cluster.task.service import Service
 from headwater.cluster.task.shell import TaskShell
 from headwater.cluster.telemetry.snapshot import Snapshot
@@ -45,7 +45,7 @@ class CopyService(Service):
       copies: the replicas. processes: the processes that may hold replicas.
     """
 
-    kinds: ClassVar[Collection[int]] = (OPEN_COPY, SECOND, PROCESSES)
+    kinds: ClassVar[Collection[int]] = (OPEN_COPY, BACKUP, PROCESSES)
 
     def __init__(
         self, shell: TaskShell, copies: Sequence[GraphCopy], around: Surroundings, processes: GraphProcesses
@@ -69,7 +69,7 @@ class CopyService(Service):
         match first.kind, first.header:
             case _, (int(task),) if first.kind == OPEN_COPY and (found := self._of_task(task)) is not None:
                 found.serve(channel, lambda: self._shell.disconnected(channel))
-            case _, (str(name), *_) if first.kind == SECOND and (found := self._called(name)) is not None:
+            case _, (str(name), *_) if first.kind == BACKUP and (found := self._called(name)) is not None:
                 found.take(channel, first)
             case _, (words, bool(over)) if first.kind == PROCESSES:
                 self.processes.learn(words)

@@ -9,7 +9,7 @@ from headwater.ps.accounting.ledger import Plan, Work
 
 #: Number of the training, of the epoch, the epoch's steps or -1, the first step without data or -1; where examples are
 #: accounted for, also the result of `asking`.
-Wish = tuple[int, int, int, int] | tuple[int, int, int, int, tuple[Any, ...]]
+StepRequest = tuple[int, int, int, int] | tuple[int, int, int, int, tuple[Any, ...]]
 #: A range that is given back, with the reason; an empty reason means that the range did not fail.
 Returned = tuple[Work, str]
 
@@ -46,10 +46,12 @@ def range_of(span: Any) -> Work:
             raise InvalidArgumentError(None, None, f"{span} is no range of examples")
 
 
-def wish_of(worker: str, wish: Any) -> tuple[int, int, int, int, tuple[int, Plan, tuple[int, int] | None]]:
+def step_request_of(
+    worker: str, step_request: Any
+) -> tuple[int, int, int, int, tuple[int, Plan, tuple[int, int] | None]]:
     """Returns the fields of a request for examples: training, last epoch, steps, first step without data; first epoch,
     plan, part of a batch."""
-    match wish:
+    match step_request:
         case (
             int(training),
             int(epoch),

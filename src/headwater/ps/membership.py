@@ -16,25 +16,25 @@ from headwater.errors import UnavailableError
 from headwater.ps.consistency import DataEnd, Joined, KOfN, Left, NoneToCome, State, Synchronous
 from headwater.ps.epoch_sums import EpochSums
 from headwater.ps.serving_context import ServingContext
-from headwater.ps.talks import Request, WorkerTalk
-from headwater.ps.tickets import Tickets
-from headwater.ps.turns import Turns
+from headwater.ps.step_numbers import StepNumbers
 from headwater.ps.updates import Updates
+from headwater.ps.waiting import Waiting
+from headwater.ps.worker_connections import Request, WorkerConnection
 
 _log = logging.getLogger("headwater")
 
 
-class Attendance:
+class Membership:
     """Membership of the workers: they connect, take part, finish, are lost, and reconnect.
 
     Args:
       context: the host's context.
       updates: holds the state of `headwater.ps.consistency`, which events change.
-      turns: makes workers wait.
+      waiting: makes workers wait.
       seed: for the order of the examples of epochs.
 
     Attributes:
-      tickets: assigns steps to workers.
+      step_numbers: assigns steps to workers.
       sums: contributions of the workers, by epoch.
       trainings: number of trainings that are over.
       seed: for the order of the examples of epochs.
@@ -51,17 +51,17 @@ class Attendance:
       is_over: whether the chief's program has ended without an error.
     """
 
-    def __init__(self, context: ServingContext, updates: Updates, turns: Turns, seed: int) -> None:
+    def __init__(self, context: ServingContext, updates: Updates, waiting: Waiting, seed: int) -> None:
         self._context = context
         self._changed = context.changed
         self._updates = updates
-        self._turns = turns
+        self._waiting = waiting
         self._places = ClaimedPlaces()
         self._shares: dict[str, tuple[int, int]] = {}
         # Whether the program of a worker has ended without an error: not all workers may connect again.
         self._ended = False
-        self._talks_ended = False
-        self.tickets = Tickets(in_rounds=isinstance(context.choice, Synchronous | KOfN))
+        self._connections_closed = False
+        self.step_numbers = StepNumbers(in_rounds=isinstance(context.choice, Synchronous | KOfN))
         self.sums = EpochSums()
         self.trainings: int = 0
         self.seed: int = seed
@@ -81,19 +81,19 @@ class Attendance:
     def refusal(self, task: Claim) -> str:
         """Returns why a task has no right to its place in the cluster; empty where it has."""
         with self._changed:
-            return self._places.refusal(task, connected=self._has_talk)
+            return self._places.refusal(task, connected=self._is_connected)
 
     def claim(self, claim: Claim) -> str:
         """Returns why a task is refused the place it claims; empty where it gets the place."""
         with self._changed:
-            return self._places.claim(claim, connected=self._has_talk)
+            return self._places.claim(claim, connected=self._is_connected)
 
-    def _has_talk(self, holder: Claim) -> bool:
+    def _is_connected(self, holder: Claim) -> bool:
         """Returns whether the task that holds a place is connected."""
-        talk = self._updates.talks.get(holder.task)
-        return talk is not None and not talk.channel.peer_gone()
+        connection = self._updates.connections.get(holder.task)
+        return connection is not None and not connection.channel.peer_gone()
 
-    def arrive(self, worker: str, channel: Channel, incarnation: int, trainings: int) -> WorkerTalk:
+    def arrive(self, worker: str, channel: Channel, incarnation: int, trainings: int) -> WorkerConnection:
         """Registers the channel of a worker that has connected. The lock is held.
 
         Args:
@@ -103,18 +103,20 @@ class Attendance:
           trainings: number of finished trainings that the worker knows of, or -1.
 
         Raises:
-          UnavailableError: another server has taken over, see `end_talks`.
+          UnavailableError: another server has taken over, see `close_connections`.
         """
         updates = self._updates
         anew = self.incarnations.get(worker) != incarnation
         if anew:  # a new incarnation numbers its requests from the beginning
             self.incarnations[worker] = incarnation
             updates.latest.pop(worker, None)
-        before = updates.talks.get(worker)
-        talk = updates.talks[worker] = WorkerTalk(worker, channel, threading.Condition(self._context.lock))
-        if self._talks_ended:
+        before = updates.connections.get(worker)
+        connection = updates.connections[worker] = WorkerConnection(
+            worker, channel, threading.Condition(self._context.lock)
+        )
+        if self._connections_closed:
             # Another server has taken over since the worker was sent here; this one makes no more rounds.
-            self.end_talks()
+            self.close_connections()
             if before is not None:
                 before.channel.close()
             raise UnavailableError(None, None, f"{worker} has come to a copy that serves no more")
@@ -130,24 +132,24 @@ class Attendance:
             updates.event(NoneToCome())
         elif trainings > self.trainings:
             self.reach_training(trainings)
-        return talk
+        return connection
 
-    def gone(self, talk: WorkerTalk) -> None:
+    def gone(self, connection: WorkerConnection) -> None:
         """Handles the end of a worker's channel."""
-        talks, worker = self._updates.talks, talk.worker
+        connections, worker = self._updates.connections, connection.worker
         with self._changed:
-            stays = talks.get(worker) is talk and self._may_stay(worker)
+            stays = connections.get(worker) is connection and self._may_stay(worker)
         # Another ps may have completed a round with a gradient that has yet to arrive here. Ask without the lock: it
         # takes long.
         stays = stays and self._context.answers(worker)
         with self._changed:
-            if talks.get(worker) is talk:
-                talks.pop(worker, None)  # `end_talks`, which runs without the lock, may have removed it
+            if connections.get(worker) is connection:
+                connections.pop(worker, None)  # `close_connections`, which runs without the lock, may have removed it
                 if stays:
                     self._expect({*self.expected[0], worker}, self.stays_s)
                 else:
                     self.leave(worker, "its channel has ended")
-            if not talks:
+            if not connections:
                 self._context.agreement.begin()
 
     def known_workers(self) -> list[str]:
@@ -158,19 +160,19 @@ class Attendance:
     @property
     def travelled(self) -> int:
         """Bytes sent and received on the channels of the connected workers."""
-        counts = [talk.channel.statistics() for talk in list(self._updates.talks.values())]
+        counts = [connection.channel.statistics() for connection in list(self._updates.connections.values())]
         return sum(count.bytes_sent + count.bytes_received for count in counts)
 
     # Membership -------------------------------------------------------------------------------------------------------
 
-    def request(self, talk: WorkerTalk, number: int) -> tuple[Request, bool]:
+    def request(self, connection: WorkerConnection, number: int) -> tuple[Request, bool]:
         """Returns the record of a numbered request, and whether the request is a retry after a lost channel.
 
         Raises:
           UnavailableError: see `require_present`.
         """
-        self.require_present(talk)
-        updates, worker = self._updates, talk.worker
+        self.require_present(connection)
+        updates, worker = self._updates, connection.worker
         self.away.discard(worker)
         self.resting.discard(worker)
         updates.accounts.back(worker)
@@ -180,10 +182,10 @@ class Attendance:
         request = updates.latest[worker] = Request(number=number)
         return request, False
 
-    def require_present(self, talk: WorkerTalk) -> None:
+    def require_present(self, connection: WorkerConnection) -> None:
         """Raises UnavailableError where the worker has reconnected: it repeats the request on the new channel."""
-        if self._updates.talks.get(talk.worker) is not talk:
-            raise UnavailableError(None, None, f"{talk.worker} came back on another channel")
+        if self._updates.connections.get(connection.worker) is not connection:
+            raise UnavailableError(None, None, f"{connection.worker} came back on another channel")
 
     def going_on(self) -> set[str]:
         """Returns the members that do not wait here for an update."""
@@ -224,13 +226,13 @@ class Attendance:
         self.finished.clear()
         self._changed.notify_all()
         if self._updates.way_back is not None:  # recovered step numbers belong to an earlier training
-            self.tickets.begin_training()
+            self.step_numbers.begin_training()
 
     # Leaving ----------------------------------------------------------------------------------------------------------
 
-    def finish(self, talk: WorkerTalk, training: int) -> Frame:
+    def finish(self, connection: WorkerConnection, training: int) -> Frame:
         """Answers a worker that has finished a training, once all workers have."""
-        worker, updates = talk.worker, self._updates
+        worker, updates = connection.worker, self._updates
         with self._changed:
             self.trainings = max(self.trainings, training)  # its own is less after a restart
             trainings = self.trainings
@@ -245,8 +247,8 @@ class Attendance:
             else:
                 # This task was restarted while others trained: the finished workers will not connect again.
                 updates.event(NoneToCome())
-            self._turns.wait(
-                talk,
+            self._waiting.wait(
+                connection,
                 lambda: self.trainings > trainings or not (updates.state.members or self.resting),
                 "the others to finish",
             )
@@ -259,7 +261,7 @@ class Attendance:
             self.away.add(worker)
         elif not reason:
             self.away.discard(worker)
-        self.tickets.left(worker)
+        self.step_numbers.left(worker)
         updates.free.discard(worker)
         self.resting.discard(worker)
         updates.accounts.left(worker, reason)
@@ -271,7 +273,7 @@ class Attendance:
             # The next training begins like this one: once all workers have connected.
             self.trainings += bool(self.finished)  # else all finishes were late
             # A worker that is disconnected or has yet to finish must not wait for the finished ones, though.
-            late = self.away | (updates.talks.keys() - self.finished)
+            late = self.away | (updates.connections.keys() - self.finished)
             updates.state = State(
                 choice=updates.state.choice,
                 version=updates.state.version,
@@ -279,7 +281,7 @@ class Attendance:
             )
             self.away.clear()
             self.finished.clear()
-            self.tickets.begin_training()
+            self.step_numbers.begin_training()
             updates.round.clear()
             self._context.agreement.begin()
             self.sums.clear()
@@ -344,18 +346,18 @@ class Attendance:
     def _absent(self) -> set[str]:
         """Returns the expected members that have not connected yet. The lock is held."""
         there = self._updates.state.members.keys() | self.resting
-        return (self.expected[0] & there) - self._updates.talks.keys()
+        return (self.expected[0] & there) - self._updates.connections.keys()
 
-    def end_talks(self) -> None:
+    def close_connections(self) -> None:
         """Closes all connections and accepts no more, because another server has taken over.
 
         No worker leaves the membership by this: that server has it.
         """
-        self._talks_ended = True
-        talks = self._updates.talks
-        for worker in list(talks):
-            if (talk := talks.pop(worker, None)) is not None:
-                talk.channel.close()
+        self._connections_closed = True
+        connections = self._updates.connections
+        for worker in list(connections):
+            if (connection := connections.pop(worker, None)) is not None:
+                connection.channel.close()
 
 
 def _place(worker: str) -> tuple[bool, int]:

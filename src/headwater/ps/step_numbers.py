@@ -13,7 +13,7 @@ from headwater.ps.protocol import EPOCH_OVER, TRAINING_OVER, UNKNOWN_STEPS
 
 
 @dataclass(kw_only=True, slots=True)
-class Tickets:
+class StepNumbers:
     """Step numbers of the current epoch.
 
     Attributes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headwater.cluster.transport.channel import Channel
 
 
-class WorkerTalk:
+class WorkerConnection:
     """The connection of one worker; the progress watchdog sees it as the worker's step.
 
     Attributes:
@@ -36,7 +36,7 @@ class Request:
       number: assigned by the worker.
       applied: whether its gradients were accepted.
       version: of the values when they were pushed.
-      ticket: number of the assigned step; None without one.
+      step_number: number of the assigned step; None without one.
       handed: the assigned range of examples, as (epoch, start, stop, seed of the order); or a text that names the
         ranges that were set aside; None without either.
     """
@@ -44,5 +44,5 @@ class Request:
     number: int
     applied: bool = False
     version: int = -1
-    ticket: int | None = None
+    step_number: int | None = None
     handed: tuple[int, int, int, int] | str | None = None

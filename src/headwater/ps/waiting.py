@@ -12,11 +12,11 @@ from headwater.cluster.transport.frames import Frame
 from headwater.errors import AbortedError, DeadlineExceededError, FailedPreconditionError, UnavailableError
 from headwater.ps.consistency import Released, Tick, waiting_text
 from headwater.ps.serving_context import ServingContext
-from headwater.ps.talks import WorkerTalk
 from headwater.ps.updates import Updates
+from headwater.ps.worker_connections import WorkerConnection
 
 
-class Turns:
+class Waiting:
     """Makes workers wait, each in the thread that serves it.
 
     Args:
@@ -96,26 +96,30 @@ class Turns:
         if not self._updates.filled:
             raise AbortedError(None, None, f"{self._context.task} was started anew: its values are gone")
 
-    def wait_for_values(self, talk: WorkerTalk) -> None:
+    def wait_for_values(self, connection: WorkerConnection) -> None:
         """Waits until there are values."""
         if self.held_for:
-            self.wait_while_held(talk)
-        self.wait(talk, lambda: bool(self._updates.filled), "the chief to bring values")
+            self.wait_while_held(connection)
+        self.wait(connection, lambda: bool(self._updates.filled), "the chief to bring values")
 
-    def wait_while_held(self, talk: WorkerTalk) -> None:
+    def wait_while_held(self, connection: WorkerConnection) -> None:
         """Waits for the end of `hold`."""
-        self.wait(talk, lambda: not self.held_for, self.held_for)
+        self.wait(connection, lambda: not self.held_for, self.held_for)
 
-    def wait_for_round(self, talk: WorkerTalk) -> None:
+    def wait_for_round(self, connection: WorkerConnection) -> None:
         """Waits until a gradient may be added: the state is not frozen, and no freeze is waiting for the next round."""
 
         def may_come() -> bool:
             return not self.held_for and not (self.pauses_for and not self._updates.state.gathered)
 
-        self.wait(talk, may_come, self.held_for or self.pauses_for)
+        self.wait(connection, may_come, self.held_for or self.pauses_for)
 
     def wait(
-        self, talk: WorkerTalk, ready: Callable[[], bool], what: str, changed: threading.Condition | None = None
+        self,
+        connection: WorkerConnection,
+        ready: Callable[[], bool],
+        what: str,
+        changed: threading.Condition | None = None,
     ) -> None:
         """Waits with the lock released, and tells the worker from time to time the reason, ``what``.
 
@@ -130,10 +134,10 @@ class Turns:
         self._raise_disagreement()
         if ready():
             return
-        updates, channel, clock = self._updates, talk.channel, self._context.clock
+        updates, channel, clock = self._updates, connection.channel, self._context.clock
         began = clock()
         speak_at = began + SPEAK_S
-        talk.waits_for = what, began
+        connection.waits_for = what, began
         try:
             while not changed.wait_for(ready, LOOK_S):
                 if channel.peer_gone():
@@ -146,12 +150,12 @@ class Turns:
                         updates.accounts.left(slow, "others waited for it for too long")
                 # Only a worker that has received a WAIT frame may answer with RELEASE.
                 if speak_at > began + SPEAK_S and _is_released(channel):
-                    updates.event(Released(talk.worker))
+                    updates.event(Released(connection.worker))
                 if now >= speak_at:
                     channel.send(Frame(kinds.WAIT, (what or waiting_text(updates.state, now),)))
                     speak_at = now + SPEAK_S
         finally:
-            talk.waits_for = None
+            connection.waits_for = None
 
     def _raise_disagreement(self) -> None:
         if disagreement := self._context.agreement.disagreement:

@@ -18,7 +18,7 @@ from headwater.state.views import Copy, accepts, as_words, from_words
 _log = logging.getLogger("headwater")
 
 
-class SecondCopy(Member):
+class BackupCopy(Member):
     """A replica that can follow; see `headwater.state.feed` for the frames that it receives."""
 
     def take(self, channel: Channel, first: Frame) -> None:

@@ -15,7 +15,7 @@ from headwater.ps.consistency import Event, Gave, Joined, Left, Released, from_t
 from headwater.ps.host import HostedParameters
 from headwater.ps.layout import make_layout
 from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
-from headwater.ps.talks import Request, WorkerTalk
+from headwater.ps.worker_connections import Request, WorkerConnection
 
 FIRST, SECOND, THIRD, FOURTH = (f"/job:worker/task:{number}" for number in range(4))
 
@@ -55,7 +55,7 @@ def test_a_worker_whose_channel_has_ended_is_waited_for_while_its_task_answers()
     host = hosted(2, answers=lambda worker: worker in answering)
     workers, updates = host.workers, host.updates
 
-    def arrives(worker: str, incarnation: int = 1) -> WorkerTalk:
+    def arrives(worker: str, incarnation: int = 1) -> WorkerConnection:
         with host.lock:
             return workers.arrive(worker, memory_pair((worker, host.name))[0], incarnation, 0)
 
@@ -66,7 +66,7 @@ def test_a_worker_whose_channel_has_ended_is_waited_for_while_its_task_answers()
     def loses(worker: str) -> set[str]:
         arrives(worker)
         hears(Joined(worker))
-        workers.gone(updates.talks[worker])
+        workers.gone(updates.connections[worker])
         return set(updates.state.members)
 
     arrives(FIRST)
@@ -84,25 +84,25 @@ def test_a_worker_whose_channel_has_ended_is_waited_for_while_its_task_answers()
     arrives(SECOND, incarnation=2)  # its program has begun anew
     assert set(updates.state.members) == {FIRST}
     answering.clear()
-    workers.gone(updates.talks[FIRST])
+    workers.gone(updates.connections[FIRST])
     assert not updates.state.members
 
 
 def test_a_worker_that_comes_to_a_copy_which_has_ended_is_not_kept() -> None:
     """It was sent there a moment before; the round that it waits for would never come."""
     host = hosted(2)
-    host.workers.end_talks()
+    host.workers.close_connections()
     channel, there = memory_pair((FIRST, host.name))
     with host.lock, pytest.raises(UnavailableError, match=f"{FIRST} has come to a copy that serves no more"):
         host.workers.arrive(FIRST, channel, 1, 0)
     assert there.peer_gone()
-    assert not host.updates.talks
+    assert not host.updates.connections
 
 
 def test_a_shard_moves_in_a_round_only_where_all_who_gave_gradients_bring_them_again() -> None:
     """Two have given their gradients, the third has yet to come to that."""
     host = hosted(3)
-    updates, turns = host.updates, host.turns
+    updates, waiting = host.updates, host.waiting
     for worker in (FIRST, SECOND, THIRD):
         with host.lock:
             host.workers.arrive(worker, memory_pair((worker, host.name))[0], 1, 0)
@@ -111,12 +111,12 @@ def test_a_shard_moves_in_a_round_only_where_all_who_gave_gradients_bring_them_a
     for worker in (FIRST, SECOND):
         updates.latest[worker].applied = True
         updates.event(Gave(worker, 0))
-    lost = updates.talks.pop(SECOND)  # nobody waits here for the update in its name
-    assert not turns.hold_outside_rounds("the move", 0.0)
-    assert turns.held_for == ""
-    updates.talks[SECOND] = lost
-    assert turns.hold_outside_rounds("the move", 0.0)
-    assert turns.held_for == "the move"
+    lost = updates.connections.pop(SECOND)  # nobody waits here for the update in its name
+    assert not waiting.hold_outside_rounds("the move", 0.0)
+    assert waiting.held_for == ""
+    updates.connections[SECOND] = lost
+    assert waiting.hold_outside_rounds("the move", 0.0)
+    assert waiting.held_for == "the move"
 
 
 def test_ranges_stay_with_the_workers_whose_gradients_of_a_round_come_again_elsewhere() -> None:
