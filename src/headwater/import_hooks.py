@@ -18,25 +18,30 @@ def _nothing() -> None:
 def on_import(name: str, after: Hook, before: Callable[[], None] = _nothing) -> None:
     """Registers ``after`` for the import of the module ``name``; calls it at once where that is imported already.
 
+    Hooks of one module are called in the order of their registration.
+
     Args:
       name: the full name of the module.
       after: called with the module once its code has run.
       before: called before the module's code runs.
     """
     module = sys.modules.get(name)
-    if module is not None:
+    if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
         after(module)
-    elif not any(isinstance(finder, _Finder) and finder.name == name for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder(name, after, before))
+        return
+    for finder in sys.meta_path:
+        if isinstance(finder, _Finder) and finder.name == name:
+            finder.hooks.append((before, after))
+            return
+    sys.meta_path.insert(0, _Finder(name, (before, after)))
 
 
 class _Finder:
     """Finds one module. `importlib.abc` would take longer to import than all of the package `headwater`."""
 
-    def __init__(self, name: str, after: Hook, before: Callable[[], None]) -> None:
+    def __init__(self, name: str, *hooks: tuple[Callable[[], None], Hook]) -> None:
         self.name = name
-        self._after = after
-        self._before = before
+        self.hooks = list(hooks)
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
         if fullname != self.name:
@@ -47,17 +52,15 @@ class _Finder:
         for finder in others:
             spec: Any = finder.find_spec(fullname, path, target)
             if spec is not None and spec.loader is not None:
-                spec.loader = _Loader(spec.loader, self, self._after, self._before)
+                spec.loader = _Loader(spec.loader, self)
                 return spec
         return None
 
 
 class _Loader:
-    def __init__(self, loader: Any, finder: _Finder, after: Hook, before: Callable[[], None]) -> None:
+    def __init__(self, loader: Any, finder: _Finder) -> None:
         self._loader = loader
         self._finder = finder
-        self._after = after
-        self._before = before
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
@@ -66,12 +69,14 @@ class _Loader:
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        self._before()
+        for before, _ in self._finder.hooks:
+            before()
         # The module's own loader, as `inspect` and `importlib.resources` expect it.
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)
+        for _, after in self._finder.hooks:  # a hook may add others
+            after(module)
         if self._finder in sys.meta_path:
             sys.meta_path.remove(self._finder)
-        self._after(module)

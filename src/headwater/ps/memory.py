@@ -7,19 +7,21 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
 import numpy as np
 import psutil
 
 from headwater.cluster.telemetry.sizes import size_text
 from headwater.errors import ResourceExhaustedError
+from headwater.lazy_jax import is_loaded, jax
 
 _jax: Any = jax
 
-#: Exceptions of NumPy and XLA for exhausted memory; XLA raises the second for other reasons, too.
-NO_MEMORY: tuple[type[Exception], ...] = (MemoryError, _jax.errors.JaxRuntimeError)
-
 _WANTED = re.compile(r"allocat\w* ([0-9]+)\s*(?:bytes|B)")
+
+
+def memory_errors() -> tuple[type[Exception], ...]:
+    """Returns the exceptions of NumPy and XLA for exhausted memory; XLA raises its exception for other reasons, too."""
+    return (MemoryError, _jax.errors.JaxRuntimeError) if is_loaded() else (MemoryError,)
 
 
 def no_memory(
@@ -28,7 +30,7 @@ def no_memory(
     """Returns the error that names the task, the operation that lacks memory, and the bytes wanted and free.
 
     Args:
-      error: one of `NO_MEMORY`.
+      error: one of `memory_errors`.
       task: full name of this task.
       what: the operation that failed.
       gpu: statistics of the memory of a GPU, where that was exhausted; see

@@ -19,7 +19,7 @@ from headwater.ps.consistency import (
     decide,
 )
 from headwater.ps.layout import Layout
-from headwater.ps.memory import NO_MEMORY, no_memory
+from headwater.ps.memory import memory_errors, no_memory
 from headwater.ps.recovery import WayBack
 from headwater.ps.round_sums import RoundSums
 from headwater.ps.rounds import Round
@@ -152,7 +152,7 @@ class Updates:
 
     def _refused(self, error: BaseException) -> BaseException:
         """Returns the error to report for an update that could not be made."""
-        if isinstance(error, NO_MEMORY):
+        if isinstance(error, memory_errors()):
             names = sorted(set(self._held))
             shown = ", ".join(names[:_SHOWN_NAMES]) + ", ..." * (len(names) > _SHOWN_NAMES)
             return no_memory(error, self._context.task, f"an update of {shown}") or error

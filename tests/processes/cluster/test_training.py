@@ -33,3 +33,11 @@ def test_training_over_two_ps(tmp_path: Path) -> None:
         client.succeeds()
         assert float(client.wait_for(r"step 200 sum (.*)").group(1)) == pytest.approx(float(sums[0]), rel=1e-5)
         assert [server.terminate() for server in servers] == [0, 0]
+
+
+def test_a_ps_with_the_usual_optimizers_loads_no_jax() -> None:
+    with processes(ps=1, worker=1) as cluster:
+        program = PROGRAMS / "without_jax.py"
+        server, worker = (cluster.start(job, 0, program) for job in ("ps", "worker"))
+        assert "all lower: True" in worker.succeeds()
+        assert "JAX loaded: False" in server.succeeds()

@@ -1,6 +1,7 @@
 """The operations: a JAX function for each, registered with `headwater.graph.registry`.
 
-Importing this package loads JAX and enables 64-bit types for the process, since graphs use int64 and float64 tensors.
+Importing this package enables 64-bit types of JAX for the process, since graphs use int64 and float64 tensors. JAX
+itself is imported when an operation is compiled first, or its static shape evaluated.
 """
 
 # Importing a module registers its operations.
@@ -8,9 +9,16 @@ Importing this package loads JAX and enables 64-bit types for the process, since
 
 from __future__ import annotations
 
-import jax
+from typing import Any
 
-jax.config.update("jax_enable_x64", True)
+from headwater.import_hooks import on_import
+
+
+def _enable_64_bits(jax: Any) -> None:
+    jax.config.update("jax_enable_x64", True)
+
+
+on_import("jax", _enable_64_bits)
 
 from headwater.graph.ops import (
     accumulators,

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType, int32
@@ -24,6 +22,7 @@ from headwater.graph.ops.common import (
 )
 from headwater.graph.ops.define import pure, unary
 from headwater.graph.registry import MAX_KNOWN_ELEMENTS, HostArray, Inference, Spec
+from headwater.lazy_jax import jax, jnp
 from headwater.shapes import TensorShape, broadcast_dims
 
 # Reading shapes ---------------------------------------------------------------------------------------------------

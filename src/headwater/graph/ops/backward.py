@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.graph.ops.common import as_ints, output
 from headwater.graph.ops.define import pure
 from headwater.graph.ops.slopes import masked_product, reciprocal_slope, rsqrt_slope, sqrt_slope
 from headwater.graph.registry import HostArray, Inference, Spec, lookup
+from headwater.lazy_jax import jax, jnp
 from headwater.shapes import merge_dims
 
 Function = Callable[..., Any]

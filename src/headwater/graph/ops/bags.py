@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import bfloat16, float32, int32, uint8
@@ -25,6 +23,7 @@ from headwater.graph.ops.routing import Capacities, refuse, route_once
 from headwater.graph.ops.table_rows import add_rows, take_rows
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
+from headwater.lazy_jax import jax, jnp
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation, Tensor

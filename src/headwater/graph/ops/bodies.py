@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import string
@@ -23,6 +21,7 @@ from headwater.graph.attr_value import read_attr
 from headwater.graph.ops.faults import error_of, fault_of
 from headwater.graph.registry import MAX_KNOWN_ELEMENTS, FunctionAttr, Kind, OpDef, as_outputs, lookup
 from headwater.graph.resources.host_context import HostContext
+from headwater.lazy_jax import is_jax_array, jax, jnp
 from headwater.tensorboard_protos import graph_pb2
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ def evaluate(
 
 def _constant(value: Any) -> jax.Array:
     """Stops gradients through ``value``; values known when compiling stay known."""
-    return jax.lax.stop_gradient(value) if isinstance(value, jax.Array) else value
+    return jax.lax.stop_gradient(value) if is_jax_array(value) else value
 
 
 # On the host ----------------------------------------------------------------------------------------------------

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from headwater.dtypes import float32, int32
 from headwater.errors import InvalidArgumentError
@@ -15,6 +12,7 @@ from headwater.graph.ops.common import as_ints, constant_int, constant_ints
 from headwater.graph.ops.define import host, pure, random
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
+from headwater.lazy_jax import jax, jnp, lax
 
 # Chosen -----------------------------------------------------------------------------------------------------------
 

@@ -7,22 +7,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from headwater.dtypes import float32, int32, int64
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import host, random
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
+from headwater.lazy_jax import jax, jnp, lax
 
-Draw: TypeAlias = Callable[[jax.Array, int], jax.Array]
+Draw: TypeAlias = "Callable[[jax.Array, int], jax.Array]"
 """From a key and a number to that number of classes."""
-Probability: TypeAlias = Callable[[jax.Array], jax.Array]
+Probability: TypeAlias = "Callable[[jax.Array], jax.Array]"
 """From classes to how probable each is, in float64."""
-Drawn: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
+Drawn: TypeAlias = "tuple[jax.Array, jax.Array, jax.Array]"
 """The classes, then how often the true ones and these are to be expected among them."""
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.lazy_jax import jax, jnp
 from headwater.shapes import Dims
 
-AnyArray: TypeAlias = jax.Array | HostArray
+AnyArray: TypeAlias = "jax.Array | HostArray"
 """An array of a lowering that serves traced values as well as known ones."""
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import int32, int64
@@ -15,6 +13,7 @@ from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.example_ledger import ExampleLedger, ledger_of
 from headwater.graph.resources.gate import Gate
 from headwater.graph.resources.host_context import HostContext
+from headwater.lazy_jax import jax, jnp
 from headwater.ps.consistency import from_text
 
 

@@ -17,8 +17,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType, int32, uint32
@@ -27,9 +25,10 @@ from headwater.graph.ops.bodies import Body, decode_body, evaluate, interpret, s
 from headwater.graph.ops.define import fixed, host, pure, random
 from headwater.graph.registry import Attrs, FunctionAttr, HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
+from headwater.lazy_jax import custom_vjp, jax, jnp, lax
 from headwater.shapes import TensorShape
 
-_lax: Any = jax.lax
+_lax: Any = lax
 
 
 @random("RandomKey", infer=fixed(uint32, (2,)), static=(), inputs="")
@@ -256,7 +255,7 @@ def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Seq
     each: time is quadratic in the number of turns, memory is constant.
     """
 
-    @jax.custom_vjp
+    @custom_vjp
     def run(*dynamic: object) -> Any:
         loop = loop_of(dynamic)
         turns, values = loop.until(loop.start, None)

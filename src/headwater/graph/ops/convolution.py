@@ -11,15 +11,13 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from headwater.dtypes import DType, int64
 from headwater.graph.ops.common import as_ints, output
 from headwater.graph.ops.define import pure
 from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.lazy_jax import jax, jnp, lax
 
 _MAX_SLICES = 16
 """Windows with up to this number of elements use a maximum of slices: its gradient is much faster on CPUs."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType, from_numpy
 from headwater.graph.ops.define import no_outputs, pure, unary
 from headwater.graph.registry import Attrs, FunctionAttr, Inference, OpDef, Spec, lookup
+from headwater.lazy_jax import jax, jnp
 from headwater.shapes import as_shape, merge_dims
 
 

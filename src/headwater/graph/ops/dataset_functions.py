@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from headwater.data.composites import element_of, flat_element, flat_specs, is_dense
@@ -26,6 +25,7 @@ from headwater.graph.ops.bodies import Body, BodyNode, call, decode_body, evalua
 from headwater.graph.ops.rows import RowForm, row_form
 from headwater.graph.ops.straight_lines import HostCall, Named, as_array, straight_line
 from headwater.graph.registry import FunctionAttr, Inference, Kind, Spec, as_outputs
+from headwater.lazy_jax import jax
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray

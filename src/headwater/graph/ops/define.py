@@ -14,14 +14,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import jax
 import numpy as np
-from jax import export
-from jax.errors import InconclusiveDimensionOperation
 
 from headwater.dtypes import VALUE_DTYPES, DType, bool_, from_numpy
 from headwater.graph.ops.requirements import with_requirements
 from headwater.graph.registry import Argument, Attrs, FunctionAttr, Infer, Inference, Kind, OpDef, Spec, register
+from headwater.lazy_jax import export, jax
 from headwater.shapes import Dims, TensorShape, broadcast_dims
 
 if TYPE_CHECKING:
@@ -375,7 +373,7 @@ def _evaluate_anew(
         for symbols in ("{index}", ""):
             try:
                 return tuple(_spec(out) for out in run(_with_symbols(shapes, symbols)))
-            except (*_MISFITS, InconclusiveDimensionOperation):
+            except (*_MISFITS, jax.errors.InconclusiveDimensionOperation):
                 continue  # JAX could not decide something about the symbols
     sizes = dict.fromkeys([2, *(dim for dims in shapes for dim in dims or () if dim), 1])
     for size, rank in itertools.product(sizes, range(_MAX_PROBED_RANK) if None in shapes else [0]):

@@ -6,17 +6,14 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jax.scipy import special
 
 from headwater.dtypes import DType, bool_, float32, string
 from headwater.graph.ops.common import AnyArray, array_module
 from headwater.graph.ops.define import binary, comparison, pure, unary, unary_predicate
 from headwater.graph.ops.slopes import masked_product, reciprocal_slope, rsqrt_slope, sqrt_slope
 from headwater.graph.registry import Inference, Spec
+from headwater.lazy_jax import custom_jvp, custom_vjp, deferred, jax, jnp, lax, special
 from headwater.shapes import Dims, broadcast_dims, merge_dims
 
 if TYPE_CHECKING:
@@ -49,7 +46,7 @@ def _sign(x: AnyArray) -> AnyArray:
     return array_module(x).sign(x)
 
 
-@jax.custom_jvp
+@custom_jvp
 def _float_abs(x: jax.Array) -> jax.Array:
     return jnp.abs(x)
 
@@ -72,7 +69,7 @@ def _given_result(function: Function, slope: Function) -> Function:
     ``sqrt(0)``.
     """
 
-    @jax.custom_vjp
+    @custom_vjp
     def compute(x: jax.Array) -> jax.Array:
         return function(x)
 
@@ -94,38 +91,38 @@ _unary("Square", "square", "numeric")
 _unary("Sign", _sign, "numeric")
 _unary("Conj", "conj", "complex", "input")
 for _type, _function in {
-    "Exp": jnp.exp,
-    "Expm1": jnp.expm1,
-    "Log": jnp.log,
-    "Log1p": jnp.log1p,
-    "Sqrt": _given_result(jnp.sqrt, sqrt_slope),
-    "Rsqrt": _given_result(lax.rsqrt, rsqrt_slope),
-    "Reciprocal": _given_result(jnp.reciprocal, reciprocal_slope),
-    "Inv": _given_result(jnp.reciprocal, reciprocal_slope),
-    "Sin": jnp.sin,
-    "Cos": jnp.cos,
-    "Tan": jnp.tan,
-    "Asin": jnp.arcsin,
-    "Acos": jnp.arccos,
-    "Atan": jnp.arctan,
-    "Sinh": jnp.sinh,
-    "Cosh": jnp.cosh,
-    "Tanh": jnp.tanh,
-    "Asinh": jnp.arcsinh,
-    "Acosh": jnp.arccosh,
-    "Atanh": jnp.arctanh,
-    "Sigmoid": jax.nn.sigmoid,
+    "Exp": deferred(jnp, "exp"),
+    "Expm1": deferred(jnp, "expm1"),
+    "Log": deferred(jnp, "log"),
+    "Log1p": deferred(jnp, "log1p"),
+    "Sqrt": _given_result(deferred(jnp, "sqrt"), sqrt_slope),
+    "Rsqrt": _given_result(deferred(lax, "rsqrt"), rsqrt_slope),
+    "Reciprocal": _given_result(deferred(jnp, "reciprocal"), reciprocal_slope),
+    "Inv": _given_result(deferred(jnp, "reciprocal"), reciprocal_slope),
+    "Sin": deferred(jnp, "sin"),
+    "Cos": deferred(jnp, "cos"),
+    "Tan": deferred(jnp, "tan"),
+    "Asin": deferred(jnp, "arcsin"),
+    "Acos": deferred(jnp, "arccos"),
+    "Atan": deferred(jnp, "arctan"),
+    "Sinh": deferred(jnp, "sinh"),
+    "Cosh": deferred(jnp, "cosh"),
+    "Tanh": deferred(jnp, "tanh"),
+    "Asinh": deferred(jnp, "arcsinh"),
+    "Acosh": deferred(jnp, "arccosh"),
+    "Atanh": deferred(jnp, "arctanh"),
+    "Sigmoid": deferred(jax, "nn.sigmoid"),
 }.items():
     _unary(_type, _function, "inexact")
 for _type, _function in {
-    "Lgamma": special.gammaln,
-    "Digamma": special.digamma,
-    "Erf": special.erf,
-    "Erfc": special.erfc,
-    "LogNdtr": special.log_ndtr,
-    "BesselI0e": special.i0e,
-    "BesselI1e": special.i1e,
-    "Ndtri": special.ndtri,
+    "Lgamma": deferred(special, "gammaln"),
+    "Digamma": deferred(special, "digamma"),
+    "Erf": deferred(special, "erf"),
+    "Erfc": deferred(special, "erfc"),
+    "LogNdtr": deferred(special, "log_ndtr"),
+    "BesselI0e": deferred(special, "i0e"),
+    "BesselI1e": deferred(special, "i1e"),
+    "Ndtri": deferred(special, "ndtri"),
 }.items():
     _unary(_type, _function, "floating")
 for _type, _name in {"Floor": "floor", "Ceil": "ceil", "Rint": "rint"}.items():
@@ -185,7 +182,7 @@ def _squared_difference(x: AnyArray, y: AnyArray) -> AnyArray:
     return difference * array_module(x, y).conj(difference) if difference.dtype.kind == "c" else difference * difference
 
 
-@jax.custom_jvp
+@custom_jvp
 def _float_power(x: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.power(x, y)
 
@@ -220,7 +217,7 @@ def _div_no_nan(x: jax.Array, y: jax.Array) -> jax.Array:
     return _where_nonzero(y != 0, x, lambda: x / jnp.where(y == 0, 1, y))
 
 
-@jax.custom_jvp
+@custom_jvp
 def _mul_no_nan(x: jax.Array, y: jax.Array) -> jax.Array:
     """x y, and 0 where y is 0 even if x is not finite."""
     return _where_nonzero(y != 0, x, lambda: jnp.where(y == 0, 0, x) * y)
@@ -264,12 +261,12 @@ _binary("DivNoNan", _div_no_nan, "inexact")
 _binary("MulNoNan", _mul_no_nan, "inexact")
 _binary("Xdivy", _xdivy, "inexact")
 _binary("Xlogy", _xlogy, "inexact")
-_binary("Atan2", jnp.arctan2, "floating", inputs="y:T|floating, x:T")
-_binary("NextAfter", jnp.nextafter, "floating", inputs="x1:T|floating, x2:T", differentiable=False)
-_binary("Igamma", special.gammainc, "floating", inputs="a:T|floating, x:T")
-_binary("Igammac", special.gammaincc, "floating", inputs="a:T|floating, x:T")
-_binary("Zeta", special.zeta, "floating", inputs="x:T|floating, q:T", constants=(0,))
-_binary("Polygamma", lax.polygamma, "floating", inputs="a:T|floating, x:T", constants=(0,))
+_binary("Atan2", deferred(jnp, "arctan2"), "floating", inputs="y:T|floating, x:T")
+_binary("NextAfter", deferred(jnp, "nextafter"), "floating", inputs="x1:T|floating, x2:T", differentiable=False)
+_binary("Igamma", deferred(special, "gammainc"), "floating", inputs="a:T|floating, x:T")
+_binary("Igammac", deferred(special, "gammaincc"), "floating", inputs="a:T|floating, x:T")
+_binary("Zeta", deferred(special, "zeta"), "floating", inputs="x:T|floating, q:T", constants=(0,))
+_binary("Polygamma", deferred(lax, "polygamma"), "floating", inputs="a:T|floating, x:T", constants=(0,))
 for _type, _name in {
     "BitwiseAnd": "bitwise_and",
     "BitwiseOr": "bitwise_or",
@@ -455,8 +452,8 @@ def _register_part(op_type: str, compute: Function) -> None:
     pure(op_type, inputs=f"{'x' if op_type == 'ComplexAbs' else 'input'}:T|complex", infer=_real_spec)(part)
 
 
-for _type, _function in {"Real": jnp.real, "Imag": jnp.imag, "Angle": jnp.angle, "ComplexAbs": jnp.abs}.items():
-    _register_part(_type, _function)
+for _type, _name in {"Real": "real", "Imag": "imag", "Angle": "angle", "ComplexAbs": "abs"}.items():
+    _register_part(_type, deferred(jnp, _name))
 
 
 def _ensured_spec(inference: Inference) -> Sequence[Spec]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from headwater.dtypes import DType, int32, int64, resource
@@ -23,6 +22,7 @@ from headwater.graph.resources.example_batches import ExampleBatches
 from headwater.graph.resources.example_ledger import ExampleLedger, Wish, ledger_of
 from headwater.graph.resources.gate import Gate
 from headwater.graph.resources.host_context import HostContext, RunningStep
+from headwater.lazy_jax import jax
 from headwater.ps.accounting.ledger import Plan, Work
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-import jax
-import jax.numpy as jnp
-
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import pure
 from headwater.graph.registry import Inference, Spec
+from headwater.lazy_jax import custom_vjp, jax, jnp
 
 
 def _nudged(low: jax.Array, high: jax.Array, bits: int, narrow: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -22,7 +20,7 @@ def _nudged(low: jax.Array, high: jax.Array, bits: int, narrow: bool) -> tuple[j
     return (least - zero) * scale, (most - zero) * scale, scale
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
+@functools.partial(custom_vjp, nondiff_argnums=(3, 4))
 def _rounded(x: jax.Array, low: jax.Array, high: jax.Array, bits: int, narrow: bool) -> jax.Array:
     bottom, top, scale = _nudged(low, high, bits, narrow)
     found = jnp.floor((jnp.clip(x, bottom, top) - bottom) * (1 / scale) + 0.5) * scale + bottom

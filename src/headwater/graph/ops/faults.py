@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.errors import InternalError, InvalidArgumentError, OpError
 from headwater.graph.ops.common import as_ints, normal_axis
 from headwater.graph.ops.slices import dropped_places
 from headwater.graph.registry import CHECKED
+from headwater.lazy_jax import jnp
 
 _Attrs = Mapping[str, Any]
 

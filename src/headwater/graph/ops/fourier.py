@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import complex64, float32
 from headwater.graph.ops.common import as_ints, constant_ints
 from headwater.graph.ops.define import pure, unary
 from headwater.graph.registry import Inference, Spec
+from headwater.lazy_jax import deferred, jnp
 
 if TYPE_CHECKING:
     import jax
@@ -48,7 +48,7 @@ def _real(op_type: str, compute: Callable[..., jax.Array], rank: int, dtype: typ
 
 
 for _rank, _suffix in ((1, ""), (2, "2D"), (3, "3D")):
-    _complex(f"FFT{_suffix}", jnp.fft.fftn, _rank)
-    _complex(f"IFFT{_suffix}", jnp.fft.ifftn, _rank)
-    _real(f"RFFT{_suffix}", jnp.fft.rfftn, _rank, np.complex64)
-    _real(f"IRFFT{_suffix}", jnp.fft.irfftn, _rank, np.float32)
+    _complex(f"FFT{_suffix}", deferred(jnp, "fft.fftn"), _rank)
+    _complex(f"IFFT{_suffix}", deferred(jnp, "fft.ifftn"), _rank)
+    _real(f"RFFT{_suffix}", deferred(jnp, "fft.rfftn"), _rank, np.complex64)
+    _real(f"IRFFT{_suffix}", deferred(jnp, "fft.irfftn"), _rank, np.float32)

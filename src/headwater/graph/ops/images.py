@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-
 from headwater.graph.ops.define import pure
 from headwater.graph.registry import Inference, Spec
+from headwater.lazy_jax import jax, jnp
 
 
 def _like_first(inference: Inference) -> list[Spec]:

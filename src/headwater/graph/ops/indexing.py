@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.graph.ops.common import AnyArray, array_module, as_ints, constant_int, normal_axis, output
 from headwater.graph.ops.define import pure
 from headwater.graph.ops.table_rows import take_rows
 from headwater.graph.registry import Attrs, HostArray, Inference, Spec
+from headwater.lazy_jax import jax, jnp
 from headwater.shapes import Dims, TensorShape, broadcast_dims, merge_dims
 
 # Rows and elements ------------------------------------------------------------------------------------------------

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy import linalg
 
 from headwater.dtypes import DType, float32, int32
 from headwater.graph.ops.common import as_ints, output
 from headwater.graph.ops.define import by_evaluation, pure
 from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.lazy_jax import jax, jnp, scipy_linalg
 from headwater.shapes import Dims, broadcast_dims, merge_dims
 
 # Products ---------------------------------------------------------------------------------------------------------
@@ -311,13 +309,13 @@ def matrix_inverse(input: jax.Array, *, adjoint: bool = False) -> jax.Array:
 @pure("MatrixSquareRoot", inputs="input:T|complex", infer=_square_spec, differentiable=False)
 def matrix_square_root(input: jax.Array) -> jax.Array:
     """X with X X = input."""
-    return linalg.sqrtm(input).astype(input.dtype)
+    return scipy_linalg.sqrtm(input).astype(input.dtype)
 
 
 @pure("MatrixExponential", inputs="input:T|inexact", infer=_square_spec)
 def matrix_exponential(input: jax.Array) -> jax.Array:
     """Σₙ inputⁿ / n!."""
-    return linalg.expm(input)
+    return scipy_linalg.expm(input)
 
 
 def _determinant_spec(inference: Inference) -> Sequence[Spec]:
@@ -355,7 +353,7 @@ def matrix_triangular_solve(
     matrix: jax.Array, rhs: jax.Array, *, lower: bool = True, adjoint: bool = False
 ) -> jax.Array:
     """X with matrix X = rhs, for a triangular matrix."""
-    return linalg.solve_triangular(matrix, rhs, trans="C" if adjoint else "N", lower=lower)
+    return scipy_linalg.solve_triangular(matrix, rhs, trans="C" if adjoint else "N", lower=lower)
 
 
 def _factorisation(op_type: str, compute: Callable[..., object], inputs: str = "input:T|inexact") -> None:

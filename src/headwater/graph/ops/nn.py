@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import bool_, int32
 from headwater.graph.ops.common import constant_int, output
 from headwater.graph.ops.define import pure, unary
 from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.lazy_jax import custom_jvp, deferred, jax, jnp
 from headwater.shapes import Dims, merge_dims
 
 # Activations ------------------------------------------------------------------------------------------------------
@@ -41,12 +40,12 @@ def _selu(x: jax.Array) -> jax.Array:
     return (_SELU_SCALE * jnp.where(x >= 0, x, negative)).astype(x.dtype)
 
 
-_activation("Relu", jax.nn.relu, "numeric")
+_activation("Relu", deferred(jax, "nn.relu"), "numeric")
 _activation("Relu6", _relu6, "numeric")
 _activation("Elu", _elu)
 _activation("Selu", _selu)
-_activation("Softplus", jax.nn.softplus)
-_activation("Softsign", jax.nn.soft_sign)
+_activation("Softplus", deferred(jax, "nn.softplus"))
+_activation("Softsign", deferred(jax, "nn.soft_sign"))
 
 
 @pure("LeakyRelu", inputs="features:T|floating=float32", infer=unary)
@@ -94,7 +93,7 @@ def softmax_cross_entropy(features: jax.Array, labels: jax.Array) -> tuple[jax.A
     return _cross_entropy(features, labels), jax.nn.softmax(features, axis=-1) - labels
 
 
-@jax.custom_jvp
+@custom_jvp
 def _cross_entropy(features: jax.Array, labels: jax.Array) -> jax.Array:
     return -jnp.sum(labels * jax.nn.log_softmax(features, axis=-1), axis=-1)
 

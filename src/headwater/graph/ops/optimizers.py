@@ -14,15 +14,12 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-from jax import lax
-
 from headwater.dtypes import as_ref
 from headwater.graph.ops.define import stateful
 from headwater.graph.ops.state import rows
 from headwater.graph.ops.table_rows import adagrad_rows, add_rows, put_rows, take_rows
 from headwater.graph.registry import Infer, Inference, Spec
+from headwater.lazy_jax import jax, jnp, lax
 from headwater.shapes import merge_dims
 
 Rule = Callable[..., Any]

@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType, float32, int64, uint32, uint64
@@ -20,6 +19,7 @@ from headwater.graph.ops.common import as_ints
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
+from headwater.lazy_jax import jnp
 
 #: How far one number of a result moves the counter.
 STRIDE: Final = 256

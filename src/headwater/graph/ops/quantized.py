@@ -7,8 +7,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Final
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType, float32, qint8, qint16, qint32, quint8, quint16
@@ -17,6 +15,7 @@ from headwater.graph.ops.convolution import conv2d, max_pool, pool_spec, summed_
 from headwater.graph.ops.define import host, pure
 from headwater.graph.registry import HostArray, Inference, Spec, lookup
 from headwater.graph.resources.host_context import HostContext
+from headwater.lazy_jax import custom_vjp, jax, jnp
 
 #: The smallest and the largest number of each type.
 _BOUNDS: Final[dict[DType, tuple[int, int]]] = {
@@ -132,7 +131,7 @@ def dequantize(
     return nearest + (x - np.float32(least)) * step
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4, 5, 6, 7))
+@functools.partial(custom_vjp, nondiff_argnums=(3, 4, 5, 6, 7))
 def _through(
     x: jax.Array, low: jax.Array, high: jax.Array, signed: bool, bits: int, given: bool, mode: str, narrow: bool
 ) -> jax.Array:

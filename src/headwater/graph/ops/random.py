@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType, float32, int64
 from headwater.graph.ops.common import as_ints, constant_int, output
 from headwater.graph.ops.define import pure, random
 from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.lazy_jax import deferred, jax, jnp
 
 
 def _shaped(inference: Inference) -> Sequence[Spec]:
@@ -139,8 +138,8 @@ def _stateless(op_type: str, draw: Any) -> None:
     )(lower)
 
 
-_stateless("StatelessRandomNormal", jax.random.normal)
-_stateless("StatelessRandomUniform", jax.random.uniform)
+_stateless("StatelessRandomNormal", deferred(jax, "random.normal"))
+_stateless("StatelessRandomUniform", deferred(jax, "random.uniform"))
 _stateless(
     "StatelessTruncatedNormal", lambda key, shape, dtype: jax.random.truncated_normal(key, -2.0, 2.0, shape, dtype)
 )

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from headwater.dtypes import DType, int64
 from headwater.graph.ops.common import AnyArray, array_module, as_ints, constant_int, constant_ints, normal_axis, output
 from headwater.graph.ops.define import pure, unary
 from headwater.graph.registry import Inference, Spec
+from headwater.lazy_jax import jax, jnp, lax
 
 # Over some dimensions ---------------------------------------------------------------------------------------------
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType, float32
 from headwater.graph.ops.common import as_ints
 from headwater.graph.ops.define import pure
 from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.lazy_jax import jax, jnp
 
 
 def _resized(dtype: DType | None) -> Any:

@@ -12,8 +12,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import bfloat16, float32, int32, int64
@@ -23,6 +21,7 @@ from headwater.graph.ops.define import host, pure
 from headwater.graph.ops.indexing import require_rows
 from headwater.graph.ops.table_rows import add_rows, take_rows
 from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.lazy_jax import jax, jnp
 
 NO_ROW: Final = -1
 """Marks an unused place. It reads an arbitrary row, which is not used, and updates no row."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType
@@ -19,9 +17,10 @@ from headwater.graph.ops.bodies import decode_body, evaluate, interpret, static_
 from headwater.graph.ops.define import host, pure
 from headwater.graph.registry import Attrs, FunctionAttr, HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
+from headwater.lazy_jax import jax, jnp, lax
 from headwater.shapes import TensorShape
 
-_lax: Any = jax.lax
+_lax: Any = lax
 
 
 def _declared(inference: Inference) -> Sequence[Spec]:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType, int32, int64
@@ -16,6 +14,7 @@ from headwater.graph.ops.common import as_ints, constant_int, output
 from headwater.graph.ops.define import host, pure
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
+from headwater.lazy_jax import jax, jnp
 from headwater.shapes import merge_dims
 
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.graph.kernels.finding import run_starts
@@ -17,6 +15,7 @@ from headwater.graph.ops.define import host, pure
 from headwater.graph.ops.indexing import require_rows
 from headwater.graph.ops.table_rows import add_rows
 from headwater.graph.registry import Inference, Spec
+from headwater.lazy_jax import custom_jvp, jax, jnp
 from headwater.shapes import Dims
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def _added(rows: jax.Array, ids: jax.Array, count: int) -> jax.Array:
     return add_rows(jnp.zeros((count, *rows.shape[1:]), rows.dtype), ids, rows)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+@partial(custom_jvp, nondiff_argnums=(1, 2))
 def _product(rows: jax.Array, ids: jax.Array, count: int) -> jax.Array:
     return jax.ops.segment_prod(rows, ids, count)
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from headwater.dtypes import as_ref
 from headwater.errors import UnimplementedError
@@ -16,6 +13,7 @@ from headwater.graph.kernels.slices import Entry, entries, keys, masks_of
 from headwater.graph.ops.common import as_ints, constant_ints, output
 from headwater.graph.ops.define import pure, stateful
 from headwater.graph.registry import SIZES_KNOWN, Attrs, HostArray, Inference, Spec
+from headwater.lazy_jax import jax, jnp, lax
 from headwater.shapes import Dims
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
+from headwater.lazy_jax import jax, jnp
 
 
 def sqrt_slope(y: jax.Array) -> jax.Array:

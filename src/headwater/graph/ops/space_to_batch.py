@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from headwater.graph.ops.common import as_ints, constant_ints, output
 from headwater.graph.ops.define import by_evaluation, pure
 from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.lazy_jax import jax, jnp, lax
 from headwater.shapes import TensorShape
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import int64
@@ -18,6 +16,7 @@ from headwater.graph.ops.common import as_ints, normal_axis
 from headwater.graph.ops.define import host, pure
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
+from headwater.lazy_jax import deferred, jax, jnp
 
 _SPARSE = "sp_indices:int64, sp_values:T, sp_shape:int64"
 
@@ -64,14 +63,14 @@ def _beside_dense(combine: Callable[[Any, Any], Any]) -> Callable[..., jax.Array
     return lower
 
 
-for _name, _combine in (("Add", jnp.add), ("Mul", jnp.multiply), ("Div", jnp.divide)):
+for _name, _combine in {"Add": "add", "Mul": "multiply", "Div": "divide"}.items():
     pure(
         f"SparseDenseCwise{_name}",
         inputs=f"{_SPARSE}, dense:T",
         infer=lambda inference: [Spec(inference.inputs[1].dtype.base_dtype, inference.inputs[1].dims)],
         static=(2,),
         constants=(0,),
-    )(_beside_dense(_combine))
+    )(_beside_dense(deferred(jnp, _combine)))
 
 
 @pure(

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import jax
+from typing import Any
 
 from headwater.cluster.virtual import virtual_gpus
+from headwater.import_hooks import on_import
+
+
+def _add_devices(jax: Any) -> None:
+    jax.config.update("jax_num_cpu_devices", 1 + virtual_gpus())
+
 
 if virtual_gpus():
-    jax.config.update("jax_num_cpu_devices", 1 + virtual_gpus())
+    on_import("jax", _add_devices)

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import as_ref, bool_, int32, int64, string, to_string_array
@@ -22,6 +20,7 @@ from headwater.graph.ops import table_rows
 from headwater.graph.ops.define import host, pure, stateful
 from headwater.graph.registry import HostArray, Inference, Kind, OpDef, Spec, register
 from headwater.graph.resources.host_context import HostContext
+from headwater.lazy_jax import jax, jnp
 from headwater.shapes import TensorShape, as_shape, merge_dims
 
 Scatter = Callable[[Any, Any, Any], Any]

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+
+from headwater.lazy_jax import custom_vjp, jax, jnp
 
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
@@ -127,7 +127,7 @@ def _changed(name: str, otherwise: Callable[..., object], array: Any, indices: j
     return _on_cpus(call, otherwise, array, indices, rows)
 
 
-@partial(_jax.custom_vjp, nondiff_argnums=(2,))
+@partial(custom_vjp, nondiff_argnums=(2,))
 def _take(array: jax.Array, indices: jax.Array, nearest: bool) -> jax.Array:
     name = "headwater_take_nearest" if nearest else "headwater_take_or_zeros"
     shape = jax.ShapeDtypeStruct((indices.size, *array.shape[1:]), array.dtype)
@@ -148,7 +148,7 @@ def _take_backward(nearest: bool, saved: tuple[jax.Array, jax.Array], slope: obj
 _take.defvjp(_take_forward, _take_backward)
 
 
-@_jax.custom_vjp
+@custom_vjp
 def _added(array: jax.Array, indices: jax.Array, rows: jax.Array) -> jax.Array:
     return _changed("headwater_add_rows", _add, array, indices, rows)
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType
 from headwater.graph.ops.common import constant_int
 from headwater.graph.ops.define import pure
 from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.lazy_jax import jax, jnp
 from headwater.shapes import TensorShape, as_shape, merge_dims
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-import jax
 import numpy as np
 
 from headwater.errors import InvalidArgumentError, OpError
@@ -22,6 +21,7 @@ from headwater.graph.resources.readers import columns
 from headwater.graph.runtime.devices import is_default, local_device
 from headwater.graph.runtime.programs import trace
 from headwater.graph.runtime.step import Step, TaskContext
+from headwater.lazy_jax import jax
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray

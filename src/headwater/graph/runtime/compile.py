@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from headwater.errors import OpError
@@ -39,9 +38,6 @@ from headwater.graph.runtime.ways import Jit, Ways
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
 
-
-# Pyright finds the types of these functions of JAX in part only.
-_jax: Any = jax
 
 #: Up to this size, in bytes, a copy by NumPy is faster than a call of an executable.
 _SMALL_BYTES = 4096
@@ -96,7 +92,6 @@ class Executable:
         checks = IndexChecks(compute, self._cells)
         self._check_indices = checks or None
         self._looked_at = checks.looked_at
-        self._plain = self._build({}) if not self._static else None
         self._device = None if is_default(compute.device) else local_device(compute.device)
         self._prepares = shared or self._device is not None
         self.touches_state: bool = bool(self._cells)
@@ -201,13 +196,12 @@ class Executable:
             found = self._on_kernels(self._kernels, inputs, certain, step)
             if found is not None:
                 return found, ()
-        program, fixed = self._plain, None
+        fixed = tuple([_static_key(inputs[i]) for i in self._static])
+        program = self._by_static.get(fixed)
         if program is None:
-            fixed = tuple(_static_key(inputs[i]) for i in self._static)
-            program = self._by_static.get(fixed)
-            if program is None:
-                static = {self._compute.inputs[i]: np.asarray(inputs[i]) for i in self._static}
-                program = self._by_static[fixed] = self._build(static)
+            static = {self._compute.inputs[i]: np.asarray(inputs[i]) for i in self._static}
+            program = self._by_static.setdefault(fixed, self._build(static))
+        if self._static:
             inputs = [inputs[i] for i in self._dynamic]
         run = program.run
         if self._device is not None:

@@ -13,8 +13,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-import jax
-
+from headwater.graph.runtime import jax_internals
 from headwater.graph.runtime.devices import (
     divide_cpu,
     local_devices,
@@ -22,10 +21,9 @@ from headwater.graph.runtime.devices import (
     use_cpu_only,
     virtual_gpus,
 )
-from headwater.graph.runtime.jax_internals import xla_bridge
+from headwater.lazy_jax import jax
 
 _jax: Any = jax
-_bridge: Any = xla_bridge
 _CUDA_PLUGINS: Final = ("jax_cuda12_plugin", "jax_cuda13_plugin")
 _WHOLE: Final = ("float32", "highest")
 """JAX's names of the full precision of float32 matrix products."""
@@ -260,7 +258,8 @@ def _must_be_there(device: PhysicalDevice) -> None:
 
 
 def _must_be_unused(what: str) -> None:
-    if _bridge.backends_are_initialized():
+    bridge: Any = jax_internals.xla_bridge
+    if bridge.backends_are_initialized():
         raise RuntimeError(f"{what} cannot be modified after being initialized")
 
 

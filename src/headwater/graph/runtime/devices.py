@@ -6,16 +6,19 @@ work queue, so that programs for several GPUs can be tested anywhere.
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-
-import jax
 
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.stand_ins import virtual_gpus
 from headwater.graph.runtime.environment import variables_set
+from headwater.import_hooks import on_import
+from headwater.lazy_jax import is_jax_array, is_loaded, jax
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
@@ -46,11 +49,36 @@ def local_devices() -> dict[str, Any]:
     return found
 
 
+def device_names() -> Sequence[str]:
+    """Returns the names of `local_devices`. Imports JAX only where it could find another device than the CPU."""
+    return ["CPU:0"] if _has_cpu_only() else list(local_devices())
+
+
+def _has_cpu_only() -> bool:
+    if virtual_gpus() and not _cpu_only:
+        return False
+    chosen = os.environ.get("JAX_PLATFORMS", "") if not is_loaded() else cast(Any, jax).config.jax_platforms
+    return _cpu_only or chosen == "cpu" or not _has_plugins()
+
+
+@cache
+def _has_plugins() -> bool:
+    """Returns whether JAX could find plugins for devices: it looks in these packages, variables and entry points."""
+    if any(map(importlib.util.find_spec, ("jax_plugins", "libtpu"))) or "PJRT_NAMES_AND_LIBRARY_PATHS" in os.environ:
+        return True
+    points = (file for folder in sys.path for file in Path(folder).glob("*-info/entry_points.txt"))
+    return any(b"[jax_plugins]" in file.read_bytes() for file in points)
+
+
 def use_cpu_only() -> None:
     """Keeps this process off all GPUs, as on a parameter server. Must be called before anything is computed."""
     global _cpu_only
     _cpu_only = True
-    cast(Any, jax).config.update("jax_platforms", "cpu")
+    on_import("jax", _exclude_gpus)
+
+
+def _exclude_gpus(jax: Any) -> None:
+    jax.config.update("jax_platforms", "cpu")
 
 
 def share_machine(*, beside: int, sparing: int) -> None:
@@ -71,7 +99,11 @@ def share_machine(*, beside: int, sparing: int) -> None:
         if _cpu_threads is None:
             _cpu_threads = max(1, (cores - sparing) // beside)
     if not virtual_gpus():
-        cast(Any, jax).config.update("jax_cpu_enable_async_dispatch", False)
+        on_import("jax", _dispatch_at_once)
+
+
+def _dispatch_at_once(jax: Any) -> None:
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def _devices(backend: str | None = None) -> list[Any]:
@@ -92,7 +124,7 @@ def shown_devices(counts: Mapping[str, int]) -> list[str]:
     """
     global _shown
     _shown = True
-    gpus = [name for name in local_devices() if name.startswith("GPU")]
+    gpus = [name for name in device_names() if name.startswith("GPU")]
     return [f"CPU:{index}" for index in range(max(1, counts.get("CPU", _cpus)))] + gpus[: counts.get("GPU")]
 
 
@@ -135,7 +167,7 @@ def local_device(name: str) -> Any:
 @cache
 def is_default(name: str) -> bool:
     """Whether computations run on this device by default, because it is the only one."""
-    return len(local_devices()) == 1 and local_device(name) == _devices()[0]
+    return _has_cpu_only() or (len(local_devices()) == 1 and local_device(name) == _devices()[0])
 
 
 @cache
@@ -152,7 +184,7 @@ def moved(values: Sequence[AnyArray], device: Any) -> list[AnyArray]:
     """Returns the arrays with JAX arrays of other devices moved to ``device`` (see `local_device`); NumPy arrays are
     unchanged."""
     found = list(values)
-    away = [at for at, value in enumerate(found) if isinstance(value, jax.Array) and value.device != device]
+    away = [at for at, value in enumerate(found) if is_jax_array(value) and value.device != device]
     if away:
         for at, value in zip(away, cast(Any, jax).device_put([found[at] for at in away], device), strict=True):
             found[at] = value

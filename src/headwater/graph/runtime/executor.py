@@ -38,7 +38,7 @@ from headwater.graph.runtime.memory import out_of_memory
 from headwater.graph.runtime.step import Step, Stopped, TaskContext
 from headwater.graph.runtime.tracing import PlanTracer
 from headwater.graph.runtime.ways import jit_of
-from headwater.ps.memory import NO_MEMORY
+from headwater.ps.memory import memory_errors
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
@@ -264,7 +264,7 @@ class CompiledPlan:
         except CancelledError as error:
             self._note_stop(step, error, self._position(action), slots)
             raise
-        except NO_MEMORY as error:
+        except memory_errors() as error:
             item = self.plan.instructions[self._position(action)]
             gpu = memory_stats(item.device) if isinstance(item, Compute) else None
             found = out_of_memory(error, self.plan.task, item, gpu)

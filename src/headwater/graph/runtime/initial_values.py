@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-import jax
 import numpy as np
 
 from headwater.dtypes import DType
@@ -22,6 +21,7 @@ from headwater.graph.kernels.generator import seeds_of
 from headwater.graph.ops.common import as_ints
 from headwater.graph.passes.plan import Compute, Node
 from headwater.graph.registry import lookup
+from headwater.lazy_jax import jax
 
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from dataclasses import dataclass
 from typing import Any, Final
 
-import jax
-
 from headwater.graph.runtime.devices import devices_are_known, local_devices
 from headwater.graph.runtime.environment import variables_set
+from headwater.import_hooks import on_import
 
 _log: Final = logging.getLogger("headwater")
-_jax: Any = jax
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,19 +47,23 @@ _applied: set[ProcessSettings] = set()
 
 
 def configure(settings: ProcessSettings) -> bool:
-    """Starts JAX's devices with ``settings``; returns whether they take effect.
+    """Starts JAX's devices with ``settings`` when JAX is imported; returns whether they take effect.
 
     They take effect if no device has been used yet; otherwise a warning is logged once.
     """
     if settings == _DEFAULT or settings in _applied:
         return True
-    if devices_are_known():
+    if devices_are_known() or _applied:
         _log.warning("%s changes nothing: this process's devices are in use already", settings)
         _applied.add(settings)  # has been logged
         return False
-    if settings.visible_gpus:
-        _jax.config.update("jax_cuda_visible_devices", settings.visible_gpus)
-    with variables_set(settings.environment()):
-        local_devices()
+    on_import("jax", functools.partial(_start, settings))
     _applied.add(settings)
     return True
+
+
+def _start(settings: ProcessSettings, jax: Any) -> None:
+    if settings.visible_gpus:
+        jax.config.update("jax_cuda_visible_devices", settings.visible_gpus)
+    with variables_set(settings.environment()):
+        local_devices()

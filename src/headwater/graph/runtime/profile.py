@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import jax
-
 from headwater.data.io.protos.xla_profile_pb2 import HloProto, XEvent, XPlane, XSpace
+from headwater.lazy_jax import jax
 
 _jax: Any = jax
 

@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-import jax
 import numpy as np
 
 from headwater.data.io.tensor_proto import make_tensor_proto
@@ -24,6 +23,7 @@ from headwater.graph.passes.plan import Compute, Node, encode_compute
 from headwater.graph.registry import Kind, as_outputs
 from headwater.graph.runtime.devices import memory_stats, placed
 from headwater.graph.runtime.small_updates import SmallUpdates
+from headwater.lazy_jax import jax
 from headwater.ps.memory import check_memory
 
 if TYPE_CHECKING:

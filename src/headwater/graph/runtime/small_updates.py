@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import jax
-from jax.experimental import xla_metadata
-
 from headwater.graph.passes.plan import Node
 from headwater.graph.registry import Kind
+from headwater.lazy_jax import is_jax_array, jax, xla_metadata
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
@@ -76,9 +74,7 @@ class SmallUpdates:
     def _call(self, nodes: Sequence[Node], values: dict[str, AnyArray], state: dict[str, AnyArray]) -> None:
         """As `_run`, in a call that XLA does not inline."""
         inputs = [name for node in nodes for name in node.inputs]
-        used = {
-            name: values[name] for name in inputs if isinstance(values.get(name), jax.Array)
-        }  # NumPy's are constants
+        used = {name: values[name] for name in inputs if is_jax_array(values.get(name))}  # NumPy's are constants
         read = {name: state[name] for node in nodes for name in node.refs.values()}
         changed = [node.refs[position] for node in nodes for position in node.definition.updates]
 

@@ -6,7 +6,7 @@ import secrets
 from functools import cache
 
 from headwater.data.io.protos.device_attributes_pb2 import DeviceAttributes
-from headwater.graph.runtime.devices import describe, local_devices, memory_bytes
+from headwater.graph.runtime.devices import describe, device_names, memory_bytes
 
 
 @cache
@@ -30,5 +30,5 @@ def list_local_devices(session_config: object = None) -> list[DeviceAttributes]:
             incarnation=_incarnation(name),
             physical_device_desc=describe(name),
         )
-        for name in local_devices()
+        for name in device_names()
     ]
