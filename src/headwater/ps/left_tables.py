@@ -2,10 +2,10 @@
 incarnation.
 
 For tables that are not saved regularly and have no backup. The saved state (`headwater.cluster.task.left_states`) has
-the header (clients, tables): for each client, by its number, how many of its updates the tables hold, and for each
+the header (clients, tables, round): for each client, by its number, how many of its updates the tables hold; for each
 table (name, configuration, updates, learning rate, parts), with a tensor of its latest
-`headwater.tables.table.Table.rates`. A part has some rows, as `Table.store_records` takes them; the parts of the tables
-follow in the order of the tables.
+`headwater.tables.table.Table.rates`; and the words of `TableRounds.to_parts`, whose tensors follow. A part has some
+rows, as `Table.store_records` takes them; the parts of the tables follow in the order of the tables.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from headwater.data.io.array_file import ArrayFile, Stored
 from headwater.errors import InvalidArgumentError, OpError
 from headwater.ps.table_host import TableService
 from headwater.ps.table_protocol import pack, same
+from headwater.ps.table_rounds import TableRounds
 from headwater.tables.snapshots import TableSnapshot
 from headwater.tables.table import Table
 
@@ -73,18 +74,19 @@ class LeavingTables:
 
     def _take(self, fetched: FetchedState) -> None:
         try:
-            clients, told = fetched.words
+            clients, told, present = fetched.words
             last = {int(number): int(count) for number, count in clients}
             tables = [(str(name), what, int(step), float(rate), int(parts)) for name, what, step, rate, parts in told]
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(None, None, f"it begins with {str(fetched.words)[:80]}") from error
+        rounds = TableRounds.from_parts(present, fetched.tensors[len(tables) :])
         self._file, at = ArrayFile(), 0
-        for (name, what, step, rate, parts), rates in zip(tables, fetched.tensors, strict=True):
+        for (name, what, step, rate, parts), rates in zip(tables, fetched.tensors, strict=False):
             rows = [self._file.add(fetched.part(number).tensors) for number in range(at, at + parts)]
             self._tables[name] = _Table(packed=what, step=step, rate=rate, rates=rates, rows=rows)
             at += parts
         fetched.taken()
-        self._service.go_on(last)
+        self._service.go_on(last, rounds)
 
     def restore(self, table: Table) -> bool:
         """Gives a newly made table its saved rows; returns whether there were any.
@@ -150,4 +152,5 @@ class LeavingTables:
                 self._kept.leave_part(parts, (), piece)
                 parts += 1
             told.append((table.name, pack(table.config), table.step, table.learning_rate, parts - first))
-        self._kept.leave((clients, told), [table.rates for table in tables])
+        words, tensors = self._service.rounds.to_parts()
+        self._kept.leave((clients, told, words), [*(table.rates for table in tables), *tensors])

@@ -25,6 +25,7 @@ from headwater.ps.client import ServerLink
 from headwater.ps.conversation import Traffic
 from headwater.ps.table_protocol import Array, flat_rows, pack, parted
 from headwater.ps.table_requests import Batch, Divided, Ids, in_bags, together
+from headwater.ps.table_rounds import Round
 from headwater.ps.table_sessions import TableSessions
 from headwater.tables import TableConfig, TableStatistics
 from headwater.tables.flat import add_up, gather
@@ -77,6 +78,9 @@ class TableClient:
         self._sessions = TableSessions(worker, links, self._told_first, twice=twice, shards=shards, met=met)
         self._tables: dict[str, _Opened] = {}
         self._updates = 0
+        self._round: Callable[[], Round] | None = None
+        self._rank = 0
+        self._settled: Round | None = None
         #: The latest lookup, whose keys are reused for the gradients that follow.
         self._looked_up: Ids | None = None
 
@@ -114,6 +118,25 @@ class TableClient:
     def set_rate(self, name: str, rate: float) -> None:
         """Sets a table's learning rate, effective from its next update."""
         self._opened(name).rate = float(rate)
+
+    def gather(self, present: Callable[[], Round], rank: int) -> None:
+        """Makes all later updates parts of rounds, see `headwater.ps.table_rounds`.
+
+        Args:
+          present: returns the round of the values that this worker has read.
+          rank: this worker's number, which no other worker has.
+        """
+        self._round, self._rank = present, rank
+
+    def _named(self) -> Round | None:
+        return None if self._round is None else self._round()
+
+    def _settle(self) -> None:
+        """Makes every ``ps`` apply the updates of rounds that are over, before a request that names no round."""
+        named = self._named()
+        if named is not None and named != self._settled:
+            self._sessions.exchange([Frame(kinds.SETTLE, named) for _ in self._sessions.tasks])
+            self._settled = named
 
     def _told_first(self) -> list[tuple[str, object, str | None]]:
         return [(name, pack(table.config), table.folder) for name, table in self._tables.items()]
@@ -233,7 +256,8 @@ class TableClient:
         frames: list[Frame | None] = []
         for task, tensors in enumerate(more):
             counts, sizes, keys = batch.keys(task, strings)
-            frames.append(Frame(kinds.LOOK_UP, (training, batch.names, forms, bags, counts, sizes), [*keys, *tensors]))
+            header = (training, batch.names, forms, bags, counts, sizes, self._named())
+            frames.append(Frame(kinds.LOOK_UP, header, [*keys, *tensors]))
         answers = self._sessions.exchange(frames)
         assert all(answer is not None for answer in answers)
         return cast("list[Frame]", answers)
@@ -350,10 +374,12 @@ class TableClient:
         self._updates += 1
         strings = [self._tables[name].config.strings for name in batch.names]
         rates = [self._tables[name].rate for name in batch.names]
+        named = self._named()
+        given = None if named is None else (*named, self._rank)
         frames: list[Frame | None] = []
         for task, more in enumerate(tensors):
             counts, sizes, keys = batch.keys(task, strings)
-            header = (self._updates, batch.names, rates, forms, bags, counts, sizes)
+            header = (self._updates, batch.names, rates, forms, bags, counts, sizes, given)
             frames.append(Frame(kinds.UPDATE, header, [*keys, *more]))
         self._sessions.exchange(frames)
 
@@ -398,6 +424,7 @@ class TableClient:
         """Yields all rows, a shard of a ``ps`` at a time: the number of updates made by the ``ps``, words and values,
         as `headwater.tables.Table.shard_records` returns them."""
         self._opened(name)
+        self._settle()
         for index, task in enumerate(self._sessions.tasks):
             shard, shards = 0, 1
             while shard < shards:
@@ -415,6 +442,7 @@ class TableClient:
     def replace(self, name: str, step: int, words: Words, values: Reals) -> None:
         """Replaces the rows of a table by rows as `all_rows` yields them, and sets its number of updates."""
         self._opened(name)
+        self._settle()
         owner = owners(np.ascontiguousarray(words[:, 0]), len(self._sessions.tasks))
         places = [np.flatnonzero(owner == task) for task in range(len(self._sessions.tasks))]
         for start in range(0, max(1, *map(len, places)), _STORED_ROWS):
@@ -442,6 +470,7 @@ class TableClient:
                 None, None, f"table {name!r}, {self._worker}: save all of it into {path} before the first delta"
             )
         opened.last_save = None
+        self._settle()
         answers = self._sessions.exchange(
             [Frame(kinds.SAVE_TABLE, (name, path, number, delta)) for _ in self._sessions.tasks]
         )
@@ -496,6 +525,7 @@ class TableClient:
 
     def _told(self, name: str, count: int) -> Iterable[tuple[str, tuple[dict[str, Any], Sequence[tuple[int, int]]]]]:
         self._opened(name)
+        self._settle()
         answers = self._sessions.exchange([Frame(kinds.TELL_TABLE, (name, count)) for _ in self._sessions.tasks])
         for task, answer in zip(self._sessions.tasks, answers, strict=True):
             assert answer is not None

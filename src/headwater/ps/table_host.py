@@ -26,21 +26,10 @@ from headwater.errors import (
     NotFoundError,
     UnavailableError,
 )
-from headwater.ps.table_protocol import (
-    Array,
-    arrived_keys,
-    flat_rows,
-    names_function,
-    pack,
-    parted,
-    same,
-    unpack,
-)
-from headwater.ps.table_requests import BagsPart, arrived_bags, pool_part, spread_part
+from headwater.ps.table_arrivals import TableKeys, answer_rows, arrived_gradients, read_request
+from headwater.ps.table_protocol import Array, names_function, pack, parted, same, unpack
+from headwater.ps.table_rounds import Round, RowGradients, TableRounds, as_round, combined
 from headwater.tables import Table, TableConfig, together
-from headwater.tables.kernels import all_finite
-from headwater.tables.policies import ALWAYS
-from headwater.tables.row_formats import Format, decode, encode, require_format
 from headwater.tables.snapshots import TableSnapshot, part_path, restore
 from headwater.tables.table import Keys
 
@@ -63,45 +52,6 @@ class Client:
     last: int = 0
     restored: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Asked:
-    """A validated request on several tables.
-
-    Attributes:
-      tables: the tables of the request.
-      forms: encoding of the rows or gradients of each table.
-      bags: how the rows of each are pooled.
-      words: keys, concatenated over the tables; second words, or none.
-      checks: see ``words``.
-      counts: number of keys of each table.
-      parts: bags of each table, or None.
-      left: tensors that have not been consumed yet.
-    """
-
-    tables: Sequence[Table]
-    forms: Sequence[Format]
-    bags: Sequence[int]
-    words: NDArray[np.int64]
-    checks: NDArray[np.int64]
-    counts: Sequence[int]
-    parts: Sequence[BagsPart | None]
-    left: list[Array]
-
-    def pairs(self) -> list[tuple[Table, Keys]]:
-        """Returns each table with its keys."""
-        words = parted(self.words, self.counts)
-        checks = parted(self.checks, self.counts) if len(self.checks) else [self.checks] * len(words)
-        return [(table, Keys(*both)) for table, *both in zip(self.tables, words, checks, strict=True)]
-
-    def admitted(self) -> list[tuple[Table, Keys]]:
-        """Returns each table that gives a row to every key, with its keys."""
-        return [pair for pair in self.pairs() if pair[0].config.admission.kind == ALWAYS]
-
-    def numbers(self) -> list[int]:
-        """Returns the number of elements of the rows of each table's keys."""
-        return [count * table.config.dim for table, count in zip(self.tables, self.counts, strict=True)]
 
 
 class RowSaver(Protocol):
@@ -134,6 +84,7 @@ class TableService:
       saving: held during a save of tables, so that there is one at a time.
       saver: saves the tables periodically; None where that was not requested.
       left: hands the tables to the chief at a graceful shutdown; None where the saver or a backup has them.
+      rounds: gradients of rows of the present round, of synchronous training.
       lost_updates: number of workers' updates that were lost with an earlier incarnation of this task.
     """
 
@@ -151,6 +102,9 @@ class TableService:
         self.left: LeftRows | None = None
         self.lost_updates: int = 0
         self._went_back = False
+        #: Gradients of the present round of synchronous training; changed under `_in_round`.
+        self.rounds: TableRounds = TableRounds()
+        self._in_round = threading.Lock()
         self._ends = False
         self._ended = threading.Event()
 
@@ -175,8 +129,10 @@ class TableService:
                 )
             return known
 
-    def go_on(self, clients: Mapping[int, int]) -> None:
-        """Restores the number of updates of each worker's program that the tables of a save hold."""
+    def go_on(self, clients: Mapping[int, int], rounds: TableRounds | None = None) -> None:
+        """Restores the number of updates of each worker's program that the tables of a save hold, and the gradients of
+        a round that was not over."""
+        self.rounds = rounds or TableRounds()
         self._went_back = True
         self._clients = {number: Client(number=number, last=last, restored=True) for number, last in clients.items()}
 
@@ -324,24 +280,32 @@ class TableService:
 
     def _handle(self, client: Client, frame: Frame, channel: Channel) -> Frame:
         match frame.kind, frame.header:
-            case kinds.LOOK_UP, (bool(training), [*names], [*forms], [*bags], [*counts], [*sizes]):
-                asked = self._asked(names, forms, bags, counts, sizes, frame.tensors)
+            case kinds.LOOK_UP, (bool(training), [*names], [*forms], [*bags], [*counts], [*sizes], named):
+                asked = read_request(self._table, names, forms, bags, counts, sizes, frame.tensors)
+                if named is not None:
+                    self._settle(client, as_round(named), channel)
                 changes = self._changes(client, frame, asked.pairs, looks_up=True) if training else nullcontext()
                 with changes:
                     found = together.look_up(asked.tables, asked.words, asked.checks, asked.counts, training=training)
-                return _rows(asked, found)
-            case kinds.UPDATE, (int(number), [*names], [*rates], [*forms], [*bags], [*counts], [*sizes]):
+                return answer_rows(asked, found)
+            case kinds.SETTLE, (int(), int()):
+                self._settle(client, as_round(frame.header), channel)
+                return Frame(kinds.DONE)
+            case kinds.UPDATE, (int(number), [*names], [*rates], [*forms], [*bags], [*counts], [*sizes], given):
                 with client.lock:
                     ends = self._ends
                     # Updates are idempotent: a number that was applied before is only answered again.
                     if not ends and number > client.last:
                         if client.restored:
                             self._tell_lost(client, number, names, channel.peer)
-                        asked = self._asked(names, forms, bags, counts, sizes, frame.tensors)
-                        gradients = _gradients(asked, rates)
-                        with self._changes(client, frame, asked.admitted):
-                            self._update(asked, gradients, rates)
-                            client.last = number
+                        asked = read_request(self._table, names, forms, bags, counts, sizes, frame.tensors)
+                        gradients = arrived_gradients(asked, rates)
+                        if given is None:
+                            with self._changes(client, frame, asked.admitted):
+                                self._update(asked, gradients, rates)
+                                client.last = number
+                        else:
+                            self._gather(client, frame, RowGradients.of(asked, rates, gradients))
                 if ends:
                     self._await_end(channel)
                 return Frame(kinds.DONE)
@@ -385,41 +349,50 @@ class TableService:
             self._ended.wait(LOOK_S)
         raise UnavailableError(None, None, f"{self._task} ends")
 
-    def _asked(
-        self,
-        names: Sequence[Any],
-        forms: Sequence[Any],
-        bags: Sequence[Any],
-        counts: Sequence[Any],
-        sizes: Sequence[Any],
-        tensors: Sequence[Array],
-    ) -> _Asked:
-        """Validates a request.
+    def _gather(self, client: Client, frame: Frame, gradients: RowGradients) -> None:
+        """Keeps gradients until their round is over; ``client.lock`` is held."""
+        number, *_, told = frame.header
+        match told:
+            case (int(life), int(version), int(worker)):
+                named = Round(life, version)
+            case _:
+                raise InvalidArgumentError(None, None, f"a worker's round is told as {str(told)[:80]}")
+        with self._in_round:
+            self._end_round(client, named)
+            with self._changes(client, frame, list[tuple[Table, Keys]]):
+                self.rounds.gather(named, worker, gradients)
+                client.last = number
 
-        Raises:
-          InvalidArgumentError, NotFoundError: the request is invalid, or there is no such table.
-        """
-        try:
-            named: list[Format] = [require_format(form, "a form") for form in forms]
-            hows = [int(how) for how in bags]
-            if not len(names) == len(named) == len(hows) or not names:
-                raise ValueError(f"{len(names)} tables have {len(named)} forms and {len(hows)} bags")
-        except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(None, None, f"tables were asked that cannot be: {error}") from error
-        tables, arrays = [self._table(str(name)) for name in names], list(tensors)
-        words = arrived_keys(_take(tables[0], arrays), counts, sizes, len(tables))
-        checks = words[:0]
-        if any(table.config.strings for table in tables):
-            checks = _checks(tables, counts, _take(tables[0], arrays))
-        parts = [
-            arrived_bags(arrays, how, count, _where(table)) if how else None
-            for table, how, count in zip(tables, hows, counts, strict=True)
-        ]
-        return _Asked(
-            tables=tables, forms=named, bags=hows, words=words, checks=checks, counts=counts, parts=parts, left=arrays
-        )
+    def _settle(self, client: Client, named: Round, channel: Channel) -> None:
+        """Applies the gradients of a round that is over, where a worker names a later one."""
+        with self._in_round:
+            if not self.rounds.is_news(named):
+                return
+        with client.lock:
+            ends = self._ends
+            if not ends:
+                with self._in_round:
+                    self._end_round(client, named)
+        if ends:
+            self._await_end(channel)
 
-    def _update(self, asked: _Asked, gradients: NDArray[np.float32], rates: Sequence[float | None]) -> None:
+    def _end_round(self, client: Client, named: Round) -> None:
+        """As `_settle`; ``client.lock`` and ``_in_round`` are held."""
+        if not self.rounds.is_news(named):
+            return
+        over: list[tuple[TableKeys, NDArray[np.float32], list[float | None]]] = []
+
+        def keys() -> list[tuple[Table, Keys]]:
+            return [pair for asked, _, _ in over for pair in asked.admitted()]
+
+        if given := self.rounds.over(named):
+            over.append(combined(given, self._table))
+        with self._changes(client, Frame(kinds.SETTLE, named), keys):
+            for asked, gradients, rates in over:
+                self._update(asked, gradients, rates)
+            self.rounds.begin(named)
+
+    def _update(self, asked: TableKeys, gradients: NDArray[np.float32], rates: Sequence[float | None]) -> None:
         for table, rate in zip(asked.tables, rates, strict=True):  # all were validated before
             if rate is not None:
                 table.learning_rate = rate
@@ -461,89 +434,3 @@ class TableService:
         snapshot = TableSnapshot(table, delta=delta)
         part = snapshot.write(part_path(folder, table.name, number, self._index, self._tasks))
         return Frame(kinds.DONE, (part.file, part.rows, part.gone, part.nbytes, snapshot.step))
-
-
-def _take(table: Table, arrays: list[Array]) -> Array:
-    if not arrays:
-        raise InvalidArgumentError(None, None, f"table {table.name!r} on {table.task}: an array is missing")
-    return arrays.pop(0)
-
-
-def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> NDArray[np.int64]:
-    """Returns second words of all tables' keys, zeros where keys are not strings, from the received ones."""
-    total = sum(count for table, count in zip(tables, counts, strict=True) if table.config.strings)
-    if arrived.dtype != np.int64 or arrived.shape != (total,):
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"tables on {tables[0].task}: {total} keys are strings; their second words arrived as {arrived.dtype} of "
-            f"shape {arrived.shape}",
-        )
-    left = parted(arrived, [count if table.config.strings else 0 for table, count in zip(tables, counts, strict=True)])
-    parts = [
-        part if table.config.strings else np.zeros(count, np.int64)
-        for table, count, part in zip(tables, counts, left, strict=True)
-    ]
-    return np.concatenate(parts)
-
-
-def _rows(asked: _Asked, found: NDArray[np.float32]) -> Frame:
-    """Returns the answer to a lookup with these numbers."""
-    if flat_rows(asked.forms, asked.bags):
-        return Frame(kinds.DONE, (), [found])
-    rows: list[Array] = []
-    parts = parted(found, asked.numbers())
-    for table, form, bags, part in zip(asked.tables, asked.forms, asked.parts, parts, strict=True):
-        of_keys = part.reshape(-1, table.config.dim)
-        rows.append(encode(of_keys if bags is None else pool_part(bags, of_keys), form))
-    return Frame(kinds.DONE, (), rows)
-
-
-def _where(table: Table) -> str:
-    return f"table {table.name!r} on {table.task}"
-
-
-def _gradients(asked: _Asked, rates: Sequence[float | None]) -> NDArray[np.float32]:
-    """Returns all numbers of the gradients of an update, concatenated over the tables, flat."""
-    if len(rates) != len(asked.tables):
-        raise InvalidArgumentError(None, None, f"{len(asked.tables)} tables have {len(rates)} learning rates")
-    sizes = asked.numbers()
-    if flat_rows(asked.forms, asked.bags):
-        flat = _take(asked.tables[0], asked.left)
-        if flat.dtype != np.float32 or flat.shape != (sum(sizes),):
-            raise InvalidArgumentError(
-                None,
-                None,
-                f"tables on {asked.tables[0].task}: {sum(sizes)} numbers of gradients arrived as {flat.dtype} of shape "
-                f"{flat.shape}",
-            )
-    else:
-        flat = np.concatenate([_gradients_of(asked, at).reshape(-1) for at in range(len(asked.tables))])
-    if int(all_finite(flat.reshape(1, -1))) >= 0:
-        first = 0
-        for table, count, part in zip(asked.tables, asked.counts, parted(flat, sizes), strict=True):
-            bad = int(all_finite(part.reshape(-1, table.config.dim)))
-            if bad >= 0:
-                raise InvalidArgumentError(
-                    None, None, f"{_where(table)}: the gradient of key {int(asked.words[first + bad])} is not finite"
-                )
-            first += count
-    return flat
-
-
-def _gradients_of(asked: _Asked, at: int) -> NDArray[np.float32]:
-    """Returns the gradients of one table's keys from a tensor of its own, perhaps of bags."""
-    table, part, count = asked.tables[at], asked.parts[at], asked.counts[at]
-    dim = table.config.dim
-    try:
-        gradients = np.ascontiguousarray(decode(_take(table, asked.left), dim, asked.forms[at]))
-    except ValueError as error:
-        raise InvalidArgumentError(None, None, f"{_where(table)}: gradients: {error}") from error
-    expected, what = (count, "keys") if part is None else (len(part.which), "bags")
-    if len(gradients) != expected:
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"{_where(table)}: gradients of {expected} {what} have shape {gradients.shape}, not ({expected}, {dim})",
-        )
-    return gradients if part is None else spread_part(part, gradients, count)

@@ -9,17 +9,19 @@ A worker keeps one channel to each ``ps``, and sends a frame only after the answ
                                             fourth the number of parts, or None where each ``ps`` has one that does
                                             not move; ERROR says that this replica is not the primary, and WAIT
                                             (reason) may precede any answer
-    LOOK_UP      (training, names, forms, bags, counts, sizes)   the distinct keys that belong to this task, of all
-                                            tables in one tensor (`headwater.tables.flat.pack_keys`): of each table
+    LOOK_UP      (training, names, forms, bags, counts, sizes, round)   the distinct keys that belong to this task, of
+                                            all tables in one tensor (`headwater.tables.flat.pack_keys`): of each table
                                             ``counts`` keys, in ``sizes`` bytes. Then second words of the tables
                                             whose keys are strings, and parts of bags where rows are pooled
                                             (`headwater.ps.table_requests`). Answered by DONE with the rows, in
                                             the form (`headwater.tables.row_formats`) that is named for each table: a
-                                            tensor for each, or one flat one for all (`flat_rows`)
-    UPDATE       (number, names, rates, forms, bags, counts, sizes)   the same, and gradients, one for each key or bag,
-                                            in as many tensors; ``rates`` are learning rates, or None. Answered by DONE.
-                                            Idempotent: a number that the task has seen of this client is answered,
-                                            not applied again
+                                            tensor for each, or one flat one for all (`flat_rows`). ``round`` is None,
+                                            or (life, version), see `headwater.ps.table_rounds`
+    UPDATE       (number, names, rates, forms, bags, counts, sizes, round)   the same, and gradients, one for each key
+                                            or bag, in as many tensors; ``rates`` are learning rates, or None. Answered
+                                            by DONE. Idempotent: a number that the task has seen of this client is
+                                            answered, not applied again. ``round`` is None, or (life, version, worker)
+    SETTLE       (life, version)            a round, as a lookup names one. Answered by DONE
     SAVE_TABLE   (name, folder, number, delta)   answered by DONE (file, rows, gone, nbytes, step)
     TELL_TABLE   (name, keys)               answered by DONE (statistics, most used keys with their numbers of uses)
     READ_TABLE   (name, shard)              answered by DONE (step, shards) with the rows of one shard: words (key, use

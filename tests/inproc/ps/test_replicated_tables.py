@@ -17,6 +17,8 @@ from headwater.ps.layout import make_layout
 from headwater.ps.replicas.tables import TABLES, Programs, TablesCopy
 from headwater.ps.service import ParameterService
 from headwater.ps.table_client import TableClient
+from headwater.ps.table_cluster import LocalTables
+from headwater.ps.table_rounds import Round
 from headwater.state.sites import Site
 from headwater.tables import Admission, Age, Initializer, LeastFrequent, LeastRecent, Table, TableConfig
 from headwater.tables import snapshots as saving
@@ -237,6 +239,39 @@ def test_a_table_that_is_opened_late_goes_along() -> None:
         train(client, step, "grows", "least recent")
     assert_alike(servers)
     client.close()
+    servers.stop()
+
+
+def test_a_round_that_is_not_over_survives_its_primary_and_a_new_copy() -> None:
+    servers, undisturbed = Tables(), LocalTables(2)
+    now = Round(1, 0)
+    workers = [servers.worker("exact", "strings") for _ in range(2)]
+    alone = [undisturbed.client(rank) for rank in range(2)]
+    for rank, (one, other) in enumerate(zip(workers, alone, strict=True)):
+        for name in ("exact", "strings"):
+            other.open(name, CONFIGS[name])
+        for client in (one, other):
+            client.gather(lambda: now, rank)
+    for step in range(6):
+        now = Round(1, step)
+        servers.paired()
+        for worker, pair in enumerate(zip(workers, alone, strict=True)):
+            for client in pair:
+                train(client, 2 * step + worker, "exact", "strings")
+            if worker == 0 and step % 2 == 0:  # the second copy serves, and a new one is filled
+                before = servers.primary(step // 2 % 2)
+                servers.kill(before)
+                servers.start(before)
+                servers.paired()
+    now = Round(1, 6)
+    ids = {"exact": np.arange(KEYS), "strings": np.arange(KEYS).astype(str)}
+    found, expected = workers[0].look_up(ids, training=False), alone[0].look_up(ids, training=False)
+    for name in ids:
+        np.testing.assert_array_equal(found[name], expected[name])
+    assert_alike(servers)
+    for client in (*workers, *alone):
+        client.close()
+    undisturbed.stop()
     servers.stop()
 
 

@@ -19,6 +19,7 @@ from headwater.ps.protocol import TABLES
 from headwater.ps.table_client import TableClient
 from headwater.ps.table_cluster import LocalTables
 from headwater.ps.table_host import TableService
+from headwater.ps.table_rounds import Round
 from headwater.tables import Adagrad, LeastRecent, Table, TableConfig
 from headwater.tables.optimizers import Adam
 from tests.support.left import CHIEF, Link
@@ -153,3 +154,20 @@ def test_rows_beyond_memory_and_rows_that_leave(tmp_path: Path, servers: Servers
 def test_a_task_without_tables_leaves_nothing(servers: Servers) -> None:
     servers.services[0].before_end()
     assert servers.kept(0).fetch() is None
+
+
+def test_a_round_that_is_not_over_continues(servers: Servers) -> None:
+    undisturbed = LocalTables(2)
+    now = Round(1, 0)
+    both = [[client_of(tables, worker) for worker in range(2)] for tables in (servers, undisturbed)]
+    for pair in both:
+        for rank, client in enumerate(pair):
+            client.gather(lambda: now, rank)
+        update(pair[0])
+    servers.services[0].before_end()
+    servers.restart(0)
+    for pair in both:
+        update(pair[1], IDS[::3])
+    now = Round(1, 1)
+    assert rows(both[0][0]) == rows(both[1][0])
+    undisturbed.stop()

@@ -105,8 +105,10 @@ SAVE_TABLE: Final = 131
 TELL_TABLE: Final = 132
 READ_TABLE: Final = 133
 WRITE_TABLE: Final = 134
+SETTLE: Final = 136
 # ... and between copies of them: `headwater.ps.replicas.tables`
 EVICT: Final = 135
+ROUND: Final = 137
 
 NAMES: Final = {number: name for name, number in list(globals().items()) if name.isupper()}
 """The name of each kind by its number."""

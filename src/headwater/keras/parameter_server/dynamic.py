@@ -13,10 +13,13 @@ from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.embeddings.optimizers import row_optimizer
 from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import inner_optimizer
+from headwater.ps.client import ParameterClient
+from headwater.ps.consistency import Synchronous
 from headwater.ps.conversation import Traffic
 from headwater.ps.table_client import TableClient
 from headwater.ps.table_cluster import LocalTables, connect_tables
 from headwater.ps.table_requests import Divided
+from headwater.ps.table_rounds import Round
 from headwater.ps.updater import Array
 from headwater.tables.optimizers import AnyOptimizer
 
@@ -67,8 +70,11 @@ class DynamicTables:
         """Uses ``client`` instead of making one."""
         self._given = client
 
-    def connect(self, servers: int) -> None:
-        """On a worker: connects to the tables. The chief sends rows that it has loaded, unless the tables have rows."""
+    def connect(self, servers: int, parameters: ParameterClient) -> None:
+        """On a worker: connects to the tables. The chief sends rows that it has loaded, unless the tables have rows.
+
+        In synchronous training, an update of rows combines the gradients of all workers in a round of ``parameters``.
+        """
         if not self.layers or self._client is not None:
             return
         task = self._place.task
@@ -79,6 +85,8 @@ class DynamicTables:
         else:
             self._local = LocalTables(servers)
             self._client = self._local.client()
+        if isinstance(self._place.choice, Synchronous):
+            self._client.gather(lambda: Round(*parameters.round), self._place.worker)
         for layer in self.layers:
             optimizer = self._optimizer(layer)
             name = self._name(layer)

@@ -207,7 +207,7 @@ class ServedModel(ModelValues):
         if self._client is None:
             self._client = self._make_client()
             if self._dynamic is not None:
-                self._dynamic.connect(self.servers)
+                self._dynamic.connect(self.servers, self._client)
             self._client.connect()
             self._reach_tables()
             late = self._client.joined_late

@@ -386,7 +386,7 @@ class ModelValues:
             self._build_optimizer()
             self._client = self._make_client()
             if self._dynamic is not None:
-                self._dynamic.connect(self.servers)
+                self._dynamic.connect(self.servers, self._client)
             self._client.connect()
             self._reach_tables()
             self._client.agree(said(optimizer_topics(self.optimizer)))

@@ -12,7 +12,8 @@ The frames of a feed (see `headwater.state.feed`)::
                                         were seen, and have no row (`headwater.tables.shards.Shards.sightings`)
     ROWS         (number, name)         rows, as `headwater.tables.Table.store_records` takes them
     EVICT        (number, name)         keys of evicted rows, [n, 2]
-    LOOK_UP, UPDATE, WRITE_TABLE (number, client, ...)   as a worker sends them, see
+    ROUND        (number, words)        gradients of the present round, see `TableRounds.to_parts`
+    LOOK_UP, UPDATE, SETTLE, WRITE_TABLE (number, client, ...)   as a worker sends them, see
                                         `headwater.ps.table_protocol`
 """
 
@@ -42,6 +43,7 @@ from headwater.ps.recovery import WayBack
 from headwater.ps.shards.directory import Load
 from headwater.ps.table_host import Client, TableService
 from headwater.ps.table_protocol import Array, names_function, pack, unpack
+from headwater.ps.table_rounds import TableRounds
 from headwater.state.copy import KeptCopy
 from headwater.state.feed import Feed, FeedChannel
 from headwater.state.member import DIAL_S
@@ -113,7 +115,7 @@ class CopiedTables(TableService):
         made = CopiedTables(self._copy, self._task, self._index, self._tasks)
         made.saving = self.saving
         with self._lock:
-            made._tables, made._clients = self._tables, self._clients
+            made._tables, made._clients, made.rounds = self._tables, self._clients, self.rounds
         return made
 
     def _require_served(self) -> None:
@@ -187,7 +189,12 @@ class CopiedTables(TableService):
         with self._lock:
             clients = [(client.number, client.last) for client in self._clients.values()]
         tables = self.tables()
-        begins: list[_Change] = [(kinds.STATE, (clients,), ()), *(_opened(table) for table in tables)]
+        words, tensors = self.rounds.to_parts()
+        begins: list[_Change] = [
+            (kinds.STATE, (clients,), ()),
+            (kinds.ROUND, (words,), tensors),
+            *(_opened(table) for table in tables),
+        ]
         return begins, [(table, TableSnapshot(table)) for table in tables]
 
     def follow(self, frame: Frame, channel: Channel) -> None:
@@ -196,6 +203,8 @@ class CopiedTables(TableService):
             case kinds.STATE, (int(), [*clients]):
                 for number, last in clients:
                     self._client(number).last = last
+            case kinds.ROUND, (int(), words):
+                self.rounds = TableRounds.from_parts(words, frame.tensors)
             case kinds.OPEN_TABLES, (int(), str(name), packed, int(step), float(rate)):
                 function = names_function(packed)
                 config = self._copy.programs.wait(name, lambda: not channel.closed)[0] if function else unpack(packed)

@@ -1,0 +1,224 @@
+"""Gradients of rows in rounds of synchronous training: gathered, and applied as one update when their round is over.
+
+A worker sends the gradients of its rows before its other gradients, which end the round, and names the round in both
+this and its lookups. So a request that names a later round shows that all gradients of a round have arrived, and until
+then no worker reads a row that another worker has changed in the same round.
+
+A round is a pair: the incarnation of the ``ps`` from which the worker has read the values of its step (``life``), and
+the number of updates of these values (``version``). Where a ``ps`` is restarted and its values go back to an earlier
+version, gradients of the round that was interrupted are dropped: the workers compute them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.errors import InvalidArgumentError
+from headwater.ps.table_arrivals import Asked, TableKeys
+from headwater.ps.table_protocol import Array, parted
+from headwater.tables import Table
+from headwater.tables.hashing import distinct
+
+
+class Round(NamedTuple):
+    """A round, see the module."""
+
+    life: int
+    version: int
+
+
+#: The number of a worker, by which its gradients of a round are replaced when it repeats its step.
+Worker: TypeAlias = int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowGradients:
+    """Gradients of rows of several tables.
+
+    Attributes:
+      names: of the tables.
+      rates: new learning rate of each table, or None.
+      counts: number of keys of each table.
+      words: distinct keys, concatenated over the tables; second words, or none.
+      checks: see ``words``.
+      gradients: all their numbers, flat.
+    """
+
+    names: Sequence[str]
+    rates: Sequence[float | None]
+    counts: Sequence[int]
+    words: NDArray[np.int64]
+    checks: NDArray[np.int64]
+    gradients: NDArray[np.float32]
+
+    @staticmethod
+    def of(asked: Asked, rates: Sequence[float | None], gradients: NDArray[np.float32]) -> RowGradients:
+        """Returns the gradients of a request."""
+        return RowGradients(
+            names=[table.name for table in asked.tables],
+            rates=rates,
+            counts=asked.counts,
+            words=asked.words,
+            checks=asked.checks,
+            gradients=gradients,
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class TableRounds:
+    """The gradients of the present round of a ``ps``.
+
+    Attributes:
+      version: of the round.
+      life: of the round: the one that was named first most recently.
+      past: lives before it.
+      given: gradients by worker.
+    """
+
+    version: int = -1
+    life: int = 0
+    past: set[int] = field(default_factory=set[int])
+    given: dict[Worker, RowGradients] = field(default_factory=dict[Worker, RowGradients])
+
+    def is_news(self, named: Round) -> bool:
+        """Returns whether a worker that names a round changes anything: with a later version, or a new life."""
+        if named.life == self.life:
+            return named.version > self.version
+        return named.life not in self.past
+
+    def over(self, named: Round) -> list[RowGradients]:
+        """Returns gradients to apply as one update where a worker names a round: a later version ends the present
+        one."""
+        ends = self.is_news(named) and named.version > self.version
+        return [self.given[worker] for worker in sorted(self.given)] if ends else []
+
+    def begin(self, named: Round) -> None:
+        """Begins a round that is news. With a new life and an earlier version, it drops the present one."""
+        if not self.is_news(named):
+            return
+        if named.version != self.version:
+            self.given, self.version = {}, named.version
+        if named.life != self.life:
+            self.past.add(self.life)
+            self.life = named.life
+
+    def gather(self, named: Round, worker: Worker, gradients: RowGradients) -> None:
+        """Stores gradients of the present round; those of other rounds come too late, and are dropped."""
+        if named.version == self.version:
+            self.given[worker] = gradients
+
+    # State of a ps that a backup, or its next incarnation, receives -----------------------------------------------
+
+    def to_parts(self) -> tuple[tuple[Any, ...], list[Array]]:
+        """Returns the state as words for a header and tensors, three for each worker."""
+        told = [(worker, one.names, list(one.rates), list(one.counts)) for worker, one in self.given.items()]
+        tensors = [array for one in self.given.values() for array in (one.words, one.checks, one.gradients)]
+        return (self.version, self.life, sorted(self.past), told), tensors
+
+    @staticmethod
+    def from_parts(words: Any, tensors: Sequence[Any]) -> TableRounds:
+        """Restores the state from the results of `to_parts`.
+
+        Raises:
+          InvalidArgumentError: they do not fit.
+        """
+        try:
+            version, life, past, told = words
+            arrays = iter(tensors)
+            given = {
+                int(worker): RowGradients(
+                    names=names,
+                    rates=rates,
+                    counts=counts,
+                    words=next(arrays),
+                    checks=next(arrays),
+                    gradients=next(arrays),
+                )
+                for worker, names, rates, counts in told
+            }
+            return TableRounds(version=int(version), life=int(life), past=set(past), given=given)
+        except (TypeError, ValueError, StopIteration) as error:
+            raise InvalidArgumentError(None, None, f"gradients of a round arrived as {str(words)[:80]}") from error
+
+
+def as_round(word: Any) -> Round:
+    """Decodes a round of a header.
+
+    Raises:
+      InvalidArgumentError: it is none.
+    """
+    match word:
+        case (int(life), int(version)):
+            return Round(life, version)
+        case _:
+            raise InvalidArgumentError(None, None, f"a round is told as {str(word)[:80]}")
+
+
+def combined(
+    given: Sequence[RowGradients], table_of: Callable[[str], Table]
+) -> tuple[TableKeys, NDArray[np.float32], list[float | None]]:
+    """Adds the gradients of several workers up.
+
+    Args:
+      given: by worker.
+      table_of: returns a table by its name.
+
+    Returns:
+      The distinct keys, all numbers of their gradients, flat, and the learning rate of each table or None.
+    """
+    names = list(dict.fromkeys(name for one in given for name in one.names))
+    tables = [table_of(name) for name in names]
+    by_table: dict[str, list[_OfTable]] = {name: [] for name in names}
+    for one in given:
+        for name, part in _split(one, {table.name: table for table in tables}).items():
+            by_table[name].append(part)
+    summed = [_added(by_table[table.name], table) for table in tables]
+    some_strings = any(table.config.strings for table in tables)
+    checks = [
+        one.checks if table.config.strings else np.zeros(len(one.words), np.int64)
+        for one, table in zip(summed, tables, strict=True)
+    ]
+    words = np.concatenate([one.words for one in summed])
+    keys = TableKeys(
+        tables=tables,
+        words=words,
+        checks=np.concatenate(checks) if some_strings else words[:0],
+        counts=[len(one.words) for one in summed],
+    )
+    return keys, np.concatenate([one.gradients.reshape(-1) for one in summed]), [one.rate for one in summed]
+
+
+class _OfTable(NamedTuple):
+    """Keys of a table, their gradients [n, dim], and its learning rate or None."""
+
+    words: NDArray[np.int64]
+    checks: NDArray[np.int64]
+    gradients: NDArray[np.float32]
+    rate: float | None
+
+
+def _split(one: RowGradients, tables: Mapping[str, Table]) -> dict[str, _OfTable]:
+    dims = [tables[name].config.dim for name in one.names]
+    words = parted(one.words, one.counts)
+    checks = parted(one.checks, one.counts) if len(one.checks) else [one.checks] * len(words)
+    sizes = [count * dim for count, dim in zip(one.counts, dims, strict=True)]
+    rows = [part.reshape(-1, dim) for part, dim in zip(parted(one.gradients, sizes), dims, strict=True)]
+    return dict(zip(one.names, map(_OfTable, words, checks, rows, one.rates), strict=True))
+
+
+def _added(parts: Collection[_OfTable], table: Table) -> _OfTable:
+    """Sums the gradients of equal keys, in the order of the parts; each part has distinct keys."""
+    words = np.concatenate([part.words for part in parts])
+    checks = np.concatenate([part.checks for part in parts]) if table.config.strings else words[:0]
+    first, inverse = distinct(words, checks)
+    sums, start = np.zeros((len(first), table.config.dim), np.float32), 0
+    for part in parts:
+        sums[inverse[start : start + len(part.words)]] += part.gradients
+        start += len(part.words)
+    rates = [part.rate for part in parts if part.rate is not None]
+    return _OfTable(words[first], checks[first] if len(checks) else checks, sums, rates[0] if rates else None)
