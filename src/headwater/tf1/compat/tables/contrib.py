@@ -22,6 +22,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "lookup": "headwater.tf1.compat.contrib_lookup",
             "losses": "headwater.tf1.compat.slim_losses",
             "metrics": "headwater.tf1.compat.contrib_metrics",
+            "opt": "headwater.tf1.compat.tf.contrib.opt",
             "rnn": "headwater.tf1.compat.tf.contrib.rnn",
             "slim": "headwater.tf1.compat.tf.contrib.slim",
             "staging": "headwater.tf1.compat.tf.contrib.staging",
@@ -148,6 +149,23 @@ CONTRIB: Final[Mapping[str, Area]] = {
         },
         modules={
             "learn_runner": "headwater.tf1.training.estimator.learn",
+        },
+    ),
+    "tf.contrib.opt": Area(
+        "``tf.contrib.opt``: further optimizers, and optimizers that wrap others.",
+        names={
+            "headwater.tf1.contrib.opt.adam": """
+                AdaMaxOptimizer AdamGSOptimizer LazyAdamGSOptimizer LazyAdamOptimizer NadamOptimizer""",
+            "headwater.tf1.contrib.opt.external": "ExternalOptimizerInterface ScipyOptimizerInterface",
+            "headwater.tf1.contrib.opt.ggt": "GGTOptimizer",
+            "headwater.tf1.contrib.opt.scaled": "LARSOptimizer RegAdagradOptimizer",
+            "headwater.tf1.contrib.opt.shampoo": "ShampooOptimizer",
+            "headwater.tf1.contrib.opt.signs": "AddSignOptimizer PowerSignOptimizer",
+            "headwater.tf1.contrib.opt.weight_decay": """
+                AdamWOptimizer DecoupledWeightDecayExtension MomentumWOptimizer extend_with_decoupled_weight_decay""",
+            "headwater.tf1.contrib.opt.wrappers": """
+                DropStaleGradientOptimizer MovingAverageOptimizer MultitaskOptimizerWrapper VariableClippingOptimizer
+                clip_gradients_by_global_norm""",
         },
     ),
     "tf.contrib.rnn": Area(

@@ -13,6 +13,7 @@ from headwater.tf1.compat.tf.contrib import framework as framework
 from headwater.tf1.compat.tf.contrib import image as image
 from headwater.tf1.compat.tf.contrib import layers as layers
 from headwater.tf1.compat.tf.contrib import learn as learn
+from headwater.tf1.compat.tf.contrib import opt as opt
 from headwater.tf1.compat.tf.contrib import rnn as rnn
 from headwater.tf1.compat.tf.contrib import slim as slim
 from headwater.tf1.compat.tf.contrib import staging as staging
@@ -31,6 +32,7 @@ __all__ = [
     "lookup",
     "losses",
     "metrics",
+    "opt",
     "rnn",
     "slim",
     "staging",
