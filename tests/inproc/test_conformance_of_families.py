@@ -35,6 +35,7 @@ def _is_long(case: Case) -> bool:
             "ragged",
             "refusals",
             "rest_names",
+            "seq2seq",
             "settings",
             "signals",
             "small_functions",

@@ -51,6 +51,8 @@ def _define(name: str, *, slots: int, sparse: Sequence[str] | None = None) -> Ca
         def apply(*inputs: Any, use_locking: bool = False, **attrs: Any) -> None:  # pyright: ignore[reportUnusedFunction]
             del use_locking
             _checked(inputs[0], inputs[1:slots], inputs[place])
+            if not inputs[0].ndim:  # NumPy makes numbers of arrays without dimensions, which no result can be put into
+                inputs = tuple(x.reshape(1) if i < slots or i == place else x for i, x in enumerate(inputs))
             rule(*inputs, **attrs)
 
         if sparse is not None:

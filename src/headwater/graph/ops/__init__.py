@@ -27,6 +27,7 @@ from headwater.graph.ops import (
     backward,
     bags,
     batching,
+    beams,
     boxes,
     candidates,
     checkpoint,

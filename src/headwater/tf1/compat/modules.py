@@ -37,10 +37,12 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.contrib.learn.python.learn": ("tf.contrib.learn",),
     "tensorflow.contrib.learn.python.learn.*": ("tf.contrib.learn",),
     "tensorflow.contrib.learn.python.learn.estimators.*": ("tf.contrib.learn",),
-    "tensorflow.contrib.opt.python.training.matrix_functions": ("headwater.tf1.contrib.opt.matrix_functions",),
-    "tensorflow.contrib.opt.python.training.sign_decay": ("headwater.tf1.contrib.opt.sign_decay",),
-    "tensorflow.contrib.opt.python.training.weight_decay_optimizers": ("headwater.tf1.contrib.opt.weight_decay",),
-    "tensorflow.contrib.opt.python.training.*": ("tf.contrib.opt",),
+    "tensorflow.contrib.seq2seq.python.ops.attention_wrapper": (
+        "tf.contrib.seq2seq",
+        "headwater.tf1.contrib.seq2seq.mechanisms",
+        "headwater.tf1.contrib.seq2seq.wrapper",
+    ),
+    "tensorflow.contrib.seq2seq.python.ops.*": ("tf.contrib.seq2seq",),
     # Where 0.8 and before had recurrent networks.
     "tensorflow.models.rnn.rnn": ("tf.nn",),
     "tensorflow.models.rnn.rnn_cell": ("tf.nn.rnn_cell",),

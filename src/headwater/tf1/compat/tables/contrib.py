@@ -22,8 +22,8 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "lookup": "headwater.tf1.compat.contrib_lookup",
             "losses": "headwater.tf1.compat.slim_losses",
             "metrics": "headwater.tf1.compat.contrib_metrics",
-            "opt": "headwater.tf1.compat.tf.contrib.opt",
             "rnn": "headwater.tf1.compat.tf.contrib.rnn",
+            "seq2seq": "headwater.tf1.compat.tf.contrib.seq2seq",
             "slim": "headwater.tf1.compat.tf.contrib.slim",
             "staging": "headwater.tf1.compat.tf.contrib.staging",
             "tfprof": "headwater.tf1.compat.tf.contrib.tfprof",
@@ -151,23 +151,6 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "learn_runner": "headwater.tf1.training.estimator.learn",
         },
     ),
-    "tf.contrib.opt": Area(
-        "``tf.contrib.opt``: further optimizers, and optimizers that wrap others.",
-        names={
-            "headwater.tf1.contrib.opt.adam": """
-                AdaMaxOptimizer AdamGSOptimizer LazyAdamGSOptimizer LazyAdamOptimizer NadamOptimizer""",
-            "headwater.tf1.contrib.opt.external": "ExternalOptimizerInterface ScipyOptimizerInterface",
-            "headwater.tf1.contrib.opt.ggt": "GGTOptimizer",
-            "headwater.tf1.contrib.opt.scaled": "LARSOptimizer RegAdagradOptimizer",
-            "headwater.tf1.contrib.opt.shampoo": "ShampooOptimizer",
-            "headwater.tf1.contrib.opt.signs": "AddSignOptimizer PowerSignOptimizer",
-            "headwater.tf1.contrib.opt.weight_decay": """
-                AdamWOptimizer DecoupledWeightDecayExtension MomentumWOptimizer extend_with_decoupled_weight_decay""",
-            "headwater.tf1.contrib.opt.wrappers": """
-                DropStaleGradientOptimizer MovingAverageOptimizer MultitaskOptimizerWrapper VariableClippingOptimizer
-                clip_gradients_by_global_norm""",
-        },
-    ),
     "tf.contrib.rnn": Area(
         "``tf.contrib.rnn``: recurrent networks, under the names of 1.0 and later.",
         names={
@@ -178,6 +161,25 @@ CONTRIB: Final[Mapping[str, Area]] = {
         },
         modules={
             "rnn_cell": "headwater.tf1.compat.tf.rnn_cell",
+        },
+    ),
+    "tf.contrib.seq2seq": Area(
+        "``tf.contrib.seq2seq``: attention, decoders and beam search.",
+        names={
+            "headwater.tf1.contrib.seq2seq.mechanisms": """
+                AttentionMechanism BahdanauAttention BahdanauMonotonicAttention LuongAttention LuongMonotonicAttention
+                hardmax monotonic_attention safe_cumprod""",
+            "headwater.tf1.contrib.seq2seq.wrapper": "AttentionWrapper AttentionWrapperState",
+            "headwater.tf1.contrib.seq2seq.decoding": "Decoder dynamic_decode",
+            "headwater.tf1.contrib.seq2seq.basic": "BasicDecoder BasicDecoderOutput",
+            "headwater.tf1.contrib.seq2seq.helpers": """
+                CustomHelper GreedyEmbeddingHelper Helper InferenceHelper SampleEmbeddingHelper
+                ScheduledEmbeddingTrainingHelper ScheduledOutputTrainingHelper TrainingHelper""",
+            "headwater.tf1.contrib.seq2seq.beams": """
+                BeamSearchDecoder BeamSearchDecoderOutput BeamSearchDecoderState FinalBeamSearchDecoderOutput
+                tile_batch""",
+            "headwater.tf1.contrib.seq2seq.trees": "gather_tree",
+            "headwater.tf1.contrib.seq2seq.losses": "sequence_loss",
         },
     ),
     "tf.contrib.slim": Area(

@@ -13,8 +13,8 @@ from headwater.tf1.compat.tf.contrib import framework as framework
 from headwater.tf1.compat.tf.contrib import image as image
 from headwater.tf1.compat.tf.contrib import layers as layers
 from headwater.tf1.compat.tf.contrib import learn as learn
-from headwater.tf1.compat.tf.contrib import opt as opt
 from headwater.tf1.compat.tf.contrib import rnn as rnn
+from headwater.tf1.compat.tf.contrib import seq2seq as seq2seq
 from headwater.tf1.compat.tf.contrib import slim as slim
 from headwater.tf1.compat.tf.contrib import staging as staging
 from headwater.tf1.compat.tf.contrib import tfprof as tfprof
@@ -32,8 +32,8 @@ __all__ = [
     "lookup",
     "losses",
     "metrics",
-    "opt",
     "rnn",
+    "seq2seq",
     "slim",
     "staging",
     "tfprof",
