@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from headwater.platform import policy
 from headwater.platform.costs import account
+from headwater.platform.job_store import JobStore
 from headwater.platform.looking import Sampler, ended_attempt
 from headwater.platform.records import Attempt, JobRecord
 from headwater.platform.states import (
@@ -31,7 +32,6 @@ from headwater.platform.states import (
     Started,
     TaskState,
 )
-from headwater.platform.store import Store
 
 _log = logging.getLogger(__name__)
 _PROGRESS_SAVE_S = 2.0
@@ -56,7 +56,7 @@ class LiveJobs:
 
     def __init__(
         self,
-        store: Store,
+        store: JobStore,
         *,
         sample_s: float,
         on_note: Callable[[JobRecord, Note], None] | None,

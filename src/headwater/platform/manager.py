@@ -24,6 +24,7 @@ from headwater.platform import policy
 from headwater.platform.archive_store import ArchiveStore
 from headwater.platform.backends.base import Backend, BackendError, JobBackend, TaskBackend, TaskOrder
 from headwater.platform.engines import EngineJobs
+from headwater.platform.job_store import JobStore
 from headwater.platform.lanes import BackendSource, Lane
 from headwater.platform.live import JobIsGone, LiveJobs
 from headwater.platform.policy import NotPossible
@@ -31,7 +32,6 @@ from headwater.platform.records import JobRecord
 from headwater.platform.secret_store import GivenSecrets, SecretError, Secrets
 from headwater.platform.spec import JobSpec
 from headwater.platform.states import AskRestart, AskScale, AskStop, Note, NotPlaced, Tick, label
-from headwater.platform.store import Store
 from headwater.platform.task_jobs import TaskJobs
 from headwater.platform.tasks import task_order
 
@@ -99,7 +99,7 @@ class Manager:
     """Runs jobs.
 
     Args:
-      store: the database; open, and used by this manager only.
+      store: the store of jobs; open, and used by this manager only.
       backends: the backends for jobs; the first is the default. Sources are connected after the start.
       settings: the settings.
       on_note: called for each event of a job, after it is stored; must not block.
@@ -109,7 +109,7 @@ class Manager:
 
     def __init__(
         self,
-        store: Store,
+        store: JobStore,
         backends: Sequence[Backend | BackendSource],
         settings: ManagerSettings,
         *,

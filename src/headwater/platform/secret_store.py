@@ -11,12 +11,15 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from headwater.platform.host.secrets import secret_variable
 from headwater.platform.records import Secret
-from headwater.platform.store import Store
+
+if TYPE_CHECKING:
+    from headwater.platform.store import Store
 
 KEY_VARIABLE = "HEADWATER_SECRETS_KEY"
 KEY_FILE = "secrets.key"

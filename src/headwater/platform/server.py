@@ -167,7 +167,7 @@ def serve_forever(
     )
     try:
         auth = Auth(store, required=settings.auth, clock=clock)
-        platform = Platform(manager, auth, max_archive_bytes=settings.max_archive_bytes)
+        platform = Platform(store, manager, auth, max_archive_bytes=settings.max_archive_bytes)
         with _listen(settings) as listening:
             manager.start()
             port = listening.getsockname()[1]

@@ -27,6 +27,7 @@ class Platform:
     """The parts of a server.
 
     Args:
+      store: the database of ``manager`` and ``auth``.
       manager: runs jobs, with the secrets of this server.
       auth: checks tokens and sessions.
       max_archive_bytes: maximum size of an archive.
@@ -41,6 +42,7 @@ class Platform:
 
     def __init__(
         self,
+        store: Store,
         manager: Manager,
         auth: Auth,
         *,
@@ -49,18 +51,14 @@ class Platform:
         burst: int = 200,
         hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "[::1]"),
     ) -> None:
+        self.store = store
         self.manager = manager
         self.auth = auth
         self.archives: ArchiveStore = ArchiveStore(manager.settings.archives_dir, max_archive_bytes)
-        self.feed: Feed = Feed(manager.store)
+        self.feed: Feed = Feed(store)
         self.rate: RateLimit = RateLimit(per_s, burst)
         self.failures: RateLimit = RateLimit(0.2, 20)
         self.hosts = hosts
-
-    @property
-    def store(self) -> Store:
-        """The database."""
-        return self.manager.store
 
     @property
     def secrets(self) -> StoredSecrets:

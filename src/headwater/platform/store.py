@@ -20,6 +20,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
+from headwater.platform.job_store import JobStore
 from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Secret, Token
 from headwater.platform.rows import (
     attempt_record,
@@ -52,7 +53,7 @@ class StoreError(Exception):
     """The database cannot be used; the message has the reason and the remedy."""
 
 
-class Store:
+class Store(JobStore):
     """The database of one server.
 
     Args:
@@ -63,6 +64,7 @@ class Store:
     """
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         try:
             self._url: URL = make_url(url)
             self._engine = create_engine(self._url, pool_pre_ping=True)
@@ -76,8 +78,6 @@ class Store:
         self._held: Connection | int | None = None
         # SQLite has one writer at a time; a lock here is fairer and faster than its retries.
         self._writing = threading.RLock()
-        self.changed: threading.Condition = threading.Condition()
-        self._changes = 0
 
     def __str__(self) -> str:
         return self._url.render_as_string(hide_password=True)
@@ -114,7 +114,6 @@ class Store:
         samples: Iterable[Sample] = (),
         now: float,
     ) -> None:
-        """Stores a job with its tasks, and its events at ``now``."""
         with self._write() as session:
             session.merge(JobRow(**job_values(record)))
             session.flush()
@@ -133,7 +132,6 @@ class Store:
             )
 
     def job(self, job_id: str) -> JobRecord | None:
-        """Returns a job by its id; None if there is none."""
         with Session(self._engine) as session:
             row = session.get(JobRow, job_id)
             return _with_tasks(session, [row])[0] if row is not None else None
@@ -172,19 +170,11 @@ class Store:
             return _with_tasks(session, session.scalars(query).all())
 
     def unfinished(self) -> list[JobRecord]:
-        """Returns unfinished jobs, and finished ones that still hold resources, as after a crash of the server."""
         query = select(JobRow).where(JobRow.phase.not_in(_OVER) | JobRow.holds)
         with Session(self._engine) as session:
             return _with_tasks(session, session.scalars(query).all())
 
     def ended(self, *, before: float | None, beyond: int | None, limit: int) -> list[tuple[str, float]]:
-        """Returns finished jobs that are not to be kept, with the times of their ends, the earliest first.
-
-        Args:
-          before: select jobs that ended before this time; None for none of them.
-          beyond: select all jobs but this number of the last to end; None for none of them.
-          limit: maximum number.
-        """
         at = func.coalesce(JobRow.ended_at, JobRow.submitted_at)
         over = select(JobRow.id, at).where(JobRow.phase.in_(_OVER))
         with Session(self._engine) as session:
@@ -200,7 +190,6 @@ class Store:
             return max(extra, old, key=len)
 
     def archives(self) -> set[str]:
-        """Returns the digests of the archives of all jobs."""
         with Session(self._engine) as session:
             found = session.scalars(select(JobRow.archive).where(JobRow.archive.is_not(None)).distinct())
             return {digest for digest in found if digest is not None}
@@ -212,12 +201,10 @@ class Store:
             return {JobPhase(phase): count for phase, count in rows}
 
     def delete_job(self, job_id: str) -> None:
-        """Deletes a job and all of its rows in other tables."""
         with self._write() as session:
             session.execute(delete(JobRow).where(JobRow.id == job_id))
 
     def events(self, *, job_id: str | None = None, after: int = 0, limit: int = 1000) -> list[JobEvent]:
-        """Returns events, the oldest first: of one job or all, with ids greater than ``after``."""
         query = select(EventRow).where(EventRow.id > after).order_by(EventRow.id).limit(limit)
         if job_id is not None:
             query = query.where(EventRow.job_id == job_id)
@@ -237,7 +224,6 @@ class Store:
             return [attempt_record(row) for row in session.scalars(query)]
 
     def attempt(self, job_id: str, task: str, attempt: int) -> Attempt | None:
-        """Returns an attempt of a task; None if there was none."""
         with Session(self._engine) as session:
             row = session.get(AttemptRow, (job_id, task, attempt))
             return attempt_record(row) if row is not None else None
@@ -305,20 +291,12 @@ class Store:
         with self._write() as session:
             session.execute(delete(TokenRow).where(TokenRow.expires_at <= now))
 
-    def wait_change(self, seen: int, timeout_s: float) -> int:
-        """Waits for a change after the change ``seen``, for at most ``timeout_s``; returns the latest change."""
-        with self.changed:
-            self.changed.wait_for(lambda: self._changes != seen, timeout_s)
-            return self._changes
-
     @contextmanager
     def _write(self) -> Generator[Session]:
         with self._writing, Session(self._engine) as session, session.begin():
             yield session
         # After the commit, so that woken readers see the change.
-        with self.changed:
-            self._changes += 1
-            self.changed.notify_all()
+        self._notify()
 
     def _hold(self) -> None:
         if self._is_sqlite:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from headwater.platform.client import ApiClient
 from headwater.platform.packing import pack
 from headwater.platform.spec import JobSpec, parse_job
+
+if TYPE_CHECKING:
+    from headwater.platform.client import ApiClient
 
 
 def read_job(path: Path) -> JobSpec:

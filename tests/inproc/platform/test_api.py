@@ -54,7 +54,7 @@ class Api:
         secrets = StoredSecrets(self.store, secrets_keys(folder, {}), time.time)
         self.manager = Manager(self.store, [backend], ManagerSettings(data_dir=folder), secrets=secrets)
         self.auth = Auth(self.store, required=auth)
-        self.platform = Platform(self.manager, self.auth, **bounds)
+        self.platform = Platform(self.store, self.manager, self.auth, **bounds)
         self.app: FastAPI = create_app(self.platform)
         self.secrets = {role: self.auth.give_token(role, role)[1] for role in ("view", "run", "admin")}
         listening = socket.create_server(("127.0.0.1", 0))

@@ -42,7 +42,7 @@ class Served:
         auth = Auth(self.store)
         roles: tuple[TokenRole, ...] = ("view", "run")
         self.secrets = {role: auth.give_token(role, role)[1] for role in roles}
-        self._app = create_app(Platform(self.manager, auth), ROUTERS)
+        self._app = create_app(Platform(self.store, self.manager, auth), ROUTERS)
 
     def get(self, role: TokenRole | None) -> httpx.Response:
         """``/metrics`` as somebody with such a token gets it."""

@@ -17,6 +17,7 @@ from headwater.cluster.names import TaskName
 from headwater.platform import policy
 from headwater.platform.auth import Auth
 from headwater.platform.backends.base import Place, Resources, Usage
+from headwater.platform.job_store import JobStore, MemoryStore
 from headwater.platform.records import Attempt, JobRecord, Sample
 from headwater.platform.spec import parse_job
 from headwater.platform.states import Fault, JobPhase, Note, Placed, Started
@@ -30,6 +31,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.open()
     yield store
     store.close()
+
+
+@pytest.fixture(params=["database", "memory"])
+def either(request: pytest.FixtureRequest, store: Store) -> JobStore:
+    """Both implementations of what running jobs needs."""
+    return store if request.param == "database" else MemoryStore()
 
 
 def record(job_id: str = "a-1", at: float = 100.0) -> JobRecord:
@@ -63,21 +70,58 @@ def record(job_id: str = "a-1", at: float = 100.0) -> JobRecord:
     )
 
 
-def test_a_job_comes_back_as_it_was(store: Store) -> None:
+def test_a_job_comes_back_as_it_was(either: JobStore) -> None:
     job = record()
-    store.save(job, now=100.0)
-    assert store.job("a-1") == job
-    assert store.job("a-2") is None
-    assert list(job.state.tasks) == list(store.jobs()[0].state.tasks)
+    either.save(job, now=100.0)
+    assert either.job("a-1") == job
+    assert either.job("a-2") is None
+    assert [list(found.state.tasks) for found in either.unfinished()] == [list(job.state.tasks)]
+    assert either.archives() == {"f" * 64}
 
 
-def test_tasks_that_are_gone_are_forgotten(store: Store) -> None:
+def test_tasks_that_are_gone_are_forgotten(either: JobStore) -> None:
     job = record()
-    store.save(job, now=100.0)
+    either.save(job, now=100.0)
     tasks = {name: task for name, task in job.state.tasks.items() if name != TaskName("worker", 1)}
     job = job.with_state(replace(job.state, tasks=tasks))
-    store.save(job, now=101.0)
-    assert store.job("a-1") == job
+    either.save(job, now=101.0)
+    assert either.job("a-1") == job
+
+
+def test_jobs_that_are_over(either: JobStore) -> None:
+    for number, (phase, ended_at, holds) in enumerate(
+        [
+            (JobPhase.RUNNING, None, True),
+            (JobPhase.STOPPED, 9.0, False),
+            (JobPhase.FAILED, 7.0, True),
+            (JobPhase.SUCCEEDED, 8.0, False),
+        ]
+    ):
+        job = record(f"a-{number}", at=float(number))
+        either.save(replace(job, state=replace(job.state, phase=phase, ended_at=ended_at), holds=holds), now=0.0)
+    assert {job.id for job in either.unfinished()} == {"a-0", "a-2"}
+    in_order = [("a-2", 7.0), ("a-3", 8.0), ("a-1", 9.0)]
+    assert either.ended(before=None, beyond=None, limit=9) == []
+    assert either.ended(before=9.0, beyond=None, limit=9) == in_order[:2]
+    assert either.ended(before=8.0, beyond=0, limit=9) == in_order
+    assert either.ended(before=None, beyond=1, limit=1) == in_order[:1]
+    assert either.ended(before=None, beyond=5, limit=9) == []
+
+
+def test_events_and_attempts(either: JobStore) -> None:
+    begun = Attempt(task="worker-0", attempt=0, host="h", started_at=1.0)
+    either.save(record(), notes=[Note("queued", "x"), Note("failed", "y", "worker-0")], attempts=[begun], now=7.0)
+    either.save(record("a-2"), notes=[Note("queued", "other")], now=8.0)
+    ended = replace(begun, ended_at=2.0, code=-9, reason="killed by SIGKILL", last_lines=("z",))
+    either.save(record(), notes=[Note("restarting", "z")], attempts=[ended], now=9.0)
+    events = either.events(job_id="a-1")
+    assert [(event.at, event.note.text) for event in events] == [(7.0, "x"), (7.0, "y"), (9.0, "z")]
+    assert [event.note.text for event in either.events(after=events[0].id, limit=2)] == ["y", "other"]
+    assert either.attempt("a-1", "worker-0", 0) == ended
+    assert either.attempt("a-1", "worker-0", 1) is either.attempt("a-2", "worker-0", 0) is None
+    either.delete_job("a-1")
+    assert (either.job("a-1"), either.attempt("a-1", "worker-0", 0)) == (None, None)
+    assert [event.job_id for event in either.events()] == ["a-2"]
 
 
 def test_lists_of_jobs(store: Store) -> None:
@@ -160,11 +204,11 @@ def test_what_ran_before_next_attempts_were_kept_is_counted(store: Store, tmp_pa
     store.close()
 
 
-def test_waiting_for_changes(store: Store) -> None:
-    seen = store.wait_change(-1, 0.0)
-    assert store.wait_change(seen, 0.0) == seen
-    store.save(record(), now=0.0)
-    assert store.wait_change(seen, 0.0) == seen + 1
+def test_waiting_for_changes(either: JobStore) -> None:
+    seen = either.wait_change(-1, 0.0)
+    assert either.wait_change(seen, 0.0) == seen
+    either.save(record(), now=0.0)
+    assert either.wait_change(seen, 0.0) == seen + 1
 
 
 class Clock:

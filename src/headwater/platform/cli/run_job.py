@@ -17,13 +17,13 @@ from headwater.cluster.names import TaskName
 from headwater.platform.backends.local import LocalBackend, LocalSettings
 from headwater.platform.cli.launcher.output import Outlet, PlainView, make_view
 from headwater.platform.host.signals import handling
+from headwater.platform.job_store import MemoryStore
 from headwater.platform.logfiles import Follower, LogLine, in_order
 from headwater.platform.manager import Manager, ManagerSettings
 from headwater.platform.policy import NotPossible
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import JobSpec
 from headwater.platform.states import AskStop, JobPhase, label
-from headwater.platform.store import Store
 
 _TURN_S = 0.2
 _PENDING_S = 5.0
@@ -61,19 +61,16 @@ def run_job(spec: JobSpec, *, workers: int | None = None, as_json: bool = False)
     logging.getLogger("headwater.platform").addHandler(logging.NullHandler())
     with tempfile.TemporaryDirectory(prefix="headwater-job-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        store = Store(f"sqlite:///{folder}/job.db")
-        store.open()
         backend = LocalBackend(LocalSettings(state_dir=folder / "local", outlive=False))
-        with closing(store):
-            manager = Manager(store, [backend], ManagerSettings(data_dir=folder, poll_s=_TURN_S))
-            manager.start()
-            with closing(manager):
-                archive = _archive(spec, manager.settings)
-                try:
-                    record = manager.submit(spec, owner="headwater run", archive=archive, workers=workers)
-                except NotPossible as error:
-                    raise CannotRun(str(error)) from error
-                return _watch(manager, record, as_json=as_json)
+        manager = Manager(MemoryStore(), [backend], ManagerSettings(data_dir=folder, poll_s=_TURN_S))
+        manager.start()
+        with closing(manager):
+            archive = _archive(spec, manager.settings)
+            try:
+                record = manager.submit(spec, owner="headwater run", archive=archive, workers=workers)
+            except NotPossible as error:
+                raise CannotRun(str(error)) from error
+            return _watch(manager, record, as_json=as_json)
 
 
 def _archive(spec: JobSpec, settings: ManagerSettings) -> str | None:

@@ -56,6 +56,13 @@ def test_a_cluster_trains_without_the_extras(without_extras: dict[str, str], tmp
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_a_job_file_runs_without_a_database_and_a_web_framework(tmp_path: Path) -> None:
+    env = _without(tmp_path, *(name for name in PLATFORM if name != "yaml"), *OTHERS)
+    (tmp_path / "job.yaml").write_text("name: a\ncommand: [echo, hello]\n")
+    done = _headwater(env, "run", "--job", str(tmp_path / "job.yaml"))
+    assert (done.returncode, done.stdout) == (0, "[worker 0] hello\n"), done.stderr
+
+
 @pytest.mark.parametrize("command", [["serve"], ["jobs"], ["submit", "job.yaml"]])
 def test_a_command_of_the_platform_names_the_extra(
     command: list[str], without_extras: dict[str, str], tmp_path: Path
