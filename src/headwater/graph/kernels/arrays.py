@@ -249,7 +249,9 @@ def roll_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs)
 @kernel("Fill")
 def fill(dims: HostArray, value: HostArray) -> HostArray:
     """A tensor of one value."""
-    return np.full(ints(dims), value, value.dtype)
+    shape = ints(dims)
+    # `np.zeros` allocates pages lazily: untouched zeros take no memory.
+    return np.full(shape, value, value.dtype) if value.tobytes().strip(b"\0") else np.zeros(shape, value.dtype)
 
 
 @gradient_kernel("Fill")

@@ -30,6 +30,7 @@ _LARGE: Final = 1 << 18
 #: After this many normal numbers, computing a table of all possible values is cheaper than further draws.
 _MANY: Final = 1 << 22
 _WORD: Final = 0xFFFFFFFF
+_PARITY: Final = 0x1BD11BDA
 _ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
 _MANTISSA_BITS: Final = 23
 
@@ -48,15 +49,21 @@ def seeds_of(attrs: Mapping[str, Any], name: str, seed: int) -> tuple[int, int]:
 
 
 def fold_in(key: tuple[int, int], number: int) -> tuple[int, int]:
-    """Derives another key from a key and a number of 32 bits."""
-    first, second = np.zeros(1, np.uint32), np.array([number & _WORD], np.uint32)
-    _threefry(key, first, second, np.empty(1, np.uint32))
-    return int(first[0]), int(second[0])
+    """Derives another key from a key and a number of 32 bits: both words for this counter, as in `words`."""
+    words = key[0], key[1], key[0] ^ key[1] ^ _PARITY
+    first, second = words[0], (number & _WORD) + words[1] & _WORD
+    for group in range(5):
+        for rotation in _ROTATIONS[group % 2]:
+            first = first + second & _WORD
+            second = (second << rotation | second >> 32 - rotation) & _WORD ^ first
+        first = first + words[(group + 1) % 3] & _WORD
+        second = second + words[(group + 2) % 3] + group + 1 & _WORD
+    return first, second
 
 
 def _threefry(key: tuple[int, int], first: Array, second: Array, spare: Array) -> None:
     """Replaces counters, as two arrays of uint32, by random words; ``spare`` is an array of the same size."""
-    words = key[0], key[1], key[0] ^ key[1] ^ 0x1BD11BDA
+    words = key[0], key[1], key[0] ^ key[1] ^ _PARITY
     np.add(first, np.uint32(words[0]), first)
     np.add(second, np.uint32(words[1]), second)
     for group in range(5):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from headwater.graph.kernels.common import ints
-from headwater.graph.kernels.generator import fold_in, normal, seed_key, truncated_normal, uniform, words
+from headwater.graph.kernels.generator import fold_in, normal, scaled, seed_key, truncated_normal, uniform, words
 from headwater.graph.kernels.registry import NoKernel, kernel
 
 if TYPE_CHECKING:
@@ -40,9 +40,32 @@ _STATELESS: Final = {
     "RandomUniform": "StatelessRandomUniform",
     "TruncatedNormal": "StatelessTruncatedNormal",
 }
+
+#: Draws of real numbers of a shape.
+DRAWS: Final = frozenset(_STATELESS)
+
 _draw("RandomStandardNormal", normal)
 _draw("RandomUniform", uniform)
 _draw("TruncatedNormal", truncated_normal)
+
+
+def scaled_draw(x: HostArray, factor: HostArray, term: HostArray, *, spare: bool) -> HostArray:
+    """Returns ``x * factor + term`` for random numbers ``x``, which XLA does not round between product and sum.
+
+    Args:
+      spare: whether the memory of ``x`` may be reused.
+    """
+    if x.dtype != np.float32 or factor.ndim or term.ndim:
+        return x * factor + term
+    return scaled(x, factor, term, into=x if spare else np.empty_like(x))
+
+
+def body_key(key: HostArray, name_hash: int, turn: int | None) -> Key:
+    """Returns the key of an operation in a body, given the body's key, a hash of the operation's name, and the turn of
+    the loop, if it is in one; see `headwater.graph.ops.bodies.evaluate`."""
+    first, second = key.tolist()
+    found = fold_in((first, second), name_hash)
+    return found if turn is None else fold_in(found, turn)
 
 
 @kernel("RandomKey")

@@ -28,7 +28,7 @@ from headwater.graph.resources.recording import NOWHERE, Outcome, Place
 from headwater.graph.runtime.devices import is_default, local_device, moved
 from headwater.graph.runtime.host_values import cell_value, check_assigned
 from headwater.graph.runtime.indices import IndexChecks
-from headwater.graph.runtime.initial_values import MOST_RUNS, InitialValues, split
+from headwater.graph.runtime.initial_values import MOST_RUNS, split
 from headwater.graph.runtime.kernel_code import WithoutKernel
 from headwater.graph.runtime.kernel_part import KernelPart
 from headwater.graph.runtime.programs import Program, shared_program
@@ -103,15 +103,6 @@ class Executable:
             for admit, attrs, taken in attrs_of
             if admit is not None
         ]
-        first, rest = split(compute) if self._device is None else (None, None)
-        if rest is not None and resources.recorder is not None:
-            first = None  # all changes are sent to the backup as one
-        self._initial = None if first is None else InitialValues(first, self._seed)
-        self._initial_part = first
-        self._rest = (
-            None if first is None or rest is None else Executable(rest, variables, resources, shared, place, jit)
-        )
-        self._runs = 0
         shown = shown_variables(compute)
         self.only_reads: bool = shown is not None
         self._place = place
@@ -121,20 +112,29 @@ class Executable:
         self._ways: Ways | None = None
         # Replicas must compute the same bits, so the choice must not depend on the number of earlier runs of each.
         alone = self._recorder is None
-        self._kernels = self._part(fetched) if alone and jit is not Jit.ON and not self.only_reads else None
+        self._kernels = self._part(compute, fetched) if alone and jit is not Jit.ON and not self.only_reads else None
         if self._kernels is not None and jit is Jit.AUTO:
             self._ways = Ways()
         self._run_before = False
+        first, rest = split(compute) if self._device is None and self._kernels is None else (None, None)
+        if rest is not None and resources.recorder is not None:
+            first = None  # all changes are sent to the backup as one
+        self._initial_part = first
+        self._initial = None if first is None else self._part(first)
+        self._rest = (
+            None if first is None or rest is None else Executable(rest, variables, resources, shared, place, jit)
+        )
+        self._runs = 0
 
-    def _part(self, fetched: Collection[str]) -> KernelPart | None:
-        """Returns the part that runs it on kernels; None if that is not possible."""
-        if not self._compute.device.startswith("CPU"):
+    def _part(self, compute: Compute, fetched: Collection[str] = ()) -> KernelPart | None:
+        """Returns the part that runs ``compute`` on kernels; None if that is not possible."""
+        if not compute.device.startswith("CPU"):
             return None
         use_one_thread()
         try:
-            return KernelPart(self._compute, self._cells, self._lock, self._looked_at, fetched)
+            return KernelPart(compute, self._cells, self._lock, self._seed, self._looked_at, fetched)
         except WithoutKernel as missing:
-            _log.debug("%s runs in an executable: there is no kernel of %s", self._compute.nodes[-1].name, missing)
+            _log.debug("%s runs in an executable: there is no kernel of %s", compute.nodes[-1].name, missing)
             return None
 
     @property
@@ -193,7 +193,7 @@ class Executable:
         if self._check_indices is not None:
             self._check_indices(inputs)
         if self._kernels is not None:
-            found = self._on_kernels(self._kernels, inputs, certain, step)
+            found = self._on_kernels(self._kernels, inputs, step_number, certain, step)
             if found is not None:
                 return found, ()
         fixed = tuple([_static_key(inputs[i]) for i in self._static])
@@ -250,7 +250,12 @@ class Executable:
         return outputs, changed
 
     def _on_kernels(
-        self, part: KernelPart, inputs: Sequence[Any], certain: Callable[[], None] | None, step: Step | None
+        self,
+        part: KernelPart,
+        inputs: Sequence[Any],
+        step_number: int,
+        certain: Callable[[], None] | None,
+        step: Step | None,
     ) -> tuple[AnyArray, ...] | None:
         """Returns the outputs, computed on kernels; None if this run uses an executable."""
         weigh = None
@@ -271,16 +276,22 @@ class Executable:
             certain = None
         try:
             if not self._written:
-                outputs = part(inputs, _never, weigh)
+                outputs = part(inputs, step_number, _never, _never, weigh)
             else:
+                made: list[Callable[[], object]] = []
 
-                def begin() -> Sequence[Callable[[], object]]:
-                    made = self._admitted(step) if self._admits else ()
+                def begin() -> None:
+                    if self._admits:
+                        made.extend(self._admitted(step))
                     if certain is not None:
                         certain()
-                    return made
 
-                outputs = part(inputs, begin, weigh)
+                def end(outputs: object) -> None:
+                    del outputs
+                    for tell in made:
+                        tell()
+
+                outputs = part(inputs, step_number, begin, end, weigh)
         except NoKernel as missing:
             _log.debug("%s runs in an executable: %s", self._compute.nodes[-1].name, missing)
             self._kernels = None
@@ -336,24 +347,19 @@ class Executable:
         return True
 
     def _initialise(
-        self, initial: InitialValues, inputs: Sequence[Any], step_number: int, step: Step | None
+        self, initial: KernelPart, inputs: Sequence[Any], step_number: int, step: Step | None
     ) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Computes initial values with NumPy, and compiles only the other operations."""
+        """Computes initial values on kernels, and compiles only the other operations."""
         assert self._initial_part is not None
         values = dict(zip(self._compute.inputs, inputs, strict=True))
         given = [values[name] for name in self._initial_part.inputs]
-        state, outputs = initial.run(given, step_number & 0xFFFFFFFF)
-        values.update(zip(self._initial_part.outputs, outputs, strict=True))
-        keeps_shape = dict(zip(self._written, self._assigned, strict=False))
-        with self._lock:
-            for name, value in state.items():
-                check_assigned(self._cells[name], value, keeps_shape.get(name) is not False)
-            for name, value in state.items():
-                cell = self._cells[name]
-                cell.value = value
-                cell.counts[cell.slot] += 1
+
+        def end(outputs: Sequence[object]) -> None:
             if self._recorder is not None:
-                self._record(step, inputs, [values[name] for name in self._compute.outputs])
+                self._record(step, inputs, outputs)
+
+        outputs = initial(given, step_number, _nothing, end)
+        values.update(zip(self._initial_part.outputs, outputs, strict=True))
         changed: Sequence[Any] = ()
         if self._rest is not None:
             found, changed = self._rest([values[name] for name in self._rest.inputs], step_number, None, step)
@@ -379,6 +385,10 @@ class Executable:
         if self._device is not None:  # another session may have placed a variable on another device
             donated, kept = moved(donated, self._device), moved(kept, self._device)
         return donated, kept
+
+
+def _nothing() -> None:
+    """Placeholder for the callback before changes that nothing may refuse."""
 
 
 def _never(*unused: object) -> Any:

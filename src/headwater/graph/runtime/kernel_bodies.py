@@ -1,16 +1,18 @@
 """Functions on kernels for the bodies of loops and branches, and their gradients.
 
 The gradient's code is generated once, by traversing the operations backwards; a run of the function keeps the values
-that the gradient needs as its *tape*. A body draws no random numbers and changes no state.
+that the gradient needs as its *tape*. A body changes no state.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from headwater.graph.kernels.random import body_key
 from headwater.graph.kernels.registry import takes_outputs
 from headwater.graph.ops.bodies import Body, BodyNode, decode_body, needed
 from headwater.graph.passes.plan import Node
@@ -52,7 +54,7 @@ class Gradient(NamedTuple):
 
 @lru_cache(maxsize=256)
 def body_function(function: FunctionAttr, outputs: tuple[str, ...] | None = None) -> Run:
-    """Returns a function from a body's inputs to its outputs.
+    """Returns a function from a body's inputs to its outputs; in a loop it takes the number of the ``turn``.
 
     Args:
       function: the attribute that holds the body.
@@ -66,7 +68,7 @@ def body_function(function: FunctionAttr, outputs: tuple[str, ...] | None = None
     code = Code()
     _forward(code, body, wanted)
     results = [code.names[name] for name in wanted]
-    return code.function("*inputs", f"({listed(results)})", results).run
+    return code.function("*inputs, turn=None", f"({listed(results)})", results).run
 
 
 @lru_cache(maxsize=256)
@@ -93,7 +95,7 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...]) -> Gradient:
     used = {name for statement in back.statements for name in statement.uses}
     tape = sorted((used - made) & here)
     outputs = [code.names[name] for name in body.outputs]
-    forward = code.function("*inputs", f"({listed(outputs)}), ({listed(tape)})", [*outputs, *tape])
+    forward = code.function("*inputs, turn=None", f"({listed(outputs)}), ({listed(tape)})", [*outputs, *tape])
     if tape:
         back.add(f"{listed(tape)} = tape", defines=tape)
         back.statements.insert(0, back.statements.pop())
@@ -116,13 +118,19 @@ def _forward(code: Code, body: Body, outputs: Sequence[str]) -> list[Node]:
     nodes = [_node(node) for node in needed(body, outputs)]
     code.note_gradients(nodes)
     used = outputs_used(nodes, outputs)
+    code.space["body_key"] = body_key
     for node in nodes:
-        code.pure(node, [code.names[name] for name in node.inputs], used.get(node.name, []))
+        args = [code.names[name] for name in node.inputs]
+        if node.definition.kind is Kind.RANDOM:
+            key = f"body_key({code.names[body.key]}, {zlib.crc32(node.name.encode())}, turn)"
+            code.random(node, key, args, used.get(node.name, []), [code.names[body.key]])
+        else:
+            code.pure(node, args, used.get(node.name, []))
     return nodes
 
 
 def _node(node: BodyNode) -> Node:
-    if node.definition.kind is not Kind.PURE and node.definition.traced is None:
+    if node.definition.kind not in (Kind.PURE, Kind.RANDOM) and node.definition.traced is None:
         raise WithoutKernel(node.definition.name)
     return Node(node.name, node.definition.name, node.inputs, {}, node.attrs)
 
@@ -182,6 +190,8 @@ class _Backward:
             return
         if not any(wants):
             return
+        if node.definition.kind is Kind.RANDOM:
+            raise WithoutKernel(f"the gradient of {node.type}")
         attrs = own_attrs(node)
         args = [self.forward.names[name] for name in node.inputs]
         forward = self.forward.result_of(node.type, args, attrs)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -15,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
+from headwater.graph.kernels.random import DRAWS
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel_of, kernel_of, takes_outputs
 from headwater.graph.ops.faults import can_fail, error_of, fault_of
 from headwater.graph.passes.plan import Node
 from headwater.graph.registry import MAX_KNOWN_ELEMENTS, FunctionAttr, Kind, lookup
+from headwater.graph.runtime.compiled_draws import drawn
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
@@ -174,10 +177,30 @@ class Code:
         if checked and can_fail(node.type):
             self.check(node, args, uses, locked=locked)
         result = self.local()
-        self._call(node, result, run, args, attrs, locked)
+        self.call(node, result, run, args, attrs, locked=locked)
         # A later gradient with the same inputs reuses this result.
         self._forwards.setdefault((node.type, tuple(args)), []).append(_Forward(attrs, result))
-        self._take(node, result, used)
+        self.take(node, result, used)
+
+    def random(self, node: Node, key: str, args: Sequence[str], used: Sequence[int], keyed: Sequence[str] = ()) -> None:
+        """Appends an operation that draws random numbers.
+
+        Args:
+          node: the operation.
+          key: expression of its key.
+          args: for each input, a local variable, a global name, or an expression.
+          used: indices of the outputs in use.
+          keyed: local variables in ``key``.
+
+        Raises:
+          WithoutKernel: it has no kernel.
+        """
+        if not used:
+            return
+        local, result, attrs = self.local(), self.local(), own_attrs(node)
+        self.add(f"{local} = {key}", node, defines=[local], uses=keyed)
+        self.call(node, result, draw_of(node.type, attrs), args, attrs, key=local)
+        self.take(node, result, used)
 
     def _fold(self, node: Node, run: Any, attrs: Mapping[str, Any], used: Sequence[int]) -> bool:
         """Folds an operation on small constants; returns whether it did."""
@@ -207,16 +230,30 @@ class Code:
         found = f"fault_of({node.type!r}, ({listed(args)}), {self.bind(node.attrs, 'a')})"
         self.add(f"if {found}: raise error_of({node.type!r}, {node.name!r})", node, uses=uses, locked=locked)
 
-    def _call(
-        self, node: Node, result: str, run: Any, args: Sequence[str], attrs: Mapping[str, Any], locked: bool
+    def call(
+        self,
+        node: Node,
+        result: str,
+        run: Any,
+        args: Sequence[str],
+        attrs: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        locked: bool = False,
     ) -> None:
+        """Appends ``result = run([key, ]*args, **attrs)``, with its cost."""
         function = self.bind(run, "k")
-        given = [*args, *(f"{key}={self.literal(value)}" for key, value in attrs.items())]
+        given = [*args, *(f"{name}={self.literal(value)}" for name, value in attrs.items())]
         self.add(
-            f"{result} = {function}({', '.join(given)})", node, defines=[result], uses=self._locals(args), locked=locked
+            f"{result} = {function}({', '.join(given if key is None else [key, *given])})",
+            node,
+            defines=[result],
+            uses=self._locals([*args, *([] if key is None else [key])]),
+            locked=locked,
+            weighing=f"weigh({node.type!r}, ({listed(args)}), {result}, {self.bind(attrs, 'a')})",
         )
 
-    def _take(self, node: Node, result: str, used: Sequence[int]) -> None:
+    def take(self, node: Node, result: str, used: Sequence[int]) -> None:
         """Assigns the outputs in the local variable ``result`` to local variables of their own."""
         if [*used] == [0]:
             single = self.local()
@@ -268,7 +305,7 @@ class Code:
         found = self.result_of(op_type, inputs, attrs)
         if found is None:
             found = self.local()
-            self._call(node, found, function_of(op_type, attrs, taped=True), inputs, attrs, False)
+            self.call(node, found, function_of(op_type, attrs, taped=True), inputs, attrs)
         return found
 
     def result_of(self, op_type: str, args: Sequence[str], attrs: Mapping[str, Any]) -> str | None:
@@ -362,6 +399,17 @@ def function_of(op_type: str, attrs: Mapping[str, Any], *, taped: bool = False) 
     if found is None:
         raise WithoutKernel(op_type)
     return found
+
+
+def draw_of(op_type: str, attrs: Mapping[str, Any]) -> Callable[..., Any]:
+    """Returns the kernel of a random operation; raises WithoutKernel if there is none.
+
+    There are kernels of draws of float32 only. Others are compiled for sizes rounded up.
+    """
+    run, dtype = function_of(op_type, attrs), attrs.get("dtype")
+    if op_type not in DRAWS or dtype is None or dtype.numpy_dtype == np.float32:
+        return run
+    return partial(drawn, op_type)
 
 
 def gradient_function_of(op_type: str, attrs: Mapping[str, Any]) -> Callable[..., Any]:

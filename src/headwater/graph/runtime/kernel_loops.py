@@ -81,9 +81,9 @@ def _make_scan(attrs: Attrs, taped: bool) -> Callable[..., Any]:
         for turn in range(turns):
             given = (*values, *[x[turn] for x in xs], *fixed)
             if forward is None:
-                results: Values = plain(*given)
+                results: Values = plain(*given, turn=turn)
             else:
-                results, kept = forward(*given)
+                results, kept = forward(*given, turn=turn)
                 tape.append(kept)
             results = _typed(results, types)
             values = results[:states]
@@ -148,11 +148,11 @@ def _make_loop(attrs: Attrs, taped: bool) -> Callable[[Values, int | None], tupl
         values: Values = _typed(inputs[:count], types)
         fixed, tape, turns = inputs[count:], Tape(), 0
         forward, back = body_gradient(body, tuple(map(_is_real, inputs))) if taped else (None, None)
-        while (most is None or turns < most) and holds(*values, *fixed)[0]:
+        while (most is None or turns < most) and holds(*values, *fixed, turn=turns)[0]:
             if forward is None:
-                results: Values = plain(*values, *fixed)
+                results: Values = plain(*values, *fixed, turn=turns)
             else:
-                results, kept = forward(*values, *fixed)
+                results, kept = forward(*values, *fixed, turn=turns)
                 tape.append(kept)
             values = _typed(results, types)
             turns += 1

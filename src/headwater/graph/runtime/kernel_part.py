@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from headwater.graph.kernels.generator import fold_in, seed_key, seeds_of
+from headwater.graph.kernels.random import DRAWS, scaled_draw
 from headwater.graph.kernels.registry import NoKernel, update_kernel_of
 from headwater.graph.ops.faults import can_fail
 from headwater.graph.passes.plan import Compute, Node
@@ -20,7 +23,8 @@ from headwater.graph.runtime.ways import Work, work_of
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
 
-Begin = Callable[[], Sequence[Callable[[], object]]]
+Begin = Callable[[], object]
+End = Callable[[tuple[Any, ...]], object]
 
 #: Operations that copy the parts of a variable that they use: their results do not refer to its array.
 _COPYING: Final = frozenset({"Gather", "GatherV2", "GatherNd", "Rank", "Shape", "Size"})
@@ -36,6 +40,7 @@ class KernelPart:
       compute: the operations.
       cells: its variables, by operation name.
       lock: of the variables.
+      seed: seed of operations without seeds.
       looked_at: names of operations with indices that are checked before each run.
       fetched: outputs that are returned to the program, and so must not be shared.
 
@@ -51,34 +56,48 @@ class KernelPart:
         compute: Compute,
         cells: Mapping[str, Cell],
         lock: Any,
+        seed: int,
         looked_at: Collection[str] = (),
         fetched: Collection[str] = (),
     ) -> None:
         self._compute = compute
+        self._seed = seed
         self._looked_at = looked_at
         self._fetched = fetched
         self._code = Code()
         self._code.space.update(lock=lock, current=current, writable=writable, changed=changed, replace=replace)
-        self._code.space.update(whole=_whole, own=_own, check_assigned=check_assigned)
+        self._code.space.update(whole=_whole, own=_own, check_assigned=check_assigned, fold_in=fold_in)
         self._used = outputs_used(compute.nodes, compute.outputs)
         self._cells = {name: self._code.bind(cell, "cell") for name, cell in cells.items()}
         self._snapshot: dict[str, str] = {}
         self.may_fail: bool = False
         late = _late(compute.nodes)
+        uses = Counter([name for node in compute.nodes for name in node.inputs] + list(compute.outputs))
+        self._used_once = {name for name, count in uses.items() if count == 1}
+        self._products = _products_of_draws(compute.nodes, self._used_once)
+        self._scaled = {
+            node.name for node in compute.nodes if node.type in ("Add", "AddV2") and node.inputs[0] in self._products
+        }
         self._written = [cells[node.refs[at]] for node in compute.nodes for at in node.definition.updates]
         self._result = self._build(late)
-        self._function = self._code.function("inputs, begin", *self._result)
+        self._function = self._code.function("inputs, counter, begin, end", *self._result)
         self._weighed: Function | None = None
 
     def __call__(
-        self, inputs: Sequence[Any], begin: Begin, weigh: Callable[[Work], None] | None = None
+        self,
+        inputs: Sequence[Any],
+        counter: int,
+        begin: Begin,
+        end: End,
+        weigh: Callable[[Work], None] | None = None,
     ) -> tuple[AnyArray, ...]:
         """The outputs.
 
         Args:
           inputs: for the compute's inputs, in order.
-          begin: called under the lock just before the first change of a variable; returns callbacks for after the last
-            change.
+          counter: the step's number, for random numbers.
+          begin: called under the lock just before the first change of a variable.
+          end: called under the lock with the outputs after the last change.
           weigh: called with the cost of the run.
 
         Raises:
@@ -90,12 +109,12 @@ class KernelPart:
             with np.errstate(all="ignore"):
                 given = [*map(_on_host, inputs)]
                 if weigh is None:
-                    return function.run(given, begin)
+                    return function.run(given, counter, begin, end)
                 function = self._weighed = self._weighed or self._code.function(
-                    "inputs, begin, weigh", *self._result, weighed=True
+                    "inputs, counter, begin, end, weigh", *self._result, weighed=True
                 )
                 scale = _Scale()
-                outputs = function.run(given, begin, scale.add)
+                outputs = function.run(given, counter, begin, end, scale.add)
                 weigh(scale.work)
                 return outputs
         except Exception as error:
@@ -130,7 +149,7 @@ class KernelPart:
         code.statements.extend(early)
         if late:
             code.holds_lock = True
-            code.add("made = begin()")
+            code.add("begin()")
             for node in compute.nodes:
                 if node.name in late:
                     self._add(node, True)
@@ -142,7 +161,7 @@ class KernelPart:
         ]
         if late:
             code.add(f"out = ({listed(parts)})", uses=results)
-            code.add("for tell in made: tell()")
+            code.add("end(out)")
             return "out", ()
         return f"({listed(parts)})", results
 
@@ -157,9 +176,13 @@ class KernelPart:
             code.names[f"{node.name}:0"] = self._value(node.name, late)
         elif node.definition.updates:
             self._update(node)
+        elif node.definition.kind is Kind.RANDOM:
+            self._random(node)
         elif node.definition.kind is not Kind.PURE:
             raise WithoutKernel(node.type)
-        else:
+        elif node.name in self._scaled:
+            self._scale(node)
+        elif f"{node.name}:0" not in self._products:
             copying = bool(node.refs) and node.type in _COPYING
             args = [
                 code.names[name]
@@ -171,6 +194,19 @@ class KernelPart:
             ]
             checked = node.name not in self._looked_at
             code.pure(node, args, self._used.get(node.name, []), locked=late or copying, checked=checked)
+
+    def _random(self, node: Node) -> None:
+        first, second = seeds_of(node.attrs, node.name, self._seed)
+        key = self._code.bind(fold_in(seed_key(first), second), "a")
+        args = [self._code.names[name] for name in node.inputs]
+        self._code.random(node, f"fold_in({key}, counter)", args, self._used.get(node.name, []))
+
+    def _scale(self, node: Node) -> None:
+        """Adds the sum of a product of random numbers; it is computed together with the product."""
+        code, product = self._code, self._products[node.inputs[0]]
+        args = [code.names[name] for name in (*product.inputs, node.inputs[1])]
+        result = code.names[f"{node.name}:0"] = code.local()
+        code.call(node, result, scaled_draw, args, {"spare": product.inputs[0] in self._used_once})
 
     def _current(self, variable: str) -> str:
         return f"current({self._cells[variable]})"
@@ -272,6 +308,18 @@ def _late(nodes: Sequence[Node]) -> set[str]:
             late.add(node.name)
         changing.update(node.refs[position] for position in updates)
     return late
+
+
+def _products_of_draws(nodes: Sequence[Node], used_once: Collection[str]) -> dict[str, Node]:
+    """Returns the products of random numbers that only a sum uses, by their tensors."""
+    drawn = {f"{node.name}:0" for node in nodes if node.type in DRAWS}
+    products = {
+        f"{node.name}:0": node
+        for node in nodes
+        if node.type == "Mul" and not node.refs and node.inputs[0] in drawn and f"{node.name}:0" in used_once
+    }
+    sums = {node.inputs[0] for node in nodes if node.type in ("Add", "AddV2") and not node.refs}
+    return {name: node for name, node in products.items() if name in sums}
 
 
 def _on_host(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headwater.graph.runtime import programs
 from headwater.graph.runtime.ways import VARIABLE
 from headwater.tf1.compat import tf
 from tests.support.compilations import compilations
@@ -79,3 +80,52 @@ def test_a_loop_and_its_gradient(monkeypatch: pytest.MonkeyPatch, jit: str) -> N
         x = tf.placeholder(tf.float32, [])
         power = tf.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, y * x), [0, x])[1]
         assert session.run([power, tf.gradients(power, x)[0]], {x: 2.0}) == [32.0, 80.0]
+
+
+def _drawn() -> list[Any]:
+    """Random numbers of all kinds in two steps: alone, in a branch, in a loop and its gradient, in a scan."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [])
+
+        def noisy(i: Any, y: Any) -> Any:
+            return i + 1, y * tf.random_uniform([], seed=3)
+
+        power = tf.while_loop(lambda i, y: i < 4, noisy, (0, x))[1]
+        tensors = [
+            tf.random_normal([3, 2], 0.5, 2.0, seed=1),
+            tf.random_uniform([4], -1, 1, tf.float64, seed=1),
+            tf.truncated_normal([5], dtype=tf.float16, seed=2),
+            tf.random_uniform([6], 0, 50, tf.int32, seed=1),
+            tf.random_shuffle(tf.range(7), seed=1),
+            tf.nn.dropout(tf.ones([3, 4]) * x, keep_prob=0.5, seed=1),
+            tf.cond(x > 1, lambda: tf.random_normal([2], seed=1), lambda: tf.zeros([2])),
+            power,
+            tf.gradients(power, x)[0],
+            tf.scan(lambda a, b: a + b * tf.random_uniform([2], seed=1), tf.ones([3, 2])),
+        ]
+        return [value for _ in range(2) for value in session.run(tensors, {x: 2.0})]
+
+
+def test_random_numbers_are_those_of_executables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "on")
+    in_executables = _drawn()
+    monkeypatch.setenv(VARIABLE, "off")
+    monkeypatch.setattr(programs, "trace", _refuse)
+    for one, other in zip(_drawn(), in_executables, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _refuse(*args: object) -> None:
+    raise AssertionError(f"compiles {args}")
+
+
+def test_a_forward_pass_is_compiled_when_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "auto")
+    with tf.Graph().as_default(), tf.Session() as session, compilations() as compiled:
+        x = tf.placeholder(tf.float32, [200, 200])
+        y = tf.reduce_sum(tf.exp(tf.tanh(tf.matmul(x, x) + 1.0)))
+        runs = 0
+        while not list(compiled) and runs < 10_000:
+            session.run(y, {x: np.ones((200, 200))})
+            runs += 1
+        assert 10 < runs < 10_000
