@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import keras
 import numpy as np
@@ -12,6 +12,26 @@ from headwater.keras.types import Value
 
 _keras: Any = keras
 ops: Any = keras.ops
+
+
+class Reduction:
+    """The values of ``reduction`` of losses, as ``tf.keras.losses.Reduction`` names them."""
+
+    AUTO: Final = "sum_over_batch_size"
+    NONE: Final = "none"
+    SUM: Final = "sum"
+    SUM_OVER_BATCH_SIZE: Final = "sum_over_batch_size"
+
+    @classmethod
+    def all(cls) -> tuple[str, ...]:
+        """Returns all values."""
+        return cls.NONE, cls.SUM, cls.SUM_OVER_BATCH_SIZE
+
+    @classmethod
+    def validate(cls, key: str) -> None:
+        """Raises ValueError for any other value."""
+        if key not in cls.all():
+            raise ValueError(f"Invalid Reduction Key: {key}. Expected keys are {cls.all()}")
 
 
 def logcosh(y_true: Value, y_pred: Value) -> Value:

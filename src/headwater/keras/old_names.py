@@ -60,7 +60,10 @@ OLD: Mapping[str, Mapping[str, str]] = {
     "layers": _from("headwater.tf1.feature_columns.layers", "DenseFeatures")
     | _from("headwater.keras.old_layers", "AbstractRNNCell CuDNNGRU CuDNNLSTM ThresholdedReLU")
     | _from("headwater.keras.locally_connected", "LocallyConnected1D LocallyConnected2D"),
-    "losses": _FUNCTIONS | _from("headwater.keras.old_losses", "logcosh"),
+    "losses": _FUNCTIONS | _from("headwater.keras.old_losses", "Reduction logcosh"),
+    "optimizers.legacy": _from(
+        "headwater.keras.old_optimizers", "Adadelta Adagrad Adam Adamax Ftrl Nadam Optimizer RMSprop SGD"
+    ),
     "metrics": _FUNCTIONS | _from("headwater.keras.old_losses", "MeanRelativeError MeanTensor"),
     "models": _from("headwater.keras.old_models", "model_from_config"),
     "preprocessing.image": _from(

@@ -133,8 +133,8 @@ class TFRecordReader:
 
     Raises:
       NotFoundError: there is no such file.
-      DataLossError: a record is damaged or cut off; records before it are returned first. When a truncated file has
-        grown, reading can continue.
+      DataLossError: a record is damaged or cut off behind its header; records before it are returned first. When a
+        truncated file has grown, reading can continue.
     """
 
     def __init__(self, path: Path, options: object = None) -> None:
@@ -220,7 +220,10 @@ class TFRecordReader:
         return length
 
     def _fill(self, needed: int) -> bool:
-        """Reads until ``needed`` bytes are in the buffer; False when the file ends here."""
+        """Reads until ``needed`` bytes are in the buffer; False when the file ends, here or within a header.
+
+        TensorFlow, too, takes a part of a header for the end.
+        """
         parts = [self._buffer[self._position :]]
         have = self._read(parts, len(parts[0]), needed, at_least=self._chunk)
         self._buffer_offset += self._position
@@ -228,7 +231,7 @@ class TFRecordReader:
         self._buffer = b"".join(parts)
         if have >= needed:
             return True
-        if have:
+        if have and needed > _HEADER_BYTES:
             raise self._damage("the record is cut off", 0)
         return False
 

@@ -195,7 +195,7 @@ def adam(
     use_nesterov: bool = False,
 ) -> None:
     """Steps by the mean of gradients over the root of the mean of their squares."""
-    step = grad - m
+    step = np.asarray(grad - m)  # NumPy makes scalars of arrays without dimensions
     step *= 1 - beta1
     m += step
     np.multiply(grad, grad, out=step)

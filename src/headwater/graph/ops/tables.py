@@ -116,7 +116,7 @@ def initialize_from_file(
       vocab_size: number of lines to take; -1 for all.
 
     Raises:
-      InvalidArgumentError: the file has fewer lines or columns, or text that is no number.
+      InvalidArgumentError: the file has fewer lines or columns, an empty line, or text that is no number.
     """
     del context
     path = filename.item().decode()
@@ -125,6 +125,9 @@ def initialize_from_file(
     if lines and not lines[-1]:
         lines.pop()
     lines = [line.removesuffix(b"\r") for line in lines]
+    if b"" in lines:
+        number = lines.index(b"") + 1
+        raise InvalidArgumentError(None, None, f"Invalid content in {path}: empty line found at line {number}")
     if vocab_size >= 0:
         if len(lines) < vocab_size:
             raise InvalidArgumentError(

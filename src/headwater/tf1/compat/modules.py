@@ -80,8 +80,11 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.python.platform.test": ("tf.test",),
     "tensorflow.python.platform.tf_logging": ("tf.logging",),
     "tensorflow.python.pywrap_tensorflow": ("tf.train", "tf"),
+    "tensorflow.python.saved_model": ("tf.saved_model",),
+    "tensorflow.python.saved_model.*": ("tf.saved_model.*", "headwater.tf1.compat.tf.saved_model_parts"),
     "tensorflow.python.summary.*": ("tf.summary", "tf.train", "tf"),
     "tensorflow.python.summary.writer.*": ("tf.summary",),
+    "tensorflow.python.training.moving_averages": ("headwater.tf1.training.moving_averages",),
     "tensorflow.python.training.slot_creator": ("headwater.tf1.training.slot_creator",),
     "tensorflow.python.training.*": ("tf.train", "tf"),
     "tensorflow.python.util.compat": ("tf.compat",),
@@ -236,8 +239,12 @@ class _Loader(importlib.abc.Loader):
         return CompatModule(spec.name, self._places)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Adds all public names to a module, for ``from tensorflow import *``."""
+        """Adds public names to a module, for ``from tensorflow import *``, and the values of its constants."""
         module.__dict__["__all__"] = [name for name in dir(module) if not name.startswith("_")]
+        for place in self._places:
+            for name, value in vars(place).items():
+                if isinstance(value, int | str) and not name.startswith("_"):  # ``tf.logging.__dict__["INFO"]``
+                    module.__dict__.setdefault(name, value)
 
 
 def _import(name: str) -> ModuleType:

@@ -266,3 +266,38 @@ def test_strategies_and_memory_by_name() -> None:
         tf.config.experimental.set_memory_growth(device, tf.config.experimental.get_memory_growth(device))
     tf.config.experimental.set_visible_devices([], "GPU")
     assert tf.config.experimental.get_visible_devices("GPU") == []
+
+
+def test_old_names_of_keras_losses_and_optimizers() -> None:
+    reduction = tf.keras.losses.Reduction
+    loss = tf.keras.losses.MeanSquaredError(reduction=reduction.SUM)
+    assert float(loss(np.array([[1.0], [2.0]]), np.array([[2.0], [4.0]]))) == 5.0
+    assert reduction.AUTO == reduction.SUM_OVER_BATCH_SIZE
+    with pytest.raises(ValueError, match="Invalid Reduction Key: most"):
+        reduction.validate("most")
+    optimizer = tf.keras.optimizers.legacy.SGD(lr=1.0, decay=1.0, momentum=0.5)
+    assert isinstance(optimizer, keras.optimizers.SGD)
+    assert optimizer.momentum == 0.5
+    assert [float(optimizer._learning_rate(step)) for step in (0, 1, 3)] == [1.0, 0.5, 0.25]  # type: ignore[operator]
+
+
+def test_inner_modules_of_averages_logging_and_saved_models() -> None:
+    program = """
+import tensorflow as tf
+from tensorflow.python.saved_model import builder, loader, signature_constants, tag_constants
+from tensorflow.python.saved_model.builder_impl import SavedModelBuilder
+from tensorflow.python.training import moving_averages
+
+assert builder.SavedModelBuilder is SavedModelBuilder is tf.saved_model.Builder
+assert loader.load is tf.saved_model.load and tag_constants.SERVING == "serve"
+assert tf.logging.__dict__["INFO"] == 20
+average = tf.Variable(1.0)
+update = moving_averages.assign_moving_average(average, 3.0, 0.5, zero_debias=False)
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    print(session.run(update))
+"""
+    done = subprocess.run(
+        [sys.executable, "-m", "headwater", "exec", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["2.0"]), done.stderr

@@ -35,3 +35,16 @@ def test_same_values_as_tensorflow(name: str, dtype: str, records: Any) -> None:
             np.testing.assert_allclose(
                 ours[step][variable], value, **TOLERANCE[dtype], err_msg=f"{name}, step {step}, {variable}"
             )
+
+
+@pytest.mark.parametrize("initial", [1.0, [1.0, 2.0]])
+def test_settings_may_be_elements_of_an_iterator(initial: object) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        setting = tf.data.Dataset.from_tensors(0.5).repeat().make_one_shot_iterator().get_next()
+        variable = tf.Variable(initial)
+        update = tf.train.AdamOptimizer(setting, setting, setting, setting).minimize(variable * variable)
+        session.run(tf.global_variables_initializer())
+        session.run(update)
+        gradient = 2 * np.asarray(initial)
+        step = 0.5 * np.sqrt(0.5) / 0.5 * 0.5 * gradient / (np.sqrt(0.5 * gradient**2) + 0.5)
+        np.testing.assert_allclose(session.run(variable), initial - step, rtol=1e-6)

@@ -83,7 +83,7 @@ def test_flushed_records_can_be_read_before_the_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [None, 5])
 def test_a_growing_file_is_read_on(tmp_path: Path, size: int | None) -> None:
     path = tmp_path / "r"
-    path.write_bytes(GOLDEN[:20])
+    path.write_bytes(GOLDEN[:31])
     with TFRecordReader(path, TFRecordOptions(input_buffer_size=size)) as reader:
         assert reader.read_block(10) == [b"abc"]
         with pytest.raises(DataLossError, match="cut off at offset 19"):
@@ -151,8 +151,9 @@ def test_every_truncation_is_found(tmp_path: Path, options: TFRecordOptions | No
     path = tmp_path / "r"
     for size in range(len(GOLDEN)):
         path.write_bytes(GOLDEN[:size])
-        if size in (0, 19, 35):
-            assert len(list(tf_record_iterator(path, options))) == (0, 19, 35).index(size)
+        whole = [start for start in (0, 19, 35) if size - 12 < start <= size]
+        if whole:  # the end of a record, or the file is cut within the next header, as while it is written
+            assert len(list(tf_record_iterator(path, options))) == (0, 19, 35).index(whole[0])
         else:
             with pytest.raises(DataLossError, match="cut off at offset"):
                 list(tf_record_iterator(path, options))

@@ -54,7 +54,7 @@ def test_a_damaged_event_is_named_and_those_before_it_count(tmp_path: Path, capl
     estimator = Trained(tmp_path)
     estimator.evaluated(0.5, 10)
     (path,) = (tmp_path / "eval").iterdir()
-    path.write_bytes(path.read_bytes() + b"cut off")
+    path.write_bytes(path.read_bytes() + b"cut off behind its header")
     assert not offered(BestExporter(), estimator, 0.75, 20)
     assert str(path) in caplog.text
 
