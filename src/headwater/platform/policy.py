@@ -438,7 +438,7 @@ def stall(state: JobState, task: TaskState, now: float) -> str | None:
     if task.progress_at is None or now < task.progress_at + limit:
         return None
     at = f"step {task.step}" if task.step is not None else "its start"
-    return f"no progress since {at}, {limit:g} s ago"
+    return f"no progress for {limit:g} s, since {at}"
 
 
 def _settle(state: JobState, now: float) -> Decision:

@@ -469,7 +469,7 @@ def waiting_text(state: State, now: float) -> str:
     else:
         whom = _listed(waited_for(state)) or "more gradients"
     waiting = _listed(sorted(name for name, member in state.members.items() if member.waits_since is not None))
-    return f"{waiting} ({state.choice}) since {now - min(since):.0f} s for {whom}"
+    return f"{waiting} ({state.choice}) for {whom}, {now - min(since):.0f} s so far"
 
 
 def _listed(names: Sequence[str]) -> str:

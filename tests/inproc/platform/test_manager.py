@@ -874,7 +874,7 @@ def test_a_task_of_an_engine_that_makes_no_progress_has_the_job_started_anew(
     engine_server.turn(after=10.0)
     assert engine_server.job(job_id).handle == "#1"
     notes = [(event.note.kind, event.note.text) for event in engine_server.store.events(job_id=job_id)]
-    assert ("stalled", "worker-0: no progress since step 2, 60 s ago") in notes
+    assert ("stalled", "worker-0: no progress for 60 s, since step 2") in notes
 
 
 def test_progress_of_an_engines_tasks_is_sampled(engine_server: Server, engine: ScriptedEngine) -> None:

@@ -81,7 +81,7 @@ def test_who_stands_still_is_named() -> None:
         chief = cluster.start("worker", 0, program, choice, "--steps=1")
         still = cluster.start("worker", 1, program, choice, "--pause_at=5")
         still.wait_for("standing still")
-        ps.wait_for(r"waiting: /job:worker/task:0 \(at most 3 steps ahead\) since \d+ s for /job:worker/task:1")
+        ps.wait_for(r"waiting: /job:worker/task:0 \(at most 3 steps ahead\) for /job:worker/task:1, \d+ s so far")
         lines = chief.line_count()
         still.kill()
         chief.wait_for("^step ", after=lines + 5)
@@ -97,7 +97,7 @@ def test_who_makes_no_steps_is_named(where: str, said: str) -> None:
         chief = cluster.start("worker", 0, program, "--steps=1")
         still = cluster.start("worker", 1, program, f"--{where}_at=40")
         still.wait_for("standing still")
-        ps.wait_for(rf"/job:worker/task:1 is behind: it is {said} since \d+ s, after \d+ steps")
+        ps.wait_for(rf"/job:worker/task:1 is behind: it has been {said} for \d+ s, after \d+ steps")
         shown = cluster.run(*HEADWATER, "status", cluster.address("ps"), "--json").succeeds()
         snapshots = {report["task"]: report["snapshot"] for report in json.loads(shown.splitlines()[-1])}
         workers = {worker["worker"]: worker for worker in snapshots["/job:ps/task:0"]["workers"]}

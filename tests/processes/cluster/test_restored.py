@@ -80,7 +80,7 @@ def worker_stopped(training: Training, index: int) -> None:
     ps, worker = training.ps[training.meeting_place], f"/job:worker/task:{index}"
     lines = ps.line_count()
     training.workers[index].suspend()
-    ps.wait_for(rf"wait since|since \d+ s for {worker}|{worker} is behind|has lost {worker}", after=lines)
+    ps.wait_for(rf"have waited for|for {worker}, \d+ s so far|{worker} is behind|has lost {worker}", after=lines)
     training.workers[index].resume()
 
 

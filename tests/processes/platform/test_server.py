@@ -200,7 +200,7 @@ def test_a_task_that_makes_no_progress_is_restarted(running: Server) -> None:
     script = "if [ $HEADWATER_ATTEMPT != 0 ]; then exit 0; fi; exec sleep 1000"
     job_id = running.submit(script, deadlines={"progress": "500ms"}, restart={"backoff": "10ms", "limit": 50})
     assert running.over(job_id)["phase"] == "succeeded"
-    assert any("no progress since its start" in line for line in running.events(job_id))
+    assert any("since its start" in line for line in running.events(job_id))
 
 
 def test_a_killed_task_of_a_mirrored_job_restarts_all(running: Server, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_worker_that_makes_no_steps_is_named(tmp_path: Path) -> None:
         still = start(cluster, "worker", 1, LEARNS, "--still_at=60", str(tmp_path))
         still.wait_for("standing still")
         ps.wait_for(
-            r"/job:worker/task:1 is behind: it is between two steps since \d+ s, after \d+ steps, and connected"
+            r"/job:worker/task:1 is behind: it has been between two steps for \d+ s, after \d+ steps, and connected"
         )
         still.kill()
         (tmp_path / "stop").touch()
@@ -159,7 +159,7 @@ def test_status_says_who_waits_for_whom(tmp_path: Path) -> None:
         chief.wait_for("step 4 ")
         while not (waits := reports(cluster, cluster.hosts["ps"][0])["/job:ps/task:0"]["snapshot"]["waits"]):
             pass
-        said = "/job:worker/task:0 (synchronous) since 0 s for /job:worker/task:1"
+        said = "/job:worker/task:0 (synchronous) for /job:worker/task:1, 0 s so far"
         assert re.fullmatch(re.escape(said).replace("0\\ s", r"\d+\ s"), waits[0]["what"].partition(": ")[2])
 
 

@@ -74,7 +74,7 @@ def test_steps_that_a_preempted_mirrored_job_makes_again_are_lost() -> None:
 def test_others_go_on_while_a_worker_of_a_preemptible_job_is_away() -> None:
     job = Job("ps: 1\nworkers: {count: '2:4', cpus: 1}\npreemptible: true\n")
     job.happens(Progressed(FIRST, 100), Progressed(SECOND, 110), after=10.0)
-    for how in (TAKEN, Lost(reason="host b does not answer since 40 s")):
+    for how in (TAKEN, Lost(reason="host b has not answered for 40 s")):
         job.happens(Ended(SECOND, how))
         task = job.state.tasks[SECOND]
         assert (job.state.phase, task.phase, task.placed, task.restarts) == (

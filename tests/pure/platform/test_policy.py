@@ -225,7 +225,7 @@ def test_a_task_without_progress_is_ended_and_restarted() -> None:
     job.after(30.0).happens(Progressed(worker(0), 20), Progressed(worker(1), 10))
     job.after(30.0)
     assert job.in_phase(TaskPhase.ENDING) == [worker(1)]
-    assert any("worker-1: no progress since step 10, 60 s ago" in note for note in job.notes)
+    assert any("worker-1: no progress for 60 s, since step 10" in note for note in job.notes)
     job.all_ended()
     task = job.state.tasks[worker(1)]
     assert (task.phase, task.restarts) == (TaskPhase.WAITING, 1)
@@ -236,7 +236,7 @@ def test_a_task_that_never_makes_a_step_is_noticed() -> None:
     job = Job("workers: 1\ndeadlines: {progress: 60s}\nrestart: {limit: 0}").placed().after(60.0).all_ended()
     assert (job.phase, job.state.reason) == (
         JobPhase.FAILED,
-        "worker-0 failed: no progress since its start, 60 s ago",
+        "worker-0 failed: no progress for 60 s, since its start",
     )
 
 

@@ -68,7 +68,7 @@ def test_bounded_staleness_waits_for_the_slowest() -> None:
         assert story(Gave("fast", version)) == (Apply(1, 0), Go("fast", version + 1))
     assert story(Gave("fast", 2), 7.0) == (Apply(1, 0),)
     assert waited_for(story.state) == ("slow",)
-    assert waiting_text(story.state, 9.0) == "fast (at most 2 steps ahead) since 2 s for slow"
+    assert waiting_text(story.state, 9.0) == "fast (at most 2 steps ahead) for slow, 2 s so far"
     assert story(Gave("slow", 0), 10.0) == (Apply(1, 3), Go("fast", 4), Go("slow", 4))
     assert waiting_text(story.state, 11.0) == ""
 
@@ -88,7 +88,7 @@ def test_bounded_staleness_goes_on_without_who_left() -> None:
 def test_synchronous_takes_one_gradient_of_each() -> None:
     story = Story(Synchronous(workers=2))
     assert story(Gave("a", 0)) == ()
-    assert waiting_text(story.state, 3.0) == "a (synchronous) since 3 s for 1 more worker to come"
+    assert waiting_text(story.state, 3.0) == "a (synchronous) for 1 more worker to come, 3 s so far"
     assert story(Gave("b", 0)) == (Apply(2),)
     assert story(Updated()) == (Go("a", 1), Go("b", 1))
     assert story(Gave("b", 1)) == ()
@@ -101,9 +101,9 @@ def test_many_that_wait_are_not_all_named() -> None:
     for name in "abcdefgh":
         story(Gave(name, 0))
     waiting = "a, b, c, d, e and 3 others (synchronous)"
-    assert waiting_text(story.state, 3.0) == f"{waiting} since 3 s for 1 more worker to come"
+    assert waiting_text(story.state, 3.0) == f"{waiting} for 1 more worker to come, 3 s so far"
     story(Joined("z"))
-    assert waiting_text(story.state, 4.0) == f"{waiting} since 4 s for z"
+    assert waiting_text(story.state, 4.0) == f"{waiting} for z, 4 s so far"
 
 
 def test_synchronous_forms_anew() -> None:
@@ -213,7 +213,7 @@ def test_no_update_is_made_before_the_start() -> None:
     story = Story(KOfN(k=2, n=3), held=True)
     assert story(Gave("a", 60)) == ()
     assert story(Gave("b", 60), 1.0) == ()
-    assert waiting_text(story.state, 3.0) == "a, b (2 of n) since 3 s for the chief to start the training"
+    assert waiting_text(story.state, 3.0) == "a, b (2 of n) for the chief to start the training, 3 s so far"
     assert story(DataEnd()) == ()
     assert story(Restarted(60)) == (Apply(2),)
     assert story(Updated()) == (Go("a", 61), Go("b", 61))

@@ -234,7 +234,7 @@ class ProgressWatchdog:
 
 def _place(one: WorkerProgress) -> str:
     where = "in a step" if one.in_step else "between two steps"
-    return f"it is {where} since {one.idle_s:.0f} s, after {one.steps} steps, and connected"
+    return f"it has been {where} for {one.idle_s:.0f} s, after {one.steps} steps, and connected"
 
 
 def _company(others: list[WorkerProgress]) -> str:

@@ -172,7 +172,7 @@ class Waiter:
             if now - reported >= patience.report_s or (first and failure.problem is not Problem.REFUSED):
                 left = max(0.0, limit - waited)
                 _log.warning(
-                    "%s waits for %s at %s since %d s: %s; %s in %d s",
+                    "%s waits for %s at %s, %d s so far: %s; %s in %d s",
                     me,
                     peer,
                     address,

@@ -181,7 +181,7 @@ class ChannelConversation:
                 elif now >= say_at:
                     say_at = now + (now - began)
                     _log.warning(
-                        "Step %d waits for %s since %.0f s; the log of that task, and `headwater status` with its "
+                        "Step %d has waited for %s for %.0f s; the log of that task, and `headwater status` with its "
                         "address, say for what",
                         self._step.number,
                         self._task,

@@ -192,7 +192,7 @@ class StepBarrier(Kept):
         self._said = now
         chief = f"; the session of the chief has ended ({self._chief_ended})" if self._chief_ended else ""
         _log.warning(
-            "%d replicas wait since %.0f s for the gradients of other replicas for step %d%s",
+            "%d replicas have waited for %.0f s for the gradients of other replicas for step %d%s",
             len(self._waiting),
             now - began,
             done,

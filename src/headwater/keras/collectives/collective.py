@@ -192,7 +192,7 @@ class Collective:
                 break
             except DeadlineExceededError:
                 waited += REPORT_S
-                where = f"{_called(call)} since {waited:.0f} s"
+                where = f"{_called(call)} for {waited:.0f} s"
                 self.waits_for = f"{self._names[peer]} at {where}", waited
                 _log.warning("%s waits for %s", self._names[self.rank], self.waits_for[0])
             except OpError as error:

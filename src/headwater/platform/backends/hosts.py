@@ -228,7 +228,7 @@ class HostsBackend(TaskBackend):
         """Returns the state to assume for a task if its host did not answer."""
         silence_s = connection.silence_s()
         if silence_s > self._lost_after_s:
-            return Lost(reason=f"host {connection.host} does not answer since {silence_s:.0f} s: {error}")
+            return Lost(reason=f"host {connection.host} has not answered for {silence_s:.0f} s: {error}")
         return Running(waiting=str(error))
 
     def _connection_for(self, place: Place) -> HostConnection:

@@ -244,7 +244,7 @@ class SessionManager:
                 )
             if time.monotonic() - said >= _SAY_EVERY_S:
                 said = time.monotonic()
-                _logger.warning("Waiting for model to be ready, since %.0f s: %s", waited, missing)
+                _logger.warning("Waiting for the model to be ready, for %.0f s so far: %s", waited, missing)
             pause(pause_s)
             pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S, max(self._recovery_wait_secs, _FIRST_PAUSE_S))
 

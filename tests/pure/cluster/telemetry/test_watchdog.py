@@ -70,13 +70,13 @@ def test_who_hangs_between_two_steps(task: Task) -> None:
     assert task.behind() == [TWO]
     assert task.watchdog.progress()[1] == WorkerProgress(worker=TWO, steps=20, idle_s=10.5, behind=True)
     assert task.watchdog.sentences() == [
-        f"{TWO} is behind: it is between two steps since 10 s, after 20 steps, and connected; {ONE} goes on"
+        f"{TWO} is behind: it has been between two steps for 10 s, after 20 steps, and connected; {ONE} goes on"
     ]
     # Said again only after as long again; and when it goes on.
     task.step(ONE, seconds=9.0)
     assert task.watchdog.sentences() == []
     task.step(ONE, seconds=2.0)
-    assert "since 22 s" in task.watchdog.sentences()[0]
+    assert "for 22 s" in task.watchdog.sentences()[0]
     task.step(ONE, TWO)
     assert task.watchdog.sentences() == [f"{TWO} makes steps again"]
     assert task.behind() == []
@@ -89,7 +89,7 @@ def test_who_hangs_in_a_step(task: Task) -> None:
     for _ in range(11):
         task.step(ONE, seconds=1.0)
     assert [(one.in_step, one.behind) for one in task.watchdog.progress()] == [(False, False), (True, True)]
-    assert "it is in a step since 11 s" in task.watchdog.sentences()[0]
+    assert "it has been in a step for 11 s" in task.watchdog.sentences()[0]
     task.end(TWO, stuck)
     assert task.watchdog.sentences() == [f"{TWO} makes steps again"]
 
@@ -127,7 +127,7 @@ def test_nobody_makes_steps(task: Task) -> None:
     task.clock.now += 11
     assert task.behind() == []
     (said,) = task.watchdog.sentences()
-    assert said.startswith(f"no worker makes steps: {ONE}: it is between two steps since 11 s")
+    assert said.startswith(f"no worker makes steps: {ONE}: it has been between two steps for 11 s")
     assert TWO in said
     assert task.watchdog.sentences() == []
 

@@ -79,7 +79,7 @@ def test_a_line_every_few_seconds(caplog: pytest.LogCaptureFixture) -> None:
         wait(failing(Problem.REFUSED, until_s=21))
     lines = caplog.messages
     assert len(lines) == 5 + 1
-    assert lines[2].startswith("/job:worker/task:0 waits for /job:ps/task:0 at ps0:2222 since 1")
+    assert lines[2].startswith("/job:worker/task:0 waits for /job:ps/task:0 at ps0:2222, 1")
     assert "refused (nothing listens there yet" in lines[2]
     assert "gives up in" in lines[2]
     assert lines[-1].startswith("/job:worker/task:0 reached /job:ps/task:0 at ps0:2222 after 2")

@@ -95,7 +95,7 @@ def test_a_wait_for_a_chief_that_is_gone_says_so(
     barrier.wait(Waits(clock, ended, *nothing, lambda: barrier.set("chief", 101, 0, 2)), "replica", 100)
     gone = "the session of the chief has ended (its last connection has ended)"
     assert caplog.messages == [
-        f"1 replicas wait since {seconds} s for the gradients of other replicas for step 100; {gone}"
+        f"1 replicas have waited for {seconds} s for the gradients of other replicas for step 100; {gone}"
         for seconds in (6, 12)
     ]
 

@@ -108,7 +108,7 @@ def test_who_takes_long_is_named_and_waited_for(
         assert together(members, body) == [1, 1]
     finally:
         log.removeHandler(reads)
-    assert caplog.records[2].getMessage().startswith("worker 0 waits for worker 1 at call 1 (step) since ")
+    assert caplog.records[2].getMessage().startswith("worker 0 waits for worker 1 at call 1 (step) for ")
 
 
 def test_who_is_known_to_be_gone_is_lost_though_its_channel_stands() -> None:

@@ -87,7 +87,7 @@ class CopyService(Service):
         elif self._alone_since is None:
             self._alone_since = time.monotonic()
         elif time.monotonic() - self._alone_since >= ALONE_S:
-            self._shell.hear_over(f"no other ps is there since {ALONE_S:g} s, and this one has nothing")
+            self._shell.hear_over(f"no other ps has been reachable for {ALONE_S:g} s, and this one has no state")
 
     def _of_task(self, index: int) -> GraphCopy | None:
         return next((copy for copy in self.copies if copy.served.index == index), None)
