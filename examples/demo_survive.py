@@ -245,7 +245,7 @@ def has_all_twice(reports: list[dict[str, Any]]) -> bool:
     """Whether a look at all tasks finds of each shard a copy that serves, and one that can take its place."""
     groups = [group for report in reports if report["snapshot"] for group in report["snapshot"]["groups"]]
     groups = [group for group in groups if group["copies"]]
-    for role in ("primary", "second"):
+    for role in ("primary", "backup"):
         numbers = [re.search(rf"{role} of ([\d, ]*)", group["copies"]) for group in groups]
         found = sorted(int(number) for words in numbers if words for number in re.findall(r"\d+", words[1]))
         if found != sorted([*range(SHARDS), *range(SHARDS)]):  # of the parameters, and of the tables

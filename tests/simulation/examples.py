@@ -62,7 +62,7 @@ class ExampleHistory(ParameterHistory):
         setting, plan = self.setting, self._plan
         client = self._client(index)
         examples = Examples(client)
-        for steps, (work, _) in enumerate(examples.ranges(examples.wish(0, self._epochs, plan)), 1):
+        for steps, (work, _) in enumerate(examples.ranges(examples.step_request(0, self._epochs, plan)), 1):
             self._look(client.values())
             running().sleep(running().random.expovariate(1.0) * setting.work_s)
             gradient = np.zeros((self.parts, UNITS), np.float32)

@@ -251,7 +251,7 @@ class TwoServers:
     def paired(self) -> None:
         """Waits until each shard has two copies that are alike."""
         for shard in (0, 1):
-            self.until(shard, "second on")
+            self.until(shard, "backup on")
             self.until(shard, "backup of shard")
 
     def stop(self) -> None:
