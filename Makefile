@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 3
 
-.PHONY: test-fast coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery bench-precautions bench-quality bench-scaling test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
+.PHONY: test-fast coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-models bench-recovery bench-precautions bench-quality bench-scaling test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -25,6 +25,7 @@ help:
 	@echo 'make simulate-scale  a plot of simulated clusters with up to 1,000 workers and 16 ps tasks, in docs/scale.png'
 	@echo 'make test-other  a part of the tests with another Python, which OTHER=python3.13 names'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
+	@echo 'make bench-models  its part with 20 models beside both TensorFlows: PEER=..., PEER2=..., ARGS="--only lenet gru"'
 	@echo 'make bench-recovery   what the loss of a ps costs in each mode, beside the same'
 	@echo 'make bench-precautions  what second copies and own states cost: ARGS="copies", ARGS="saves --seconds 20 --pauses 0"'
 	@echo 'make bench-scaling   how long a worker waits while ps come and go, with 100 MB on each'
@@ -61,6 +62,10 @@ demo-platform: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(if $(PEER),--peer $(PEER)) $(ARGS)
+	$(MAKE) bench-models ARGS=
+
+bench-models: $(READY)
+	$(BIN)/python benchmarks/models.py $(if $(PEER),--peer $(PEER)) $(if $(PEER2),--peer2 $(PEER2)) $(ARGS)
 
 bench-recovery: $(READY)
 	$(BIN)/python benchmarks/recovery.py $(if $(PEER),--peer $(PEER)) $(if $(PEER2),--peer2 $(PEER2)) $(ARGS)

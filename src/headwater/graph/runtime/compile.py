@@ -25,6 +25,7 @@ from headwater.graph.passes.plan import Compute, Node, VariableInfo
 from headwater.graph.registry import Kind
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.recording import NOWHERE, Outcome, Place
+from headwater.graph.runtime.compilations import count_compilations
 from headwater.graph.runtime.devices import is_default, local_device, moved
 from headwater.graph.runtime.host_values import cell_value, check_assigned
 from headwater.graph.runtime.indices import IndexChecks
@@ -34,6 +35,7 @@ from headwater.graph.runtime.kernel_part import KernelPart
 from headwater.graph.runtime.programs import Program, shared_program
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.ways import Jit, Ways
+from headwater.import_hooks import on_import
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
@@ -45,6 +47,7 @@ _NONE = type(None)
 _log = logging.getLogger(__name__)
 _value_of: Callable[[Cell], Any] = attrgetter("value")
 _shape_and_type = attrgetter("shape", "dtype")
+on_import("jax", count_compilations)
 
 
 class Executable:
@@ -265,10 +268,11 @@ class Executable:
             if self._ways.uses_executable(key):
                 if self._ways.compiled > before:
                     _log.debug(
-                        "%s with inputs of %s is compiled after %d runs",
+                        "%s with inputs of %s is compiled after %d runs; it has had inputs of %d distinct shapes",
                         self._compute.nodes[-1].name,
                         key[0],
                         self._ways.runs_of(key) - 1,
+                        self._ways.distinct,
                     )
                 return None
             weigh = self._ways.weigher(key)

@@ -50,8 +50,22 @@ def local_devices() -> dict[str, Any]:
 
 
 def device_names() -> Sequence[str]:
-    """Returns the names of `local_devices`. Imports JAX only where it could find another device than the CPU."""
-    return ["CPU:0"] if _has_cpu_only() else list(local_devices())
+    """Returns the names of `local_devices`. Imports JAX only where it could find another device than the CPU.
+
+    JAX starts its devices at once when it is imported, with the settings made so far.
+    """
+    if not _has_cpu_only():
+        return list(local_devices())
+    _start_with_jax()
+    return ["CPU:0"]
+
+
+@cache
+def _start_with_jax() -> None:
+    def start(_: object) -> None:
+        local_devices()
+
+    on_import("jax", start)
 
 
 def _has_cpu_only() -> bool:

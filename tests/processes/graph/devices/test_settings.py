@@ -51,7 +51,8 @@ server.stop()
 
 def run(program: str, **environ: str) -> tuple[Any, str]:
     inherited = {name: value for name, value in os.environ.items() if name not in ("NPROC", "HEADWATER_VIRTUAL_GPUS")}
-    env = inherited | {"JAX_PLATFORMS": "cpu"} | environ
+    # Executables have threads; kernels have none.
+    env = inherited | {"JAX_PLATFORMS": "cpu", "HEADWATER_JIT": "on"} | environ
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr

@@ -1,0 +1,171 @@
+"""Measures the models of ``programs/models.py`` under Headwater and both TensorFlows, alternating, in one run.
+
+    python benchmarks/models.py --peer PYTHON_WITH_TENSORFLOW_1_15 --peer2 PYTHON_WITH_TENSORFLOW_2
+
+Prints medians for each model: seconds from the import to the end of the first step, steps per second, median and worst
+step after the twentieth, peak memory; and ratios to the better TensorFlow. Saves them as ``build/bench/models.json``
+with a plot of the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from outcomes import medians, save
+
+PROGRAM = Path(__file__).parent / "programs" / "models.py"
+CHANGING = ("clicks", "segments", "masks", "sentences", "loops", "speech", "calls")
+"""Models whose sizes change in every batch."""
+CONSTANT = (
+    *("lenet", "mobilenet", "gan", "pools", "volumes", "transformer", "unrolled", "gru", "words", "variables"),
+    *("saver", "tiny", "conds"),
+)
+OURS = "Headwater"
+LIMIT_S = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Figures of one run of a model, or medians of several.
+
+    Attributes:
+      start_s: import, build, initialisation and first step, in seconds.
+      rate: steps per second after the first step.
+      median_ms: median time of a step, in milliseconds.
+      worst_ms: the longest step after the twentieth, in milliseconds.
+      peak_mb: peak memory of the process, in megabytes.
+    """
+
+    start_s: float
+    rate: float
+    median_ms: float
+    worst_ms: float
+    peak_mb: float
+
+
+def measure(model: str, python: Sequence[str], seconds: float) -> Outcome:
+    """Trains a model once; exits with the program's error where it fails."""
+    command = [*python, str(PROGRAM), model, f"--seconds={seconds}"]
+    environment = dict(os.environ, CUDA_VISIBLE_DEVICES="", PYTHONWARNINGS="ignore", TF_CPP_MIN_LOG_LEVEL="3")
+    done = subprocess.run(
+        command, env=environment, text=True, capture_output=True, check=False, timeout=LIMIT_S + seconds
+    )
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed ({done.returncode}):\n{done.stdout}\n{done.stderr[-3000:]}")
+    return outcome_of(json.loads(done.stdout.splitlines()[-1]))
+
+
+def outcome_of(line: Mapping[str, float]) -> Outcome:
+    """Returns the outcome from the line that the program prints."""
+    start_s = sum(line[phase] for phase in ("import_s", "build_s", "init_s", "first_step_s"))
+    return Outcome(start_s=start_s, **{name: line[name] for name in ("rate", "median_ms", "worst_ms", "peak_mb")})
+
+
+def ratios(found: Mapping[str, Outcome]) -> dict[str, float]:
+    """Returns how many times faster Headwater steps and starts than the better TensorFlow; empty without one."""
+    ours = found[OURS]
+    others = [outcome for name, outcome in found.items() if name != OURS]
+    if not others:
+        return {}
+    return {
+        "steps": ours.rate / max(other.rate for other in others),
+        "start": min(other.start_s for other in others) / ours.start_s,
+    }
+
+
+def rows(model: str, found: Mapping[str, Outcome]) -> list[str]:
+    """Returns the lines of the table for a model."""
+    lines = [
+        f"{model:12s} {name:16s} {one.start_s:8.2f} {one.rate:10.1f} {one.median_ms:10.2f} {one.worst_ms:10.1f} "
+        f"{one.peak_mb:8.0f}"
+        for name, one in found.items()
+    ]
+    if ratio := ratios(found):
+        lines.append(f"{'':12s} to the better     start {ratio['start']:.2f}x   steps {ratio['steps']:.2f}x")
+    return lines
+
+
+def summary(results: Mapping[str, Mapping[str, Outcome]]) -> list[str]:
+    """Returns geometric means of the ratios, of models with changing and with constant sizes."""
+    lines: list[str] = []
+    for title, models in (("changing sizes", CHANGING), ("constant sizes", CONSTANT)):
+        found = [ratio for model in models if model in results and (ratio := ratios(results[model]))]
+        if found:
+            means = {key: statistics.geometric_mean(ratio[key] for ratio in found) for key in ("start", "steps")}
+            least = min(ratio["steps"] for ratio in found)
+            steps = f"steps {means['steps']:.2f}x (least {least:.2f}x)"
+            lines.append(f"{title}: geometric means start {means['start']:.2f}x, {steps}")
+    return lines
+
+
+def plot(results: Mapping[str, Mapping[str, Outcome]], path: Path) -> None:
+    """Draws the ratios to the better TensorFlow; slower models in another colour."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = list(results)
+    figure, both = plt.subplots(1, 2, figsize=(10, 0.3 * len(names) + 1.5), layout="constrained", sharey=True)
+    for axes, key, title in zip(
+        both, ("steps", "start"), ("steps per second", "import to the end of the first step"), strict=True
+    ):
+        found = [ratios(results[name])[key] for name in names]
+        colours = ["#2a6f97" if ratio >= 1 else "#d98324" for ratio in found]
+        bars = axes.barh(names, found, color=colours)
+        axes.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
+        axes.axvline(1, color="grey", linewidth=0.8)
+        axes.set_xscale("log")
+        axes.margins(x=0.15)
+        axes.set_title(f"{title}, factor by which faster than the better TensorFlow", fontsize=9)
+    both[0].invert_yaxis()
+    figure.savefig(path, dpi=120)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", help="a python that has TensorFlow 1.15")
+    parser.add_argument("--peer2", help="a python that has TensorFlow 2")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--only", nargs="*", choices=CHANGING + CONSTANT, default=CHANGING + CONSTANT)
+    parser.add_argument("--out", type=Path, default=Path("build/bench"))
+    args = parser.parse_args()
+    contenders: dict[str, list[str]] = {OURS: [sys.executable, "-m", "headwater", "exec"]}
+    contenders |= {
+        name: [python] for name, python in (("TensorFlow 1.15", args.peer), ("TensorFlow 2", args.peer2)) if python
+    }
+    print(
+        f"{'model':12s} {'':16s} {'start s':>8s} {'steps/s':>10s} {'median ms':>10s} {'worst ms':>10s} {'peak MB':>8s}"
+    )
+    results: dict[str, dict[str, Outcome]] = {}
+    for model in args.only:
+        runs: dict[str, list[Outcome]] = {name: [] for name in contenders}
+        for _ in range(args.rounds):
+            for name, python in contenders.items():
+                runs[name].append(measure(model, python, args.seconds))
+        results[model] = {name: _medians(found) for name, found in runs.items()}
+        print("\n".join(rows(model, results[model])), flush=True)
+    print("\n".join(summary(results)))
+    save(
+        args.out / "models.json",
+        {f"{model}, {name}": [one] for model, found in results.items() for name, one in found.items()},
+    )
+    if args.peer or args.peer2:
+        plot(results, args.out / "models.png")
+
+
+def _medians(found: Sequence[Outcome]) -> Outcome:
+    return Outcome(**dict(zip((field.name for field in fields(Outcome)), medians(found), strict=True)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""Statistics of compilations, by part."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from headwater import tf
+from headwater.graph.runtime.compilations import statistics
+
+
+def test_a_part_is_counted_once_for_each_shape() -> None:
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [None])
+        y = tf.tanh(x * 2.0, name="counted_by_shape")
+        options = tf.OptimizerOptions(global_jit_level=tf.OptimizerOptions.ON_1)
+        config = tf.ConfigProto(graph_options=tf.GraphOptions(optimizer_options=options))
+        with tf.Session(config=config) as session:
+            for length in (3, 5, 3, 5):
+                session.run(y, {x: np.ones(length, np.float32)})
+    found = re.search(r"counted_by_shape \((\d+) shapes, (\d+\.\d+) s\)", statistics.summary())
+    assert found
+    assert int(found[1]) == 2
+    assert float(found[2]) > 0
