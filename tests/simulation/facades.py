@@ -33,7 +33,7 @@ import grpc
 from headwater.cluster.addresses import Address
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.handshake import Identity
-from headwater.cluster.transport.heart_process import ALIVE, BEAT_S, STOPPED
+from headwater.cluster.transport.heartbeat_process import ALIVE, BEAT_S, STOPPED
 from tests.simulation import control, primitives
 from tests.simulation.network import Network
 from tests.simulation.scheduler import Process, running, simulation

@@ -71,12 +71,12 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
         return Verdict(prevails=True, reason="the place was free")
     if holder.generation == newcomer.generation:
         return Verdict(prevails=True, reason="it has the place")
-    strangers = address and holder.address and newcomer.address
-    strangers = strangers and (holder.address == address) != (newcomer.address == address)
+    unrelated = address and holder.address and newcomer.address
+    unrelated = unrelated and (holder.address == address) != (newcomer.address == address)
     if not connected:
-        final = not strangers or newcomer.address == address
+        final = not unrelated or newcomer.address == address
         return Verdict(prevails=True, reason=f"the connection to {holder} has ended", final=final)
-    if strangers:
+    if unrelated:
         other = holder if newcomer.address == address else newcomer
         reason = f"{other} is of another cluster: this one has {newcomer.task} at {address}"
         return Verdict(prevails=other is holder, reason=reason)

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from headwater.cluster.addresses import Address
 from headwater.cluster.transport.connect import connect_lifeline
 from headwater.cluster.transport.handshake import Identity
-from headwater.cluster.transport.heart_process import ALIVE, BEAT_S, STOPPED
+from headwater.cluster.transport.heartbeat_process import ALIVE, BEAT_S, STOPPED
 from headwater.cluster.transport.problems import ConnectFailure, Problem
 from headwater.cluster.transport.security import Security
 from headwater.errors import OpError

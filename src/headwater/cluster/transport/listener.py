@@ -4,7 +4,7 @@ The first bytes of a connection tell its kind: after a channel's preamble the ha
 new thread; everything else is forwarded, byte for byte, to the task's gRPC server, which listens on a Unix socket that
 no other user can reach. One thread does all work before the handshake, so that a connection without data costs a
 descriptor and no more. Until it is authenticated, by a handshake or by a call to the control plane, a connection is one
-of a bounded number of `Strangers`, which drops old ones for new ones.
+of a bounded number of `UnauthenticatedConnections`, which drops old ones for new ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.cluster.addresses import Address
-from headwater.cluster.transport import heart
+from headwater.cluster.transport import heartbeats
 from headwater.cluster.transport.accepting import Refusal, receive_greeting
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.daemon_threads import DaemonThreads
@@ -40,7 +40,7 @@ from headwater.cluster.transport.security import Security
 from headwater.cluster.transport.shared import SharedMemoryChannel
 from headwater.cluster.transport.sockets import SocketChannel, TlsChannel
 from headwater.cluster.transport.splice import Splice
-from headwater.cluster.transport.strangers import Strangers
+from headwater.cluster.transport.unauthenticated import UnauthenticatedConnections
 from headwater.cluster.transport.workplace import Workplace
 from headwater.errors import CancelledError, OpError, UnavailableError
 
@@ -69,13 +69,13 @@ class ListenerStatistics:
     """Numbers of connections of a listener.
 
     Attributes:
-      strangers: unauthenticated connections.
+      unauthenticated: unauthenticated connections.
       channels: open channels.
       control: connections forwarded to the control plane, authenticated or not.
       refused: connections refused so far.
     """
 
-    strangers: int
+    unauthenticated: int
     channels: int
     control: int
     refused: int
@@ -157,10 +157,12 @@ class Listener:
         self._spare: int | None = _new_spare()
         self._waker.setblocking(False)
         self._stopping = False
-        self._strangers: Strangers[_Stranger] = Strangers(options.max_strangers, options.handshake_s, time.monotonic)
+        self._unauthenticated: UnauthenticatedConnections[_Unauthenticated] = UnauthenticatedConnections(
+            options.max_unauthenticated, options.handshake_s, time.monotonic
+        )
         self._splices: set[Splice] = set()
         # Connections by the names of their sockets to the control plane.
-        self._callers: dict[str, _Stranger] = {}
+        self._callers: dict[str, _Unauthenticated] = {}
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._refused = 0
@@ -199,7 +201,7 @@ class Listener:
         """Returns the current numbers of connections."""
         with self._lock:
             return ListenerStatistics(
-                strangers=len(self._strangers),
+                unauthenticated=len(self._unauthenticated),
                 channels=len(self._channels),
                 control=len(self._splices),
                 refused=self._refused,
@@ -212,9 +214,9 @@ class Listener:
           caller: gRPC's name of the connection's other end.
         """
         with self._lock:
-            stranger = self._callers.pop(caller, None)
-        if stranger is not None:
-            self._strangers.remove(stranger)
+            candidate = self._callers.pop(caller, None)
+        if candidate is not None:
+            self._unauthenticated.remove(candidate)
             self._wake()
 
     # --- in the accepting thread
@@ -227,7 +229,7 @@ class Listener:
         open_again_at = 0.0
         watching = False
         while not self._stopping:
-            full = self._strangers.to_drop()
+            full = self._unauthenticated.to_drop()
             now = time.monotonic()
             # Do not accept while descriptors are short, or while all unauthenticated connections are too new to drop.
             wanted = now >= open_again_at and (full is None or full[1] == 0)
@@ -247,15 +249,15 @@ class Listener:
                     key.data()
             stood_still = time.monotonic() - now - (pause or 0.0)
             if stood_still > _STOOD_STILL_S and pause is not None:
-                self._strangers.forgive(stood_still)
-            for stranger in self._strangers.overdue():
-                self._send_away(stranger)
+                self._unauthenticated.forgive(stood_still)
+            for candidate in self._unauthenticated.overdue():
+                self._send_away(candidate)
         self._close_all()
 
     def _pause(self, open_again_at: float, room_in_s: float) -> float | None:
         """Returns how long the thread may sleep, in seconds; None for no limit."""
         left = open_again_at - time.monotonic()
-        deadline = self._strangers.next_deadline_s()
+        deadline = self._unauthenticated.next_deadline_s()
         times = [seconds for seconds in (left, room_in_s) if seconds > 0]
         return min(times if deadline is None else [*times, max(_SHORTEST_S, deadline)], default=None)
 
@@ -273,15 +275,15 @@ class Listener:
             self._turn_away(sock)
             return False
         sock.setblocking(False)
-        stranger = _Stranger(sock)
+        candidate = _Unauthenticated(sock)
         if listening is self._local and (user := _user_of(sock)) not in (0, os.geteuid()):
-            self._refuse(stranger, f"it is a process of user {user}")
+            self._refuse(candidate, f"it is a process of user {user}")
             return True
-        full = self._strangers.to_drop()
+        full = self._unauthenticated.to_drop()
         if full is not None:
             self._drop(full[0])
-        self._strangers.add(stranger)
-        self._selector.register(sock, selectors.EVENT_READ, lambda: self._read(stranger))
+        self._unauthenticated.add(candidate)
+        self._selector.register(sock, selectors.EVENT_READ, lambda: self._read(candidate))
         return True
 
     def _accept_in_vain(self, listening: socket.socket) -> None:
@@ -299,41 +301,41 @@ class Listener:
             with contextlib.suppress(TimeoutError):  # closing with unread data would lose the answer
                 sock.recv(len(PREAMBLE) + 1)
             sock.sendall(PREAMBLE + bytes([FULL]))
-        self._refuse(_Stranger(sock), "it has as many open files as it may have. Raise the limit (ulimit -n)")
+        self._refuse(_Unauthenticated(sock), "it has as many open files as it may have. Raise the limit (ulimit -n)")
 
-    def _read(self, stranger: _Stranger) -> None:
+    def _read(self, candidate: _Unauthenticated) -> None:
         try:
-            more = stranger.sock.recv(len(PREAMBLE) - len(stranger.seen))
+            more = candidate.sock.recv(len(PREAMBLE) - len(candidate.seen))
         except BlockingIOError:
             return
         except OSError:
             more = b""
-        stranger.seen += more
+        candidate.seen += more
         if not more:
-            self._selector.unregister(stranger.sock)
-            self._strangers.remove(stranger)
-            stranger.sock.close()
-        elif stranger.seen == PREAMBLE:
-            self._selector.unregister(stranger.sock)
-            self._meet(stranger)
-        elif not PREAMBLE.startswith(stranger.seen):
-            self._selector.unregister(stranger.sock)
-            self._pass_on(stranger)
+            self._selector.unregister(candidate.sock)
+            self._unauthenticated.remove(candidate)
+            candidate.sock.close()
+        elif candidate.seen == PREAMBLE:
+            self._selector.unregister(candidate.sock)
+            self._meet(candidate)
+        elif not PREAMBLE.startswith(candidate.seen):
+            self._selector.unregister(candidate.sock)
+            self._pass_on(candidate)
 
-    def _send_away(self, stranger: _Stranger) -> None:
+    def _send_away(self, candidate: _Unauthenticated) -> None:
         """Closes an overdue connection. A running handshake has its own timeout."""
-        if stranger.talk is None and self._strangers.remove(stranger):
-            self._end(stranger)
-            if stranger.splice is None:
-                self._refuse(stranger, "it did not say what it wants in time")
+        if candidate.talk is None and self._unauthenticated.remove(candidate):
+            self._end(candidate)
+            if candidate.splice is None:
+                self._refuse(candidate, "it did not say what it wants in time")
             else:
                 # Not a fault: after a restart of this task, other tasks may reconnect only to watch its health.
-                self._refuse(stranger, "it calls nothing for which it shows the token", logging.INFO)
+                self._refuse(candidate, "it calls nothing for which it shows the token", logging.INFO)
 
-    def _drop(self, stranger: _Stranger) -> None:
+    def _drop(self, candidate: _Unauthenticated) -> None:
         """Closes a connection to make room for another one."""
-        if self._strangers.remove(stranger):
-            self._end(stranger)
+        if self._unauthenticated.remove(candidate):
+            self._end(candidate)
             with self._lock:
                 self._refused += 1
                 self._dropped += 1
@@ -343,56 +345,59 @@ class Listener:
                 _log.warning(
                     "%s dropped a connection from %s for others (%d so far): too many at once do not say who they are",
                     self._me.task,
-                    stranger.place,
+                    candidate.place,
                     self._dropped,
                 )
 
-    def _end(self, stranger: _Stranger) -> None:
-        if stranger.talk is not None:
-            stranger.talk.break_off()
-        elif stranger.splice is not None:
-            stranger.splice.close()
+    def _end(self, candidate: _Unauthenticated) -> None:
+        if candidate.talk is not None:
+            candidate.talk.break_off()
+        elif candidate.splice is not None:
+            candidate.splice.close()
         else:
-            self._selector.unregister(stranger.sock)
-            stranger.sock.close()
+            self._selector.unregister(candidate.sock)
+            candidate.sock.close()
 
-    def _pass_on(self, stranger: _Stranger) -> None:
-        if self._control_path is None or len(self._splices) >= self._options.max_control + self._options.max_strangers:
-            self._strangers.remove(stranger)
-            self._refuse(stranger, "there is no control plane here" if self._control_path is None else "too many")
+    def _pass_on(self, candidate: _Unauthenticated) -> None:
+        if (
+            self._control_path is None
+            or len(self._splices) >= self._options.max_control + self._options.max_unauthenticated
+        ):
+            self._unauthenticated.remove(candidate)
+            self._refuse(candidate, "there is no control plane here" if self._control_path is None else "too many")
             return
         name = f"{self._control_path}-{next(self._numbers)}"
         try:
             server = _named_connection(self._control_path, name)
         except OSError as error:
-            self._strangers.remove(stranger)
-            self._refuse(stranger, f"the control plane does not answer: {error}")
+            self._unauthenticated.remove(candidate)
+            self._refuse(candidate, f"the control plane does not answer: {error}")
             return
-        if stranger.sock.family != socket.AF_UNIX:
-            stranger.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if candidate.sock.family != socket.AF_UNIX:
+            candidate.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         caller = f"unix:{name}"
         with self._lock:
-            self._callers[caller] = stranger
+            self._callers[caller] = candidate
 
         def ended(splice: Splice) -> None:
             self._splices.discard(splice)
-            self._strangers.remove(stranger)
+            self._unauthenticated.remove(candidate)
             with self._lock:
                 self._callers.pop(caller, None)
 
-        stranger.splice = Splice(self._selector, stranger.sock, server, stranger.seen, ended)
-        if not stranger.splice.closed:
-            self._splices.add(stranger.splice)
+        candidate.splice = Splice(self._selector, candidate.sock, server, candidate.seen, ended)
+        if not candidate.splice.closed:
+            self._splices.add(candidate.splice)
 
-    def _meet(self, stranger: _Stranger) -> None:
-        stranger.talk = TimedMessages(stranger.sock, max(0.001, self._strangers.remaining_s(stranger)))
-        self._channel_threads.start(self._greet, stranger, stranger.talk)
+    def _meet(self, candidate: _Unauthenticated) -> None:
+        candidate.talk = TimedMessages(candidate.sock, max(0.001, self._unauthenticated.remaining_s(candidate)))
+        self._channel_threads.start(self._greet, candidate, candidate.talk)
 
-    def _refuse(self, stranger: _Stranger, reason: str, level: int = logging.WARNING) -> None:
+    def _refuse(self, candidate: _Unauthenticated, reason: str, level: int = logging.WARNING) -> None:
         with self._lock:
             self._refused += 1
-        _log.log(level, "%s refused a connection from %s: %s", self._me.task, stranger.place, reason)
-        stranger.sock.close()
+        _log.log(level, "%s refused a connection from %s: %s", self._me.task, candidate.place, reason)
+        candidate.sock.close()
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):  # it is awake already, or has stopped
@@ -402,9 +407,9 @@ class Listener:
         self._listening.close()
         if self._local is not None:
             self._local.close()
-        for stranger in self._strangers.all():
-            if stranger.splice is None and self._strangers.remove(stranger):
-                self._end(stranger)
+        for candidate in self._unauthenticated.all():
+            if candidate.splice is None and self._unauthenticated.remove(candidate):
+                self._end(candidate)
         for splice in list(self._splices):
             splice.close()
         self._selector.close()
@@ -415,12 +420,12 @@ class Listener:
 
     # --- in a channel's thread
 
-    def _greet(self, stranger: _Stranger, talk: TimedMessages) -> None:
+    def _greet(self, candidate: _Unauthenticated, talk: TimedMessages) -> None:
         channel: Channel | None = None
         try:
-            channel = self._handshake(stranger, talk)
+            channel = self._handshake(candidate, talk)
         finally:
-            self._strangers.remove(stranger)
+            self._unauthenticated.remove(candidate)
             if channel is not None:
                 with self._lock:
                     self._channels.add(channel)
@@ -440,43 +445,43 @@ class Listener:
             with self._lock:
                 self._channels.discard(channel)
 
-    def _handshake(self, stranger: _Stranger, talk: TimedMessages) -> Channel | None:
+    def _handshake(self, candidate: _Unauthenticated, talk: TimedMessages) -> Channel | None:
         try:
             met = receive_greeting(
                 talk,
                 me=self._me,
                 security=self.security,
                 tls=self._tls,
-                make_offer=lambda peer, lifeline: self._let_in(stranger, peer, lifeline),
+                make_offer=lambda peer, lifeline: self._let_in(candidate, peer, lifeline),
                 redeem=self._redeem,
             )
         except (Refusal, OpError) as refusal:
-            self._refuse(stranger, refusal.detail if isinstance(refusal, Refusal) else refusal.message)
+            self._refuse(candidate, refusal.detail if isinstance(refusal, Refusal) else refusal.message)
             return None
         except TimeoutError:
-            self._refuse(stranger, "it did not say who it is in time")
+            self._refuse(candidate, "it did not say who it is in time")
             return None
         except (OSError, EOFError) as error:
             _log.debug("%s lost a connection before it said who it is: %s", self._me.task, error)
-            stranger.sock.close()
+            candidate.sock.close()
             return None
         if met is None or not met.lifeline:
             return make_channel(met, options=self._options) if met is not None else None
         try:
-            heart.hand_over(met.sock)
+            heartbeats.hand_over(met.sock)
         except OSError as error:
-            self._refuse(stranger, f"no process can be started that beats for this one: {error}")
+            self._refuse(candidate, f"no process can be started that beats for this one: {error}")
         return None
 
-    def _let_in(self, stranger: _Stranger, peer: Identity, lifeline: bool) -> Offer | None:
+    def _let_in(self, candidate: _Unauthenticated, peer: Identity, lifeline: bool) -> Offer | None:
         """Returns the offer to an authenticated ``peer``."""
-        self._strangers.remove(stranger)
+        self._unauthenticated.remove(candidate)
         if not lifeline:
             return self._make_offer(peer)
         # Before the answer: once the other end has its lifeline, it relies on heartbeats to detect that this task
         # stops.
-        with contextlib.suppress(OSError):  # `heart.hand_over` will report it
-            heart.begin()
+        with contextlib.suppress(OSError):  # `heartbeats.hand_over` will report it
+            heartbeats.begin()
         return None
 
     def _make_offer(self, peer: Identity) -> Offer | None:
@@ -494,7 +499,7 @@ class Listener:
             return self._tickets.pop(ticket, None)
 
 
-class _Stranger:
+class _Unauthenticated:
     """An unauthenticated connection.
 
     Attributes:

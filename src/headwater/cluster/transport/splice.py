@@ -47,9 +47,9 @@ class Splice:
 
     Args:
       selector: the selector of the sockets. The data of its keys are functions to call on events.
-      stranger: the accepted connection.
+      candidate: the accepted connection.
       server: a connection to the server.
-      first: bytes that were read from ``stranger`` already.
+      first: bytes that were read from ``candidate`` already.
       on_end: called once, when both connections are closed.
 
     Attributes:
@@ -59,14 +59,14 @@ class Splice:
     def __init__(
         self,
         selector: selectors.BaseSelector,
-        stranger: socket.socket,
+        candidate: socket.socket,
         server: socket.socket,
         first: bytes,
         on_end: Callable[[Splice], None],
     ) -> None:
         self._selector = selector
-        self._sockets = (stranger, server)
-        self._directions = (_Direction(stranger, server, first), _Direction(server, stranger))
+        self._sockets = (candidate, server)
+        self._directions = (_Direction(candidate, server, first), _Direction(server, candidate))
         self._on_end = on_end
         self.closed = False
         for sock in self._sockets:

@@ -26,7 +26,7 @@ PS = Identity(task="/job:ps/task:0", generation=11)
 WORKER = Identity(task="/job:worker/task:3", generation=7)
 TOKEN = Security(token="secret")
 # The time of a greeting is not what frees its place here: it is longer than any client waits.
-OPTIONS = TransportOptions(handshake_s=600.0, max_strangers=64)
+OPTIONS = TransportOptions(handshake_s=600.0, max_unauthenticated=64)
 HALF_OPEN, SLOW, GREETING, CALLING = 500, 200, 100, 100
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -114,11 +114,11 @@ def test_who_knows_the_token_is_served_as_before(listener: Listener) -> None:
             newcomer = ControlClient(listener.address, peer=PS.task, security=TOKEN)
             assert newcomer.status(wait=True).generation == PS.generation
             newcomer.close()
-            assert listener.statistics().strangers <= OPTIONS.max_strangers
-            assert threading.active_count() <= threads + OPTIONS.max_strangers + 20
+            assert listener.statistics().unauthenticated <= OPTIONS.max_unauthenticated
+            assert threading.active_count() <= threads + OPTIONS.max_unauthenticated + 20
         statistics = listener.statistics()
         # All of them were accepted, and all but those that there is room for were sent away.
-        assert statistics.refused >= HALF_OPEN + SLOW + GREETING + CALLING - OPTIONS.max_strangers - len(slow)
+        assert statistics.refused >= HALF_OPEN + SLOW + GREETING + CALLING - OPTIONS.max_unauthenticated - len(slow)
         assert not before.closed
         assert not client.lost()
 
@@ -126,18 +126,18 @@ def test_who_knows_the_token_is_served_as_before(listener: Listener) -> None:
 def test_a_connection_to_the_control_plane_must_bring_a_call_that_is_let_in(listener: Listener) -> None:
     """One whose calls are refused stays a stranger, and goes when others come."""
     with ExitStack() as stack:
-        stranger = ControlClient(listener.address, peer=PS.task, security=Security(token="another"))
-        stack.callback(stranger.close)
+        candidate = ControlClient(listener.address, peer=PS.task, security=Security(token="another"))
+        stack.callback(candidate.close)
         with pytest.raises(Exception, match="another token"):
-            stranger.status()
+            candidate.status()
         friend = ControlClient(listener.address, peer=PS.task, security=TOKEN)
         stack.callback(friend.close)
         friend.status()
         friend.wait_lost(0)
         statistics = listener.statistics()
-        while (statistics.strangers, statistics.control) != (1, 2):
+        while (statistics.unauthenticated, statistics.control) != (1, 2):
             statistics = listener.statistics()
-        crowd(listener, stack, OPTIONS.max_strangers + 1, b"")
+        crowd(listener, stack, OPTIONS.max_unauthenticated + 1, b"")
         statistics = listener.statistics()
         while statistics.control != 1:
             statistics = listener.statistics()

@@ -14,7 +14,7 @@ from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.transport.certificates import make_certificates
 from headwater.cluster.transport.connect import connect_lifeline
 from headwater.cluster.transport.handshake import Identity
-from headwater.cluster.transport.heart_process import ALIVE
+from headwater.cluster.transport.heartbeat_process import ALIVE
 from headwater.cluster.transport.lifeline import Lifeline
 from headwater.cluster.transport.listener import Listener, listens_here
 from headwater.cluster.transport.options import TransportOptions

@@ -230,7 +230,7 @@ def refused(
         dial(listener, **how)
     assert caught.value.problem is problem, caught.value
     statistics = listener.statistics()
-    while statistics.strangers:  # the accepting thread is at its last lines
+    while statistics.unauthenticated:  # the accepting thread is at its last lines
         statistics = listener.statistics()
     assert statistics.channels == 0
     assert statistics.refused == before + 1
@@ -372,7 +372,7 @@ def test_no_control_plane(start: Start, caplog: pytest.LogCaptureFixture) -> Non
 
 
 def test_the_silent_are_sent_away_and_the_others_wait(start: Start) -> None:
-    listener = start(options=TransportOptions(local_sockets=False, handshake_s=1.0, max_strangers=2))
+    listener = start(options=TransportOptions(local_sockets=False, handshake_s=1.0, max_unauthenticated=2))
     silent = [socket.create_connection(("127.0.0.1", listener.address.port)) for _ in range(5)]
     silent[1].sendall(PREAMBLE[:3])
     silent[2].sendall(PREAMBLE + b"\0")

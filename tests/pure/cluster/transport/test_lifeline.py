@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.cluster.transport.heart_process import ALIVE, BEAT_S, STOPPED, sign_of
+from headwater.cluster.transport.heartbeat_process import ALIVE, BEAT_S, STOPPED, sign_of
 from headwater.cluster.transport.lifeline import SILENCE_S, STOPPED_S, UNKNOWN_S, Signs
 
 

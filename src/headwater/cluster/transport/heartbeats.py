@@ -2,8 +2,8 @@
 
 Other tasks open a lifeline to this one (`headwater.cluster.transport.lifeline`): a connection on which they receive a
 heartbeat once a second. A Python thread cannot send them while a native function holds the GIL, which may take a
-minute; so a helper process does (`headwater.cluster.transport.heart_process`). It is started for the first lifeline,
-and ends with this process.
+minute; so a helper process does (`headwater.cluster.transport.heartbeat_process`). It is started for the first
+lifeline, and ends with this process.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import sys
 import threading
 from pathlib import Path
 
-from headwater.cluster.transport import heart_process
+from headwater.cluster.transport import heartbeat_process
 
 
-class _Heart:
+class _Heartbeats:
     """Starts the helper process and passes connections to it."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class _Heart:
         with theirs:
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", str(Path(heart_process.__file__)), str(theirs.fileno())],
+                    [sys.executable, "-I", "-S", str(Path(heartbeat_process.__file__)), str(theirs.fileno())],
                     pass_fds=(theirs.fileno(),),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -90,8 +90,8 @@ class _Heart:
         self._lock = threading.Lock()
 
 
-_heart = _Heart()
-os.register_at_fork(after_in_child=_heart.forget)
+_heartbeats = _Heartbeats()
+os.register_at_fork(after_in_child=_heartbeats.forget)
 
 
 def begin() -> None:
@@ -100,7 +100,7 @@ def begin() -> None:
     Raises:
       OSError: it cannot be started.
     """
-    _heart.begin()
+    _heartbeats.begin()
 
 
 def hand_over(connection: socket.socket) -> None:
@@ -112,4 +112,4 @@ def hand_over(connection: socket.socket) -> None:
     # Heartbeats are sent without TLS: they reveal no more than anyone on the network sees from the connection itself.
     plain = socket.socket(fileno=connection.detach()) if isinstance(connection, ssl.SSLSocket) else connection
     with plain:
-        _heart.hand_over(plain)
+        _heartbeats.hand_over(plain)

@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 GRACE_S = 0.1
 
 
-class Stranger(Protocol):
+class UnauthenticatedConnection(Protocol):
     """An unauthenticated connection.
 
     Attributes:
@@ -27,10 +27,10 @@ class Stranger(Protocol):
     def host(self) -> str: ...
 
 
-StrangerT = TypeVar("StrangerT", bound=Stranger)
+ConnectionT = TypeVar("ConnectionT", bound=UnauthenticatedConnection)
 
 
-class Strangers(Generic[StrangerT]):
+class UnauthenticatedConnections(Generic[ConnectionT]):
     """All unauthenticated connections of a listener. Thread-safe.
 
     Args:
@@ -45,44 +45,44 @@ class Strangers(Generic[StrangerT]):
         self._clock = clock
         self._lock = threading.Lock()
         # The start time of each connection, oldest first.
-        self._since: dict[StrangerT, float] = {}
+        self._since: dict[ConnectionT, float] = {}
 
     def __len__(self) -> int:
         return len(self._since)
 
-    def add(self, stranger: StrangerT) -> None:
+    def add(self, candidate: ConnectionT) -> None:
         """Adds a new connection."""
         with self._lock:
-            self._since[stranger] = self._clock()
+            self._since[candidate] = self._clock()
 
-    def remove(self, stranger: StrangerT) -> bool:
+    def remove(self, candidate: ConnectionT) -> bool:
         """Removes a connection that was authenticated or closed; returns False where it was removed before."""
         with self._lock:
-            return self._since.pop(stranger, None) is not None
+            return self._since.pop(candidate, None) is not None
 
-    def all(self) -> list[StrangerT]:
+    def all(self) -> list[ConnectionT]:
         """Returns all connections, oldest first."""
         with self._lock:
             return list(self._since)
 
-    def remaining_s(self, stranger: StrangerT) -> float:
+    def remaining_s(self, candidate: ConnectionT) -> float:
         """Returns the time until a connection's deadline, in seconds."""
         with self._lock:
-            since = self._since.get(stranger)
+            since = self._since.get(candidate)
         return 0.0 if since is None else since + self._deadline_s - self._clock()
 
-    def overdue(self) -> list[StrangerT]:
+    def overdue(self) -> list[ConnectionT]:
         """Returns the connections past their deadlines."""
         limit = self._clock() - self._deadline_s
         with self._lock:
-            return [stranger for stranger, since in self._since.items() if since <= limit]
+            return [candidate for candidate, since in self._since.items() if since <= limit]
 
-    def to_drop(self) -> tuple[StrangerT, float] | None:
+    def to_drop(self) -> tuple[ConnectionT, float] | None:
         """Returns the connection to drop for a new one, and the seconds until it may be; None while there is room."""
         with self._lock:
             if len(self._since) < self._most:
                 return None
-            crowd = Counter(stranger.host for stranger in self._since)
+            crowd = Counter(candidate.host for candidate in self._since)
             most = max(crowd.values())
             oldest, since = next(entry for entry in self._since.items() if crowd[entry[0].host] == most)
         return oldest, max(0.0, since + GRACE_S - self._clock())
@@ -96,5 +96,5 @@ class Strangers(Generic[StrangerT]):
     def forgive(self, seconds: float) -> None:
         """Extends all deadlines, as this process did not run and could not read from the connections."""
         with self._lock:
-            for stranger in self._since:
-                self._since[stranger] += seconds
+            for candidate in self._since:
+                self._since[candidate] += seconds

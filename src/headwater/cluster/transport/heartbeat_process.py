@@ -1,7 +1,7 @@
 """Program of a task's helper process: once a second it sends heartbeats to other tasks.
 
 It shares neither a lock nor memory with the task, so that a held GIL or busy threads of the task do not delay it; there
-is only a socket over which the task passes it connections (`headwater.cluster.transport.heart`). A heartbeat is one
+is only a socket over which the task passes it connections (`headwater.cluster.transport.heartbeats`). A heartbeat is a
 byte: `ALIVE`, or `STOPPED` while the kernel reports the task as stopped (SIGSTOP, Ctrl-Z). The helper exits with the
 task, which closes all connections.
 
@@ -37,7 +37,7 @@ def sign_of(pid: int) -> bytes:
         return ALIVE
 
 
-class Heart:
+class HeartbeatSender:
     """Sends heartbeats on all connections.
 
     Args:
@@ -105,7 +105,7 @@ def main() -> None:
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP):
         signal.signal(signum, signal.SIG_IGN)
     with contextlib.closing(socket.socket(fileno=int(sys.argv[1]))) as task:
-        Heart(task, os.getppid()).run()
+        HeartbeatSender(task, os.getppid()).run()
 
 
 if __name__ == "__main__":
