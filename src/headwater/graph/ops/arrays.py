@@ -156,7 +156,7 @@ def _transposed(inference: Inference) -> Sequence[Spec]:
         count = len(dims) if dims is not None else (length[0] if length else None)
         return output(inference, None if count is None else (None,) * count)
     if dims is None:
-        return output(inference, (None,) * len(order))
+        return output(inference, (None,) * len(order) if len(order) > 1 else None)
     if sorted(axis % max(len(dims), 1) for axis in order) != list(range(len(dims))):
         raise ValueError(f"perm {list(order)} does not permute the {len(dims)} dimensions of the input")
     return output(inference, tuple(dims[axis] for axis in order))

@@ -10,6 +10,8 @@ from headwater.dtypes import (
     DType,
     as_dtype,
     bool_,
+    complex64,
+    complex128,
     float16,
     float32,
     float64,
@@ -118,7 +120,7 @@ _NUMBERS: Final = tuple(dtype for dtype in VALUE_DTYPES if dtype.is_floating or 
 _ALLOWED: Final[Mapping[str, Mapping[str, Sequence[DType]]]] = {
     "ArgMax": {"output_type": (int32, int64)},
     "ArgMin": {"output_type": (int32, int64)},
-    "DecodeRaw": {"out_type": (*_NUMBERS, bool_)},
+    "DecodeRaw": {"out_type": (*_NUMBERS, bool_, complex64, complex128)},
     "StringToNumber": {"out_type": (float32, float64, int32, int64)},
 }
 """The element types that an attribute may be."""

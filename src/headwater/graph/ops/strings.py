@@ -16,7 +16,7 @@ from headwater.graph.ops.common import as_ints, constant_ints, output
 from headwater.graph.ops.define import fixed, host
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
-from headwater.shapes import Dims, merge_dims
+from headwater.shapes import Dims, broadcast_dims, merge_dims
 
 _WEB_SAFE = re.compile(rb"[A-Za-z0-9_-]*").fullmatch
 
@@ -25,6 +25,12 @@ _WEB_SAFE = re.compile(rb"[A-Za-z0-9_-]*").fullmatch
 
 def _same_shape(dtype: DType) -> Callable[[Inference], Sequence[Spec]]:
     return lambda inference: [Spec(dtype, inference.inputs[0].dims)]
+
+
+def _require_unit(inference: Inference) -> None:
+    unit = inference.attrs.get("unit", "BYTE")
+    if unit not in ("BYTE", "UTF8_CHAR"):
+        raise ValueError(f'Attr \'unit\' passed string {unit!r} not in: "BYTE", "UTF8_CHAR".')
 
 
 def each(function: Callable[[Any], object], values: HostArray, dtype: DType = string) -> HostArray:
@@ -151,7 +157,12 @@ _cased("StringUpper", bytes.upper, str.upper)
 _unary("StringStrip", bytes.strip)
 
 
-@host("StringLength", inputs="input:string", infer=_same_shape(int32))
+def _length_spec(inference: Inference) -> Sequence[Spec]:
+    _require_unit(inference)
+    return [Spec(int32, inference.inputs[0].dims)]
+
+
+@host("StringLength", inputs="input:string", infer=_length_spec)
 def string_length(context: HostContext, input: HostArray, *, unit: str = "BYTE") -> HostArray:
     """The number of bytes, or of characters in UTF-8."""
     del context
@@ -203,9 +214,15 @@ def _part_of_text(text: bytes, start: int, length: int) -> bytes:
     return letters[first : first + max(length, 0)].encode(errors="surrogateescape")
 
 
-@host("Substr", inputs="input:string, pos:T|index, len:T", infer=_same_shape(string))
+def _substr_spec(inference: Inference) -> Sequence[Spec]:
+    _require_unit(inference)
+    text, position, length = (spec.dims for spec in inference.inputs)
+    return [Spec(string, broadcast_dims(text, merge_dims(position, length)))]
+
+
+@host("Substr", inputs="input:string, pos:T|index, len:T", infer=_substr_spec)
 def substr(context: HostContext, input: HostArray, pos: HostArray, len: HostArray, *, unit: str = "BYTE") -> HostArray:
-    """``len`` bytes, or characters in UTF-8, from ``pos`` on; all three broadcast."""
+    """``len`` bytes, or characters in UTF-8, from ``pos`` on; ``pos`` and ``len`` broadcast with ``input``."""
     del context
     texts, starts, lengths = np.broadcast_arrays(input, pos, len)
     take = _part if unit == "BYTE" else _part_of_text
@@ -408,7 +425,7 @@ def decode_raw(context: HostContext, bytes: HostArray, *, out_type: DType, littl
             f"{out_type.name}"
         )
     order = dtype.newbyteorder("<" if little_endian else ">")
-    return np.frombuffer(b"".join(texts), order).astype(dtype).reshape(*bytes.shape, -1)
+    return np.frombuffer(b"".join(texts), order).astype(dtype).reshape(*bytes.shape, size // dtype.itemsize)
 
 
 @host("Fact", inputs="", infer=fixed(string, ()))

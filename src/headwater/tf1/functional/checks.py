@@ -10,6 +10,7 @@ import numpy as np
 from headwater import dtypes
 from headwater.dtypes import as_dtype, float32
 from headwater.errors import InvalidArgumentError
+from headwater.graph.composites import CompositeTensor
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -22,6 +23,7 @@ from headwater.tf1.functional.default_graph import control_dependencies
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
+    from headwater.graph.registry import HostArray
     from headwater.graph.types import Structure
 
 
@@ -48,6 +50,20 @@ def assert_that(condition: Tensor, data: Sequence[TensorLike], tensor: Tensor) -
     return with_dependencies([Assert(condition, data, summarize=1000)], tensor)
 
 
+def _broadcast(left: HostArray, right: HostArray) -> bool:
+    try:
+        np.broadcast_shapes(left.shape, right.shape)
+    except ValueError:
+        return False
+    return True
+
+
+def _text(item: object) -> str:
+    """Returns a tensor's value where it is known, and the text of anything else."""
+    value = constant_value(item) if isinstance(item, Tensor) else item
+    return str(item if value is None else value)
+
+
 def _binary(op_type: str, default: str, sign: str, holds: Callable[[Any, Any], Any]) -> Callable[..., Operation]:
     def check(
         x: Any,
@@ -60,13 +76,6 @@ def _binary(op_type: str, default: str, sign: str, holds: Callable[[Any, Any], A
         with name_scope(name, default, [x, y, data]):
             x = convert_to_tensor(x, name="x")
             y = convert_to_tensor(y, preferred_dtype=x.dtype.base_dtype, name="y")
-            left, right = constant_value(x), constant_value(y)
-            if left is not None and right is not None:
-                if not np.all(holds(left, right)):
-                    raise InvalidArgumentError(
-                        None, None, f"{message or ''}\nCondition x {sign} y did not hold: x = {left}, y = {right}"
-                    )
-                return no_op("static_checks_determined_all_ok")
             shown = (
                 data
                 if data is not None
@@ -79,6 +88,11 @@ def _binary(op_type: str, default: str, sign: str, holds: Callable[[Any, Any], A
                     y,
                 ]
             )
+            left, right = constant_value(x), constant_value(y)
+            if left is not None and right is not None and _broadcast(left, right):
+                if not np.all(holds(left, right)):
+                    raise InvalidArgumentError(None, None, "\n".join(map(_text, shown)))
+                return no_op("static_checks_determined_all_ok")
             return Assert(reductions.reduce_all(one(op_type, x, y)), shown, summarize)
 
     check.__doc__ = f"An operation that fails unless x {sign} y, element by element; at once where that is known."
@@ -93,10 +107,10 @@ assert_greater: Callable[..., Operation] = _binary("Greater", "assert_greater", 
 assert_greater_equal: Callable[..., Operation] = _binary("GreaterEqual", "assert_greater_equal", ">=", np.greater_equal)
 
 
-def _against_zero(compare: Callable[..., Operation], default: str, what: str) -> Callable[..., Operation]:
+def _against_zero(compare: Callable[..., Operation], default: str, sign: str, what: str) -> Callable[..., Operation]:
     def check(
         x: TensorLike,
-        data: TensorLike | None = None,
+        data: Any = None,
         summarize: int | None = None,
         message: str | None = None,
         name: str | None = None,
@@ -104,16 +118,22 @@ def _against_zero(compare: Callable[..., Operation], default: str, what: str) ->
         with name_scope(name, default, [x, data]):
             x = convert_to_tensor(x, name="x")
             zero = np.zeros((), x.dtype.numpy_dtype)
+            if data is None:
+                data = [message or "", f"Condition x {sign} 0 did not hold element-wise:", f"x ({x.name}) = ", x]
             return compare(x, zero, data=data, summarize=summarize, message=message)
 
     check.__doc__ = f"An operation that fails unless all elements are {what}."
     return check
 
 
-assert_positive: Callable[..., Operation] = _against_zero(assert_greater, "assert_positive", "above 0")
-assert_negative: Callable[..., Operation] = _against_zero(assert_less, "assert_negative", "below 0")
-assert_non_negative: Callable[..., Operation] = _against_zero(assert_greater_equal, "assert_non_negative", "0 or above")
-assert_non_positive: Callable[..., Operation] = _against_zero(assert_less_equal, "assert_non_positive", "0 or below")
+assert_positive: Callable[..., Operation] = _against_zero(assert_greater, "assert_positive", ">", "above 0")
+assert_negative: Callable[..., Operation] = _against_zero(assert_less, "assert_negative", "<", "below 0")
+assert_non_negative: Callable[..., Operation] = _against_zero(
+    assert_greater_equal, "assert_non_negative", ">=", "at least 0"
+)
+assert_non_positive: Callable[..., Operation] = _against_zero(
+    assert_less_equal, "assert_non_positive", "<=", "at most 0"
+)
 
 
 def assert_near(
@@ -139,10 +159,21 @@ def assert_near(
 # Ranks and types, which the graph mostly knows --------------------------------------------------------------------
 
 
+def _scalar_rank(rank: Any) -> int | Tensor:
+    if isinstance(rank, int):
+        return rank
+    tensor = convert_to_tensor(rank, name="rank")
+    if not tensor.dtype.is_integer:
+        raise TypeError(f"{tensor.name} must be of type {dtypes.int32!s}, not {tensor.dtype!s}")
+    if tensor.dims not in (None, ()):
+        raise ValueError("Rank must be a scalar.")
+    value = constant_value(tensor)
+    return tensor if value is None else int(value)
+
+
 def _check_rank(
     x: TensorLike,
-    allowed: Sequence[int],
-    holds: Callable[[int], bool],
+    allowed: Sequence[Any],
     default: str,
     wanted: str,
     data: Any,
@@ -152,15 +183,17 @@ def _check_rank(
 ) -> Operation:
     with name_scope(name, default, [x]):
         x = convert_to_tensor(x, name="x")
-        if x.dims is not None:
-            if not holds(len(x.dims)):
+        at_least = default == "assert_rank_at_least"
+        ranks = [_scalar_rank(each) for each in allowed]
+        if x.dims is not None and all(isinstance(each, int) for each in ranks):
+            if not (len(x.dims) >= ranks[0] if at_least else len(x.dims) in ranks):
                 raise ValueError(f"{message or ''}Tensor {x.name} must have rank {wanted}. Received shape: {x.shape}")
             return no_op("static_checks_determined_all_ok")
         rank = arrays.rank(x)
-        if default == "assert_rank_at_least":
-            condition: Tensor = rank >= allowed[0]
+        if at_least:
+            condition: Tensor = rank >= ranks[0]
         else:
-            condition = reductions.reduce_any(arrays.stack([math.equal(rank, n) for n in allowed]))
+            condition = reductions.reduce_any(arrays.stack([math.equal(rank, each) for each in ranks]))
         if data is None:
             data = [message or "", f"Tensor {x.name} must have rank {wanted}. Received shape: ", arrays.shape(x)]
         return Assert(condition, data, summarize)
@@ -180,7 +213,7 @@ def assert_rank(
       data: tensors to print in the error; the shape when None.
       summarize: how many elements of each tensor to print.
     """
-    return _check_rank(x, [rank], lambda n: n == rank, "assert_rank", str(rank), data, summarize, message, name)
+    return _check_rank(x, [rank], "assert_rank", str(rank), data, summarize, message, name)
 
 
 def assert_rank_at_least(
@@ -197,9 +230,7 @@ def assert_rank_at_least(
       data: tensors to print in the error; the shape when None.
       summarize: how many elements of each tensor to print.
     """
-    return _check_rank(
-        x, [rank], lambda n: n >= rank, "assert_rank_at_least", f"at least {rank}", data, summarize, message, name
-    )
+    return _check_rank(x, [rank], "assert_rank_at_least", f"at least {rank}", data, summarize, message, name)
 
 
 def assert_rank_in(
@@ -216,9 +247,7 @@ def assert_rank_in(
       data: tensors to print in the error; the shape when None.
       summarize: how many elements of each tensor to print.
     """
-    return _check_rank(
-        x, ranks, lambda n: n in ranks, "assert_rank_in", f"in {tuple(ranks)}", data, summarize, message, name
-    )
+    return _check_rank(x, ranks, "assert_rank_in", f"in {tuple(ranks)}", data, summarize, message, name)
 
 
 def assert_scalar(tensor: TensorLike, name: str | None = None, message: str | None = None) -> Tensor:
@@ -308,5 +337,7 @@ def assert_same_float_dtype(tensors: Structure = None, dtype: DTypeLike | None =
 
 def assert_proper_iterable(values: TensorLike) -> None:
     """Raises TypeError unless ``values`` is an iterable other than a tensor, an array or a text."""
-    if isinstance(values, Tensor | np.ndarray | bytes | str) or not hasattr(values, "__iter__"):
+    if not hasattr(values, "__iter__") and not isinstance(values, Tensor | CompositeTensor):
+        raise TypeError(f"Expected argument 'values' to be iterable.  Found: {type(values)}")  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(values, Tensor | CompositeTensor | np.ndarray | bytes | str):
         raise TypeError(f"Expected argument 'values' to be a 'proper' iterable. Found: {type(values)}")  # pyright: ignore[reportUnknownArgumentType]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
@@ -18,7 +18,7 @@ _ANY_DIMENSIONS = (..., "*")
 
 
 def assert_shapes(
-    shapes: Mapping[TensorLike, Iterable[Hashable]],
+    shapes: Mapping[TensorLike, Iterable[Hashable] | None] | Iterable[tuple[TensorLike, Iterable[Hashable] | None]],
     data: Sequence[TensorLike] | None = None,
     summarize: int | None = None,
     message: str | None = None,
@@ -27,8 +27,8 @@ def assert_shapes(
     """Checks shapes: sizes with the same symbol must be equal.
 
     Args:
-      shapes: for each tensor its dimensions: a number, a symbol, or None or ``"."`` for any size; ``...`` or ``"*"``
-        in front for any dimensions before them. A scalar counts as one dimension of size 1.
+      shapes: for each tensor, in a mapping or in pairs, its dimensions: a number, a symbol, or None or ``"."`` for any
+        size; ``...`` or ``"*"`` in front for any dimensions before them. A scalar counts as one dimension of size 1.
       data: tensors that a failing run prints.
       summarize: how many elements of each it prints.
       message: text in front of the printed tensors.
@@ -40,18 +40,27 @@ def assert_shapes(
     Raises:
       ValueError: a shape is known to be wrong.
     """
-    with name_scope(name, "assert_shapes", [*shapes, *(data or ())]):
+    pairs: list[tuple[Any, Any]] = list(cast("Any", shapes.items() if isinstance(shapes, Mapping) else shapes))
+    with name_scope(name, "assert_shapes", [*(tensor for tensor, _ in pairs), *(data or ())]):
         checks: list[Operation] = []
-        sizes: dict[Hashable, tuple[Tensor, int | Tensor]] = {}
+        sizes: dict[Hashable, tuple[Tensor, int, int | Tensor]] = {}
         text = message or ""
-        for key, wanted in shapes.items():
+        for key, wanted in pairs:
             tensor = convert_to_tensor(key)
-            symbols = list(wanted)
+            if wanted is None:
+                continue
+            if not isinstance(wanted, Iterable):
+                raise ValueError(
+                    f"{text}Tensor {tensor.name}.  Specified shape must be an iterable.  An iterable has the attribute "
+                    f"`__iter__` or `__getitem__`.  Received specified shape: {wanted}"
+                )
+            symbols = list(cast("Iterable[Hashable]", wanted))
             inner = bool(symbols) and symbols[0] in _ANY_DIMENSIONS
             symbols = symbols[1:] if inner else symbols
             if any(symbol in _ANY_DIMENSIONS for symbol in symbols):
                 raise ValueError(
-                    f"{text}Symbol `...` or `*` for a variable number of dimensions comes first, or not at all."
+                    f"{text}Tensor {tensor.name} specified shape {symbols}.  Symbol `...` or `*` for a variable number "
+                    "of unspecified dimensions is only allowed as the first entry"
                 )
             symbols = symbols or ([] if inner else [1])
             checks += _rank_checks(tensor, len(symbols), inner, text, data, summarize)
@@ -60,10 +69,14 @@ def assert_shapes(
                     continue
                 size = _size(tensor, place - len(symbols))
                 explicit = _as_int(symbol)
-                known = sizes.setdefault(symbol, (tensor, size))[1] if explicit is None else explicit
-                checks += _size_checks(
-                    tensor, size, known, f"{text}Size of dimension {place} of {tensor.name}", data, summarize
-                )
+                number = place - len(symbols) if inner else place
+                known: int | Tensor
+                if explicit is not None:
+                    source, known = "Specified explicitly", explicit
+                else:
+                    first, where, known = sizes.setdefault(symbol, (tensor, number, size))
+                    source = f"Specified by tensor {first.name} dimension {where}"
+                checks += _size_checks(tensor, size, known, number, (text, source), data, summarize)
         return group(*checks) if checks else no_op()
 
 
@@ -88,7 +101,7 @@ def _rank_checks(
         have = len(tensor.dims) or 1
         if have < rank or (have > rank and not inner):
             raise ValueError(
-                f"{text}Tensor {tensor.name} must have rank {rank}. Received rank {have}, shape {tensor.shape}"
+                f"{text}Tensor {tensor.name} must have rank {rank}.  Received rank {have}, shape {tensor.shape}"
             )
         return []
     found = arrays.rank(tensor)
@@ -101,12 +114,17 @@ def _size_checks(
     tensor: Tensor,
     size: int | Tensor,
     known: int | Tensor,
-    text: str,
+    dimension: int,
+    told: tuple[str, str],
     data: Sequence[TensorLike] | None,
     summarize: int | None,
 ) -> list[Operation]:
     if isinstance(size, int) and isinstance(known, int):
         if size != known:
-            raise ValueError(f"{text} must have size {known}. Received size {size}, shape {tensor.shape}")
+            raise ValueError(
+                f"{told[0]}{told[1]}.  Tensor {tensor.name} dimension {dimension} must have size {known}.  Received "
+                f"size {size}, shape {tensor.shape}"
+            )
         return []
-    return [assert_equal(size, known, data, summarize, text)]
+    shown = [*told, f"Tensor {tensor.name} dimension", dimension, "must have size", known, "Received size", size]
+    return [assert_equal(size, known, list(data or shown), summarize)]

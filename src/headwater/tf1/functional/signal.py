@@ -57,7 +57,8 @@ def frame(
                 raise ValueError(
                     f"Shape of frame_length, frame_step, pad_value and axis must be (), and {each} is none"
                 )
-        assert signal.dims is not None, "the rank of the signal must be known"
+        if not signal.dims:
+            raise ValueError("The rank of the signal must be known and not 0")
         place = int(known(axis)) % len(signal.dims)
         length, step, count = known(frame_length), known(frame_step), size_of(signal, place)
         if pad_end:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.dtypes import as_dtype, int32
 from headwater.errors import InvalidArgumentError
+from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import register_gradient
 from headwater.graph.types import TensorLike
 from headwater.shapes import ShapeLike, TensorShape, as_shape
-from headwater.tf1.functional import arrays, indexing, math
+from headwater.tf1.functional import arrays, indexing, math, reductions
 from headwater.tf1.functional.apply import one
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class TensorArray:
       tensor_array_name: name of TensorFlow's resource on the task; accepted, because the elements are in ``flow``.
       handle: handle of another array whose elements to use; like ``flow``.
       flow: the elements.
-      infer_shape: elements always have one shape.
+      infer_shape: all elements have one shape. Where False, `split` accepts computed lengths that differ.
       element_shape: static shape of each element.
       colocate_with_first_write_call: a hint for speed.
 
@@ -59,7 +60,7 @@ class TensorArray:
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ) -> None:
-        del clear_after_read, tensor_array_name, infer_shape, colocate_with_first_write_call
+        del clear_after_read, tensor_array_name, colocate_with_first_write_call
         if handle is not None and size is not None:
             raise ValueError("Cannot provide both a handle and size at the same time")
         if handle is not None and element_shape is not None:
@@ -69,6 +70,8 @@ class TensorArray:
         flow = handle if flow is None else flow
         self._dtype = as_dtype(dtype).base_dtype
         self._grows = bool(dynamic_size)
+        self._alike = infer_shape
+        self._written: frozenset[int] = frozenset()
         if flow is None:
             if size is None and not dynamic_size:
                 raise ValueError("Size must be provided if flow is not provided")
@@ -80,7 +83,7 @@ class TensorArray:
 
     def with_flow(self, flow: Tensor) -> TensorArray:
         """An array like this one with the elements ``flow``."""
-        return TensorArray(self._dtype, flow=flow, dynamic_size=self._grows)
+        return TensorArray(self._dtype, flow=flow, dynamic_size=self._grows, infer_shape=self._alike)
 
     @property
     def dtype(self) -> Any:
@@ -132,12 +135,26 @@ class TensorArray:
             return indexing.gather(self._flow, _integer(index), name=name or "TensorArrayRead")
 
     def write(self, index: TensorLike, value: TensorLike, name: str | None = None) -> TensorArray:
-        """An array with ``value`` as element ``index``."""
+        """An array with ``value`` as element ``index``.
+
+        Raises:
+          InvalidArgumentError: an earlier write had the same constant ``index``.
+        """
         value = convert_to_tensor(value, self._dtype)
-        flow = one(
-            "TensorArrayWrite", self._flow, _integer(index), value, grows=self._grows, name=name or "TensorArrayWrite"
-        )
-        return self.with_flow(flow)
+        place = _integer(index)
+        known = constant_value(place)
+        at: set[int] = set() if known is None else {int(known)}
+        if at & self._written:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"TensorArray {self._flow.op.name}: Could not write to TensorArray index {known} because it has "
+                "already been written to.",
+            )
+        flow = one("TensorArrayWrite", self._flow, place, value, grows=self._grows, name=name or "TensorArrayWrite")
+        array = self.with_flow(flow)
+        array._written = self._written | at
+        return array
 
     def stack(self, name: str | None = None) -> Tensor:
         """Stacks all elements along a new first dimension."""
@@ -165,9 +182,17 @@ class TensorArray:
         return array
 
     def split(self, value: Any, lengths: TensorLike, name: str | None = None) -> TensorArray:
-        """An array of parts of ``value``, all of one length."""
+        """An array of parts of ``value`` along its first dimension.
+
+        Args:
+          lengths: the length of each part.
+        """
         value = convert_to_tensor(value, self._dtype)
-        count = arrays.size(convert_to_tensor(lengths))
+        lengths = convert_to_tensor(lengths)
+        known = constant_value(lengths)
+        if not self._alike if known is None else len(set(known.tolist())) > 1:
+            return _SplitArray(value, _integer(lengths))
+        count = arrays.size(lengths)
         shape = arrays.concat([[count], [-1], arrays.shape(value)[1:]], 0)
         return self.with_flow(arrays.reshape(value, shape, name=name or "TensorArraySplit"))
 
@@ -178,6 +203,52 @@ class TensorArray:
     def close(self, name: str | None = None) -> Any:
         """Does nothing: an array ends with its step."""
         return arrays.identity(self._flow, name=name or "TensorArrayClose").op
+
+
+class _SplitArray(TensorArray):
+    """Parts of a tensor along its first dimension, of different lengths. All elements are written.
+
+    Args:
+      flow: the parts, one after the other.
+      lengths: int32, the length of each.
+    """
+
+    def __init__(self, flow: Tensor, lengths: Tensor) -> None:
+        super().__init__(flow.dtype, flow=flow, infer_shape=False)
+        self._lengths = lengths
+
+    def with_flow(self, flow: Tensor) -> TensorArray:
+        return _SplitArray(flow, self._lengths)
+
+    @property
+    def element_shape(self) -> TensorShape:
+        dims = self._flow.dims
+        return TensorShape(None if dims is None else (None, *dims[1:]))
+
+    def read(self, index: TensorLike, name: str | None = None) -> Tensor:
+        index = _integer(index)
+        start = reductions.cumsum(self._lengths, exclusive=True)[index]
+        return arrays.identity(self._flow[start : start + self._lengths[index]], name=name or "TensorArrayRead")
+
+    def write(self, index: TensorLike, value: TensorLike, name: str | None = None) -> TensorArray:
+        raise InvalidArgumentError(
+            None, None, f"TensorArray {self._flow.op.name}: all elements have been written to by split"
+        )
+
+    def concat(self, name: str | None = None) -> Tensor:
+        return arrays.identity(self._flow, name=name or "TensorArrayConcat")
+
+    def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
+        """The elements ``indices``, which must have one length, along a new first dimension."""
+        return indexing.gather(self.stack(), indices, name=name or "TensorArrayGather")
+
+    def stack(self, name: str | None = None) -> Tensor:
+        """Stacks all elements, which must have one length, along a new first dimension."""
+        shape = arrays.concat([[arrays.size(self._lengths), -1], arrays.shape(self._flow)[1:]], 0)
+        return arrays.reshape(self._flow, shape, name=name or "TensorArrayStack")
+
+    def size(self, name: str | None = None) -> Tensor:
+        return arrays.size(self._lengths, name=name or "TensorArraySize")
 
 
 def _elements_gradient(op: Operation, grad: object) -> Any:
