@@ -1,9 +1,11 @@
-"""Workaround for versions of jaxlib that crash and miscalculate on CPUs.
+"""Workaround for versions of jaxlib that crash, miscalculate or are slow on CPUs.
 
 jaxlib 0.10.2 and 0.11.0 hand fusions to YNNPACK that end the process with SIGSEGV (jax issues 39257 and 40412) or give
-wrong numbers (39103). A flag of XLA disables these fusions. XLA reads its flags once, when JAX starts its first
-backend; so the flag is added to the user's flags at that moment, and removed afterwards: a child process may have
-another version of XLA, which exits on an unknown flag.
+wrong numbers (39103). A flag of XLA disables these fusions. jaxlib 0.12 also hands convolutions to YNNPACK, whose
+gradients of filters take two to three times as long as XLA's own; the flag leaves it sums and products of matrices.
+
+XLA reads its flags once, when JAX starts its first backend; so the flag is added to the user's flags at that moment,
+and removed afterwards: a child process may have another version of XLA, which exits on an unknown flag.
 """
 
 from __future__ import annotations
@@ -19,11 +21,14 @@ from headwater.import_hooks import on_import
 
 AFFECTED: Final = ("0.10.2", "0.11.0")
 FLAG: Final = "--xla_cpu_experimental_ynn_fusion_type"
+#: Beginning of versions whose YNNPACK is sound, and slow at convolutions, with the fusions that are left to it there.
+_SLOW: Final = "0.12."
+_FAST_FUSIONS: Final = "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_REDUCE"
 _CLIENTS: Final = "jaxlib.xla_client"
 
 
 def disarm() -> None:
-    """Disables YNNPACK fusions of this process's CPU backend in the affected versions of jaxlib.
+    """Disables unsound or slow YNNPACK fusions of this process's CPU backend in the affected versions of jaxlib.
 
     It does not import JAX, but waits for its import. A flag that the user has set in ``XLA_FLAGS`` is kept.
 
@@ -36,9 +41,10 @@ def disarm() -> None:
 def _guard(clients: Any) -> None:
     """Wraps the start of the CPU backend, to add the flag."""
     version = sys.modules["jaxlib.version"].__version__
-    if version not in AFFECTED or hasattr(clients.make_cpu_client, "__wrapped__"):
+    unsound = version in AFFECTED
+    if not (unsound or version.startswith(_SLOW)) or hasattr(clients.make_cpu_client, "__wrapped__"):
         return
-    if _is_armed():
+    if unsound and _is_armed():
         raise ImportError(
             f"jaxlib {version} crashes and miscalculates on CPUs, and JAX has started its CPU backend before headwater "
             f"was imported, which could have prevented it. Import headwater before the first computation of JAX, or "
@@ -48,7 +54,7 @@ def _guard(clients: Any) -> None:
 
     @functools.wraps(start)
     def make_cpu_client(*args: Any, **kwargs: Any) -> Any:
-        with _flagged():
+        with _flagged("" if unsound else _FAST_FUSIONS):
             clients.CompileOptions()  # reads the flags
             return start(*args, **kwargs)
 
@@ -72,8 +78,8 @@ def _is_armed() -> bool:
 
 
 @contextlib.contextmanager
-def _flagged() -> Generator[None]:
-    """Context manager that adds the flag to the environment, unless the user has set it."""
+def _flagged(fusions: str) -> Generator[None]:
+    """Context manager that adds the flag with these fusions to the environment, unless the user has set it."""
     given = os.environ.get("XLA_FLAGS")
     flags = given or ""
     if flags and not flags.lstrip().startswith("-"):
@@ -82,7 +88,7 @@ def _flagged() -> Generator[None]:
     if FLAG in flags:
         yield
         return
-    os.environ["XLA_FLAGS"] = f"{flags} {FLAG}=".strip()
+    os.environ["XLA_FLAGS"] = f"{flags} {FLAG}={fusions}".strip()
     try:
         yield
     finally:

@@ -80,3 +80,20 @@ def test_a_backend_that_runs_and_is_sound_is_taken() -> None:
         pytest.skip(f"jaxlib {jaxlib.__version__} is not sound")
     done = run("import jax\njax.devices()\n" + SUMS_OF_PRODUCTS)
     assert done.returncode == 0, done.stderr
+
+
+CONVOLUTION = """
+import headwater
+import jax
+
+shapes = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((8, 16, 16, 32), (3, 3, 32, 32))]
+convolve = lambda x, y: jax.lax.conv_general_dilated(x, y, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+print(jax.jit(convolve).lower(*shapes).compile().as_text())
+"""
+
+
+def test_convolutions_are_left_to_xla() -> None:
+    done = run(CONVOLUTION)
+    assert done.returncode == 0, done.stderr
+    assert "convolution(" in done.stdout
+    assert "ynn" not in done.stdout
