@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from headwater.dtypes import DType, int64
 from headwater.graph.ops.common import as_ints, output
+from headwater.graph.ops.convolving import Windows, convolve
 from headwater.graph.ops.define import pure
+from headwater.graph.ops.pooling import Pools, largest, total
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.lazy_jax import jax, jnp, lax
+from headwater.lazy_jax import jax, jnp
 
-_MAX_SLICES = 16
-"""Windows with up to this number of elements use a maximum of slices: its gradient is much faster on CPUs."""
+# Pyright finds the types of these functions of JAX in part only.
+_jax: Any = jax
 
 
 def _space(data_format: str) -> tuple[int, ...]:
@@ -106,16 +109,9 @@ def _convolve(
     spread = [dilations[axis] if dilations else 1 for axis in space]
     reach = [(filter.shape[i] - 1) * rate + 1 for i, rate in enumerate(spread)]
     given = [explicit[2 * axis + side] for axis in space for side in (0, 1)] if explicit else ()
-    letters = "DHW"[3 - len(space) :]
-    return lax.conv_general_dilated(
-        input,
-        filter,
-        steps,
-        _pads([input.shape[axis] for axis in space], reach, steps, padding, given),
-        rhs_dilation=spread,
-        dimension_numbers=(data_format, f"{letters}IO", data_format),
-        feature_group_count=groups,
-    )
+    pads = _pads([input.shape[axis] for axis in space], reach, steps, padding, given)
+    windows = Windows(strides=tuple(steps), pads=tuple(pads), rates=tuple(spread))
+    return convolve(input, filter, windows, data_format, groups)
 
 
 @pure("Conv2D", inputs="input:T|floating, filter:T", infer=_conv_spec)
@@ -198,20 +194,8 @@ def conv2d_backprop_input(
     del use_cudnn_on_gpu
     sizes = as_ints(input_sizes)
     sizes = (out_backprop.shape[0], *sizes[1:]) if sizes[0] == -1 else sizes
-
-    def forward(image: jax.Array) -> jax.Array:
-        return conv2d(
-            image,
-            filter,
-            strides=strides,
-            padding=padding,
-            explicit_paddings=explicit_paddings,
-            data_format=data_format,
-            dilations=dilations,
-        )
-
-    _, pull = jax.vjp(forward, jnp.zeros(sizes, filter.dtype))
-    return pull(jnp.asarray(out_backprop))[0]
+    settings = _Settings(strides, padding, explicit_paddings, data_format, dilations)
+    return _gradient(0, settings, sizes, filter.shape)(filter, jnp.asarray(out_backprop))
 
 
 @pure(
@@ -234,20 +218,55 @@ def conv2d_backprop_filter(
 ) -> jax.Array:
     """The gradient of `conv2d` for its filter."""
     del use_cudnn_on_gpu
+    settings = _Settings(strides, padding, explicit_paddings, data_format, dilations)
+    return _gradient(1, settings, input.shape, as_ints(filter_sizes))(input, jnp.asarray(out_backprop))
 
-    def forward(filter: jax.Array) -> jax.Array:
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """The attributes of a two-dimensional convolution."""
+
+    strides: Sequence[int]
+    padding: str
+    explicit_paddings: Sequence[int]
+    data_format: str
+    dilations: Sequence[int]
+
+    def convolve(self, image: jax.Array, filter: jax.Array) -> jax.Array:
         return conv2d(
-            input,
+            image,
             filter,
-            strides=strides,
-            padding=padding,
-            explicit_paddings=explicit_paddings,
-            data_format=data_format,
-            dilations=dilations,
+            strides=self.strides,
+            padding=self.padding,
+            explicit_paddings=self.explicit_paddings,
+            data_format=self.data_format,
+            dilations=self.dilations,
         )
 
-    _, pull = jax.vjp(forward, jnp.zeros(as_ints(filter_sizes), input.dtype))
-    return pull(jnp.asarray(out_backprop))[0]
+
+def _gradient(position: int, settings: _Settings, image_shape: Sequence[int], filter_shape: Sequence[int]) -> Any:
+    """Returns a function of the other operand and the result's slope: the slope of a convolution's image (``position``
+    0) or filter (1).
+
+    A convolution is linear in both, so the slope is linear in its arguments, too, and its own slopes are a convolution
+    and the slope at the other position. Derived as slopes of slopes, they have forms that XLA computes slowly.
+    """
+    shapes = image_shape, filter_shape
+
+    @_jax.custom_vjp
+    def gradient(other: jax.Array, slope: jax.Array) -> jax.Array:
+        def forward(value: jax.Array) -> jax.Array:
+            return settings.convolve(other, value) if position else settings.convolve(value, other)
+
+        return jax.vjp(forward, jnp.zeros(shapes[position], other.dtype))[1](slope)[0]
+
+    def backward(inputs: tuple[jax.Array, jax.Array], slope: jax.Array) -> tuple[jax.Array, jax.Array]:
+        other, back = inputs
+        for_other = _gradient(1 - position, settings, image_shape, filter_shape)(slope, back)
+        return for_other, settings.convolve(other, slope) if position else settings.convolve(slope, other)
+
+    gradient.defvjp(lambda *inputs: (gradient(*inputs), inputs), backward)
+    return gradient
 
 
 # Pooling ----------------------------------------------------------------------------------------------------------
@@ -276,19 +295,12 @@ def max_pool(
 ) -> Any:
     """Returns the maximum of each window; of equal elements, the first gets the gradient."""
     del data_format
-    pads = _pads(input.shape, ksize, strides, padding)
-    lowest = -np.inf if jnp.issubdtype(input.dtype, np.inexact) else np.iinfo(input.dtype).min
-    if int(np.prod(ksize)) > _MAX_SLICES:
-        return lax.reduce_window(input, np.asarray(lowest, input.dtype), lax.max, tuple(ksize), tuple(strides), pads)
-    if any(pad != (0, 0) for pad in pads):
-        input = jnp.pad(input, pads, constant_values=lowest)
-    counts = [(size - window) // stride + 1 for size, window, stride in zip(input.shape, ksize, strides, strict=True)]
-    result = None
-    for offset in itertools.product(*map(range, ksize)):
-        ends = [start + (count - 1) * stride + 1 for start, count, stride in zip(offset, counts, strides, strict=True)]
-        part = lax.slice(input, offset, ends, tuple(strides))
-        result = part if result is None else jnp.where(result < part, part, result)
-    return result
+    return largest(input, _pools(input.shape, ksize, strides, padding))
+
+
+def _pools(sizes: Sequence[int], ksize: Sequence[int], strides: Sequence[int], padding: str) -> Pools:
+    pads = _pads(sizes, ksize, strides, padding)
+    return Pools(sizes=tuple(sizes), window=tuple(ksize), strides=tuple(strides), pads=tuple(pads))
 
 
 def _avg_pool(
@@ -304,22 +316,8 @@ def summed_windows(
     value: jax.Array, ksize: Sequence[int], strides: Sequence[int], padding: str
 ) -> tuple[jax.Array, jax.Array]:
     """Returns the sum of each window without padding, and the number of its elements, in the same type."""
-    pads = _pads(value.shape, ksize, strides, padding)
-    window, steps = tuple(ksize), tuple(strides)
-    zero = np.zeros((), value.dtype)
-    total = lax.reduce_window(value, zero, lax.add, window, steps, pads)
-    if all(pad == (0, 0) for pad in pads):
-        return total, jnp.asarray(np.prod(ksize), value.dtype)
-    shape = [size if axis_window > 1 else 1 for size, axis_window in zip(value.shape, ksize, strict=True)]
-    counts = lax.reduce_window(
-        jnp.ones(shape, value.dtype),
-        zero,
-        lax.add,
-        window,
-        [step if size > 1 else 1 for step, size in zip(steps, shape, strict=True)],
-        [pad if size > 1 else (0, 0) for pad, size in zip(pads, shape, strict=True)],
-    )
-    return total, counts
+    pools = _pools(value.shape, ksize, strides, padding)
+    return total(value, pools), jnp.asarray(pools.elements(), value.dtype)
 
 
 def _max_pool_3d(
