@@ -17,7 +17,7 @@ import numpy as np
 from headwater.dtypes import bfloat16, float32, int32, int64
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.common import AnyArray, array_module
-from headwater.graph.ops.define import host, pure
+from headwater.graph.ops.define import host, pure, unary
 from headwater.graph.ops.indexing import require_rows
 from headwater.graph.ops.table_rows import add_rows, take_rows
 from headwater.graph.registry import HostArray, Inference, Spec
@@ -265,7 +265,7 @@ def gather_routed(params: AnyArray, routed: AnyArray, *, halves: bool = False) -
     return rows.astype(jnp.bfloat16) if halves else rows
 
 
-@pure("UpdateRows", inputs="indices:Tids|index", differentiable=False)
+@pure("UpdateRows", inputs="indices:Tids|index", infer=unary, differentiable=False)
 def update_rows(indices: jax.Array) -> jax.Array:
     """Marks the indices of an update that includes padding: padding is out of range, and changes nothing.
 

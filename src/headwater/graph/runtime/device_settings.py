@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from headwater.graph.runtime import jax_internals
 from headwater.graph.runtime.devices import (
     divide_cpu,
+    has_cpu_only,
     local_devices,
     shown_devices,
     use_cpu_only,
@@ -267,7 +268,7 @@ def _count_gpus() -> int:
     """Returns the number of GPUs that JAX finds."""
     if virtual_gpus():
         return virtual_gpus()
-    if _wanted.visible is None and _jax.config.jax_platforms == "cpu":
+    if _wanted.visible is None and has_cpu_only():
         return 0
     if any(map(importlib.util.find_spec, _CUDA_PLUGINS)):
         return _count_cuda_devices()

@@ -54,7 +54,7 @@ def device_names() -> Sequence[str]:
 
     JAX starts its devices at once when it is imported, with the settings made so far.
     """
-    if not _has_cpu_only():
+    if not has_cpu_only():
         return list(local_devices())
     _start_with_jax()
     return ["CPU:0"]
@@ -68,7 +68,8 @@ def _start_with_jax() -> None:
     on_import("jax", start)
 
 
-def _has_cpu_only() -> bool:
+def has_cpu_only() -> bool:
+    """Returns whether JAX cannot find another device than the CPU, without importing it."""
     if virtual_gpus() and not _cpu_only:
         return False
     chosen = os.environ.get("JAX_PLATFORMS", "") if not is_loaded() else cast(Any, jax).config.jax_platforms
@@ -181,7 +182,7 @@ def local_device(name: str) -> Any:
 @cache
 def is_default(name: str) -> bool:
     """Whether computations run on this device by default, because it is the only one."""
-    return _has_cpu_only() or (len(local_devices()) == 1 and local_device(name) == _devices()[0])
+    return has_cpu_only() or (len(local_devices()) == 1 and local_device(name) == _devices()[0])
 
 
 @cache
