@@ -30,7 +30,7 @@ from headwater.platform.completion import done_at, validates, waits_for_evaluato
 from headwater.platform.live import LiveJobs
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import Count, JobSpec
-from headwater.platform.states import Decision, Fault, JobPhase, JobState, Note, TaskPhase, TaskState, Tick
+from headwater.platform.states import Fault, JobDecision, JobPhase, JobState, Note, TaskPhase, TaskState, Tick
 
 # Reported start times that differ by at most this belong to the same start, in seconds.
 _CLOCK_S = 1.0
@@ -139,26 +139,26 @@ class EngineJobs:
         )
 
 
-def ticked(state: JobState, now: float) -> Decision:
+def ticked(state: JobState, now: float) -> JobDecision:
     """Checks pauses and deadlines at ``now``; restarts a running job if a task has made no progress for too long."""
     stalled = _stalled(state, now)
     decision = policy.decide(stalled.state, Tick(), now)
-    return Decision(decision.state, stalled.notes + decision.notes)
+    return JobDecision(decision.state, stalled.notes + decision.notes)
 
 
-def _stalled(state: JobState, now: float) -> Decision:
+def _stalled(state: JobState, now: float) -> JobDecision:
     if state.phase is not JobPhase.RUNNING:
-        return Decision(state)
+        return JobDecision(state)
     for task in state.tasks.values():
         verdict = policy.stall(state, task, now)
         if verdict is not None:
             note = Note("stalled", f"{task.label}: {verdict}", task.label)
             decision = _again(state, f"{task.label}: {verdict}", now)
-            return Decision(decision.state, (note, *decision.notes))
-    return Decision(state)
+            return JobDecision(decision.state, (note, *decision.notes))
+    return JobDecision(state)
 
 
-def reported(state: JobState, report: JobReport, now: float) -> Decision:
+def reported(state: JobState, report: JobReport, now: float) -> JobDecision:
     """Returns the decision for an engine's report at ``now``."""
     notes: list[Note] = []
     faults: list[Fault] = []
@@ -196,18 +196,18 @@ def reported(state: JobState, report: JobReport, now: float) -> Decision:
         elif state.phase is JobPhase.QUEUED and report.reason and report.reason != state.reason:
             state = replace(state, reason=report.reason)
             notes.append(Note("pending", report.reason))
-        return Decision(state, tuple(notes))
+        return JobDecision(state, tuple(notes))
     if report.phase == "running":
         if state.phase is JobPhase.QUEUED:
             state = replace(
                 state, phase=JobPhase.RUNNING, reason="", started_at=state.started_at or now, attempt_at=now
             )
             notes.append(Note("started", "the engine runs it"))
-        return Decision(state, tuple(notes))
+        return JobDecision(state, tuple(notes))
     done = done_at(state, now) if report.phase == "succeeded" and state.phase is JobPhase.RUNNING else None
     if done is not None and validates(state, done, now):
         state, waits = waits_for_evaluator(state)
-        return Decision(state, (*notes, *waits))
+        return JobDecision(state, (*notes, *waits))
     tasks = {name: _final(task, report, now) for name, task in state.tasks.items()}
     state = replace(state, tasks=tasks)
     if state.phase is not JobPhase.ENDING:
@@ -215,7 +215,7 @@ def reported(state: JobState, report: JobReport, now: float) -> Decision:
         state = decision.state
         notes += decision.notes
     settled = policy.decide(state, Tick(), now)
-    return Decision(settled.state, (*notes, *settled.notes))
+    return JobDecision(settled.state, (*notes, *settled.notes))
 
 
 def _is_healthy(state: JobState, task: TaskState, now: float) -> bool:
@@ -231,37 +231,39 @@ def with_count(spec: JobSpec, workers: int) -> JobSpec:
     return spec.model_copy(update={"workers": asked})
 
 
-def _handed_over(state: JobState, attempt: int, engine: str) -> Decision:
+def _handed_over(state: JobState, attempt: int, engine: str) -> JobDecision:
     if state.attempt != attempt or state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
-        return Decision(state)
+        return JobDecision(state)
     tasks = {name: replace(task, phase=TaskPhase.STARTING, restarts=0) for name, task in state.tasks.items()}
     state = replace(state, tasks=tasks, reason=f"handed to {engine}")
-    return Decision(state, (Note("placed", state.reason),))
+    return JobDecision(state, (Note("placed", state.reason),))
 
 
-def _not_taken(state: JobState, error: BackendError, now: float) -> Decision:
+def _not_taken(state: JobState, error: BackendError, now: float) -> JobDecision:
     if state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
-        return Decision(state)
+        return JobDecision(state)
     if error.temporary:
         if state.reason == str(error):
-            return Decision(state)
-        return Decision(replace(state, reason=str(error)), (Note("pending", str(error)),))
+            return JobDecision(state)
+        return JobDecision(replace(state, reason=str(error)), (Note("pending", str(error)),))
     failed = replace(state, phase=JobPhase.ENDING, then=JobPhase.FAILED, reason=str(error))
     return policy.decide(failed, Tick(), now)
 
 
-def _again(state: JobState, reason: str, now: float, *notes: Note) -> Decision:
+def _again(state: JobState, reason: str, now: float, *notes: Note) -> JobDecision:
     """Ends all tasks, and resubmits the job if its rules allow another restart; otherwise it fails."""
     rules = state.spec.restart
     if state.attempt_at is not None and now - state.attempt_at >= rules.reset_after:
         state = replace(state, restarts=0, first=None)
     if rules.policy == "never" or state.restarts >= rules.limit:
         times = f" (after {state.restarts} restarts)" if state.restarts else ""
-        return Decision(replace(state, phase=JobPhase.ENDING, then=JobPhase.FAILED, reason=f"{reason}{times}"), notes)
+        return JobDecision(
+            replace(state, phase=JobPhase.ENDING, then=JobPhase.FAILED, reason=f"{reason}{times}"), notes
+        )
     pause = policy.pause(rules, state.restarts)
     again = f"{reason}; restart {state.restarts + 1} of {rules.limit}, after {pause:g} s"
     state = replace(state, restarts=state.restarts + 1, not_before=now + pause)
-    return Decision(replace(state, phase=JobPhase.ENDING, then=JobPhase.QUEUED, reason=again), notes)
+    return JobDecision(replace(state, phase=JobPhase.ENDING, then=JobPhase.QUEUED, reason=again), notes)
 
 
 def _talks(report: JobReport) -> dict[TaskName, Talk]:
@@ -272,11 +274,11 @@ def _talks(report: JobReport) -> dict[TaskName, Talk]:
     }
 
 
-def _conclusion(state: JobState, report: JobReport, now: float) -> Decision:
+def _conclusion(state: JobState, report: JobReport, now: float) -> JobDecision:
     """Returns the decision for a final report of the engine."""
 
-    def ends(then: JobPhase, reason: str, *notes: Note) -> Decision:
-        return Decision(replace(state, phase=JobPhase.ENDING, then=then, reason=reason), notes)
+    def ends(then: JobPhase, reason: str, *notes: Note) -> JobDecision:
+        return JobDecision(replace(state, phase=JobPhase.ENDING, then=then, reason=reason), notes)
 
     match report.phase:
         case "succeeded":

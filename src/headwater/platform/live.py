@@ -22,9 +22,9 @@ from headwater.platform.states import (
     AskScale,
     AskStop,
     CouldNotStart,
-    Decision,
     Ended,
     Event,
+    JobDecision,
     JobPhase,
     JobState,
     Note,
@@ -177,7 +177,7 @@ class LiveJobs:
     def follow(
         self,
         seen: JobRecord,
-        step: Callable[[JobState, float], Decision],
+        step: Callable[[JobState, float], JobDecision],
         *,
         alter: Callable[[JobRecord], JobRecord] | None = None,
     ) -> JobRecord:

@@ -44,10 +44,10 @@ from headwater.platform.states import (
     AskScale,
     AskStop,
     CouldNotStart,
-    Decision,
     Ended,
     Event,
     Fault,
+    JobDecision,
     JobPhase,
     JobState,
     Note,
@@ -111,7 +111,7 @@ def needs_place(state: JobState, now: float) -> tuple[TaskName, ...]:
     )
 
 
-def decide(state: JobState, event: Event, now: float) -> Decision:
+def decide(state: JobState, event: Event, now: float) -> JobDecision:
     """Returns the decision for ``event`` at ``now``.
 
     Args:
@@ -124,7 +124,7 @@ def decide(state: JobState, event: Event, now: float) -> Decision:
     """
     decision = _HANDLERS[type(event)](state, event, now)
     settled = _settle(decision.state, now)
-    return Decision(settled.state, decision.notes + settled.notes)
+    return JobDecision(settled.state, decision.notes + settled.notes)
 
 
 def pause(rules: RestartSpec, restarts: int) -> float:
@@ -132,7 +132,7 @@ def pause(rules: RestartSpec, restarts: int) -> float:
     return min(rules.max_backoff, rules.backoff * 2.0 ** min(restarts, 60))
 
 
-def _placed(state: JobState, event: Placed, now: float) -> Decision:
+def _placed(state: JobState, event: Placed, now: float) -> JobDecision:
     notes: tuple[Note, ...] = ()
     if state.phase is JobPhase.QUEUED:
         if event.workers is not None:
@@ -145,30 +145,30 @@ def _placed(state: JobState, event: Placed, now: float) -> Decision:
         task = state.tasks.get(name)
         if task is not None:
             state = state.with_task(replace(task, placed=True))
-    return Decision(replace(state, reason="") if state.phase is JobPhase.RUNNING else state, notes)
+    return JobDecision(replace(state, reason="") if state.phase is JobPhase.RUNNING else state, notes)
 
 
-def _not_placed(state: JobState, event: NotPlaced, now: float) -> Decision:
+def _not_placed(state: JobState, event: NotPlaced, now: float) -> JobDecision:
     if state.phase is JobPhase.QUEUED and not event.ever:
         return _end(state, JobPhase.FAILED, f"nothing that this server has can hold it: {event.reason}", now)
     if state.reason == event.reason or state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
-        return Decision(state)
-    return Decision(replace(state, reason=event.reason), (Note("pending", event.reason),))
+        return JobDecision(state)
+    return JobDecision(replace(state, reason=event.reason), (Note("pending", event.reason),))
 
 
-def _started(state: JobState, event: Started, now: float) -> Decision:
+def _started(state: JobState, event: Started, now: float) -> JobDecision:
     task = state.tasks.get(event.task)
     if task is None or task.phase is not TaskPhase.STARTING:
-        return Decision(state)
+        return JobDecision(state)
     again = f", attempt {task.attempt + 1}" if task.attempt else ""
     task = replace(task, phase=TaskPhase.RUNNING, started_at=now, ended_at=None, code=None, reason="", progress_at=now)
-    return Decision(state.with_task(task), (Note("started", f"{task.label} runs{again}", task.label),))
+    return JobDecision(state.with_task(task), (Note("started", f"{task.label} runs{again}", task.label),))
 
 
-def _progressed(state: JobState, event: Progressed, now: float) -> Decision:
+def _progressed(state: JobState, event: Progressed, now: float) -> JobDecision:
     task = state.tasks.get(event.task)
     if task is None or not task.phase.alive:
-        return Decision(state)
+        return JobDecision(state)
     moved = event.step is not None and event.step != task.step
     task = replace(
         task,
@@ -179,20 +179,20 @@ def _progressed(state: JobState, event: Progressed, now: float) -> Decision:
         together=task.together or event.together,
         progress_at=now if moved else task.progress_at,
     )
-    return Decision(state.with_task(task))
+    return JobDecision(state.with_task(task))
 
 
-def _could_not_start(state: JobState, event: CouldNotStart, now: float) -> Decision:
+def _could_not_start(state: JobState, event: CouldNotStart, now: float) -> JobDecision:
     task = state.tasks.get(event.task)
     if task is None or not task.phase.alive:
-        return Decision(state)
+        return JobDecision(state)
     return _lost(state, task, f"could not be started: {event.reason}", now)
 
 
-def _ended(state: JobState, event: Ended, now: float) -> Decision:
+def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
     task = state.tasks.get(event.task)
     if task is None or not task.phase.alive:
-        return Decision(state)
+        return JobDecision(state)
     if isinstance(event.how, Lost):
         return _lost(state, task, event.how.reason, now)
     how = event.how
@@ -200,26 +200,26 @@ def _ended(state: JobState, event: Ended, now: float) -> Decision:
     began = now if task.started_at is None else task.started_at
     task = replace(task, code=how.code, started_at=began, ended_at=now, reason=how.reason, steps_per_s=None)
     if state.phase is not JobPhase.RUNNING:
-        return Decision(state.with_task(replace(task, phase=_how_it_ended(task, how), verdict="")))
+        return JobDecision(state.with_task(replace(task, phase=_how_it_ended(task, how), verdict="")))
     if how.code and nothing_left(state, task, now, killed=not task.verdict and is_killed(how)):
         return _ended_after_work(state, task)
     if task.verdict:
         return _failed(state, replace(task, verdict=""), fault_of(task, how, task.verdict, now), now)
     if task.phase is TaskPhase.ENDING:  # it was scaled down, and may be wanted again before it has ended
         away = replace(task, phase=TaskPhase.STOPPED, placed=False)
-        return Decision(state.with_task(_again(away, now, "") if task.name in _wanted(state) else away))
+        return JobDecision(state.with_task(_again(away, now, "") if task.name in _wanted(state) else away))
     if how.preempted or (how.code in _TERMINATED and not how.stopped):
         return _preempted(state, task, how, now)
     if how.code == 0:
         note = Note("succeeded", f"{task.label} is done", task.label)
-        return Decision(state.with_task(replace(task, phase=TaskPhase.SUCCEEDED)), (note,))
+        return JobDecision(state.with_task(replace(task, phase=TaskPhase.SUCCEEDED)), (note,))
     return _failed(state, task, fault_of(task, how, how.reason, now), now)
 
 
-def _ended_after_work(state: JobState, task: TaskState) -> Decision:
+def _ended_after_work(state: JobState, task: TaskState) -> JobDecision:
     phase = TaskPhase.STOPPED if task.name.job in WORKING else TaskPhase.FAILED
     text = f"{task.label} ended after the work was done: {task.reason}"
-    return Decision(
+    return JobDecision(
         state.with_task(replace(task, phase=phase, reason=text, verdict="")), (Note("lost", text, task.label),)
     )
 
@@ -236,7 +236,7 @@ def _how_it_ended(task: TaskState, how: Exited) -> TaskPhase:
     return TaskPhase.STOPPED if how.stopped or task.phase is TaskPhase.ENDING else TaskPhase.FAILED
 
 
-def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decision:
+def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> JobDecision:
     """Handles a failure that counts: restarts the task or the job, as the job's rules say, or ends the job."""
     rules = state.spec.restart
     task = replace(task, phase=TaskPhase.FAILED, reason=fault.reason, ended_at=now)
@@ -255,18 +255,18 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decis
     if rules.policy == "never" or restarts >= rules.limit or hopeless:
         times = f" (after {restarts} restarts)" if restarts else ""
         decision = _end(state, JobPhase.FAILED, f"{first}{times}", now, told=True)
-        return Decision(decision.state, (note, *decision.notes))
+        return JobDecision(decision.state, (note, *decision.notes))
     wait = pause(rules, restarts)
     again = f"restart {restarts + 1} of {rules.limit}, after {wait:g} s"
     if scope == "task":
         task = _again(replace(task, restarts=restarts + 1), now + wait, f"{fault.reason}; {again}")
-        return Decision(state.with_task(task), (note, Note("restarting", f"{task.label}: {again}", task.label)))
+        return JobDecision(state.with_task(task), (note, Note("restarting", f"{task.label}: {again}", task.label)))
     state = replace(state, restarts=restarts + 1, not_before=now + wait)
     decision = _end(state, JobPhase.RESTARTING, f"{fault}; {again} of all tasks", now, told=True)
-    return Decision(decision.state, (note, Note("restarting", f"all tasks: {again}"), *decision.notes))
+    return JobDecision(decision.state, (note, Note("restarting", f"all tasks: {again}"), *decision.notes))
 
 
-def _lost(state: JobState, task: TaskState, reason: str, now: float) -> Decision:
+def _lost(state: JobState, task: TaskState, reason: str, now: float) -> JobDecision:
     """Handles the loss of a task's place: it needs another one, or the whole job does if others use its address."""
     if state.phase is JobPhase.RUNNING and not task.verdict and nothing_left(state, task, now, killed=True):
         return _ended_after_work(state, replace(task, reason=reason, ended_at=now, placed=False, steps_per_s=None))
@@ -278,10 +278,10 @@ def _lost(state: JobState, task: TaskState, reason: str, now: float) -> Decision
     ):
         note = Note("preempted", f"{task.label} was preempted: {reason}", task.label)
         away = _again(replace(task, placed=False, ended_at=now), now, f"{note.text}; it starts again")
-        return Decision(state.with_task(away), (note,))
+        return JobDecision(state.with_task(away), (note,))
     if state.phase is not JobPhase.RUNNING:
         gone = replace(task, phase=TaskPhase.FAILED, reason=reason, ended_at=now, placed=False)
-        return Decision(state.with_task(gone), (Note("lost", f"{task.label}: {reason}", task.label),))
+        return JobDecision(state.with_task(gone), (Note("lost", f"{task.label}: {reason}", task.label),))
     fault = Fault(task=task.label, at=now, attempt=task.attempt, code=None, reason=reason)
     decision = _failed(state, replace(task, verdict="", steps_per_s=None), fault, now)
     state = decision.state
@@ -289,13 +289,13 @@ def _lost(state: JobState, task: TaskState, reason: str, now: float) -> Decision
         state = state.with_task(replace(state.tasks[task.name], placed=False))
     elif state.phase is JobPhase.RUNNING:
         ending = _end(state, JobPhase.QUEUED, f"{task.label} is lost ({reason}): the job needs another place", now)
-        return Decision(ending.state, decision.notes + ending.notes)
+        return JobDecision(ending.state, decision.notes + ending.notes)
     elif state.then is JobPhase.RESTARTING:
         state = replace(state, then=JobPhase.QUEUED)
-    return Decision(state, decision.notes)
+    return JobDecision(state, decision.notes)
 
 
-def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Decision:
+def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> JobDecision:
     why = how.reason if how.preempted else f"{how.reason}, which this server did not ask for"
     note = Note("preempted", f"{task.label} was preempted: {why}", task.label)
     state = state.with_task(replace(task, phase=TaskPhase.STOPPED))
@@ -305,11 +305,11 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Dec
         # Its host is taken away: the others continue until the task can be placed elsewhere.
         placed = not how.preempted
         again = _again(replace(task, placed=placed), now, f"{note.text}; it starts again")
-        return Decision(state.with_task(again), (note,))
+        return JobDecision(state.with_task(again), (note,))
     else:
         state = replace(state, requeues=state.requeues + 1)
         decision = _end(state, JobPhase.QUEUED, f"{note.text}; the job goes back to the queue", now, told=True)
-    return Decision(decision.state, (note, *decision.notes))
+    return JobDecision(decision.state, (note, *decision.notes))
 
 
 def _may_go(state: JobState, task: TaskState) -> bool:
@@ -317,7 +317,7 @@ def _may_go(state: JobState, task: TaskState) -> bool:
     return state.spec.elastic and task.name.job in ("worker", "evaluator")
 
 
-def _ask_stop(state: JobState, event: AskStop, now: float) -> Decision:
+def _ask_stop(state: JobState, event: AskStop, now: float) -> JobDecision:
     note = Note("asked", f"{event.by} asked to {'requeue' if event.requeue else 'stop'} it")
     if state.phase.over:
         raise NotPossible(f"the job is {state.phase} already")
@@ -327,25 +327,25 @@ def _ask_stop(state: JobState, event: AskStop, now: float) -> Decision:
         decision = _end(replace(state, requeues=state.requeues + 1), JobPhase.QUEUED, note.text, now, told=True)
     else:
         decision = _end(state, JobPhase.STOPPED, f"stopped by {event.by}", now, told=True)
-    return Decision(decision.state, (note, *decision.notes))
+    return JobDecision(decision.state, (note, *decision.notes))
 
 
-def _ask_restart(state: JobState, event: AskRestart, now: float) -> Decision:
+def _ask_restart(state: JobState, event: AskRestart, now: float) -> JobDecision:
     note = Note("asked", f"{event.by} asked to restart it")
     fresh = replace(state, restarts=0, first=None, not_before=0.0)
     fresh = replace(fresh, tasks={name: replace(task, restarts=0, first=None) for name, task in fresh.tasks.items()})
     if state.phase.over:
         queued = _requeued(fresh, f"restarted by {event.by}", now)
-        return Decision(replace(queued, started_at=None, ended_at=None), (note,))
+        return JobDecision(replace(queued, started_at=None, ended_at=None), (note,))
     if state.phase is JobPhase.QUEUED:
-        return Decision(replace(fresh, queued_at=now), (note,))
+        return JobDecision(replace(fresh, queued_at=now), (note,))
     if state.phase is JobPhase.ENDING and state.then is not None and state.then.over:
         raise NotPossible(f"the job is about to be {state.then}; restart it when it is")
     decision = _end(fresh, JobPhase.RESTARTING, f"restarted by {event.by}", now, told=True)
-    return Decision(decision.state, (note, *decision.notes))
+    return JobDecision(decision.state, (note, *decision.notes))
 
 
-def _ask_scale(state: JobState, event: AskScale, now: float) -> Decision:
+def _ask_scale(state: JobState, event: AskScale, now: float) -> JobDecision:
     least = state.spec.ps.count.least
     before = least if state.ps is None else state.ps
     workers = state.workers if event.workers is None else event.workers
@@ -362,23 +362,23 @@ def _ask_scale(state: JobState, event: AskScale, now: float) -> Decision:
         if was != now_wanted
     ]
     if not changes:
-        return Decision(state)
+        return JobDecision(state)
     if event.anew and ps != before:
         raise NotPossible("an engine starts all ps of a job together, so their number does not change while it runs")
     note = Note("scaled", f"{event.by} scaled it {' and '.join(changes)}")
     scaled = replace(state, workers=workers, fixed=event.fixed if workers != state.workers else state.fixed, ps=ps)
     if state.phase is JobPhase.RUNNING and state.spec.restart_scope == "task" and not event.anew:
-        return Decision(_scaled(scaled, now), (note,))
+        return JobDecision(_scaled(scaled, now), (note,))
     if state.phase is JobPhase.RUNNING:
         decision = _end(replace(scaled, not_before=0.0), JobPhase.QUEUED, note.text, now)
-        return Decision(decision.state, (note, *decision.notes))
+        return JobDecision(decision.state, (note, *decision.notes))
     if state.phase is JobPhase.QUEUED:
         scaled = _with_wanted(scaled)
     elif state.phase is JobPhase.RESTARTING:
         scaled = _requeued(scaled, note.text, now)
     elif state.phase is JobPhase.ENDING and state.then is JobPhase.RESTARTING:
         scaled = replace(scaled, then=JobPhase.QUEUED)
-    return Decision(scaled, (note,))
+    return JobDecision(scaled, (note,))
 
 
 def _scaled(state: JobState, now: float) -> JobState:
@@ -399,7 +399,7 @@ def _scaled(state: JobState, now: float) -> JobState:
     return state
 
 
-def _tick(state: JobState, event: Tick, now: float) -> Decision:
+def _tick(state: JobState, event: Tick, now: float) -> JobDecision:
     deadlines = state.spec.deadlines
     match state.phase:
         case JobPhase.QUEUED if deadlines.pending is not None and now >= state.queued_at + deadlines.pending:
@@ -409,14 +409,14 @@ def _tick(state: JobState, event: Tick, now: float) -> Decision:
             state = _with_wanted(state)  # without tasks that have been scaled down
             tasks = {name: _again(task, now, "") for name, task in state.tasks.items()}
             state = replace(state, phase=JobPhase.RUNNING, reason="", attempt_at=now, attempt=state.attempt + 1)
-            return Decision(replace(state, tasks=tasks))
+            return JobDecision(replace(state, tasks=tasks))
         case JobPhase.RUNNING:
             return _tick_running(state, now)
         case _:
-            return Decision(state)
+            return JobDecision(state)
 
 
-def _tick_running(state: JobState, now: float) -> Decision:
+def _tick_running(state: JobState, now: float) -> JobDecision:
     limit = state.spec.deadlines.run
     over = limit is not None and state.started_at is not None and now >= state.started_at + limit
     if over and done_at(state, now) is None:
@@ -427,7 +427,7 @@ def _tick_running(state: JobState, now: float) -> Decision:
         if verdict is not None:
             state = state.with_task(replace(task, phase=TaskPhase.ENDING, verdict=verdict, reason=verdict))
             notes.append(Note("stalled", f"{task.label}: {verdict}; it is ended", task.label))
-    return Decision(state, tuple(notes))
+    return JobDecision(state, tuple(notes))
 
 
 def stall(state: JobState, task: TaskState, now: float) -> str | None:
@@ -441,7 +441,7 @@ def stall(state: JobState, task: TaskState, now: float) -> str | None:
     return f"no progress for {limit:g} s, since {at}"
 
 
-def _settle(state: JobState, now: float) -> Decision:
+def _settle(state: JobState, now: float) -> JobDecision:
     """Applies the consequences of the state itself: starts tasks that are due, and enters the phase after the end."""
     notes: tuple[Note, ...] = ()
     if state.phase is JobPhase.RUNNING:
@@ -458,10 +458,10 @@ def _settle(state: JobState, now: float) -> Decision:
     if state.phase is JobPhase.ENDING and not any(task.phase.alive for task in state.tasks.values()):
         over = _over(state, now)
         state, notes = over.state, notes + over.notes
-    return Decision(state, notes)
+    return JobDecision(state, notes)
 
 
-def _end(state: JobState, then: JobPhase, reason: str, now: float, *, told: bool = False) -> Decision:
+def _end(state: JobState, then: JobPhase, reason: str, now: float, *, told: bool = False) -> JobDecision:
     """Asks all tasks to end; ``then`` is the next phase. ``told``: an earlier note has the reason."""
     tasks: dict[TaskName, TaskState] = {}
     for name, task in state.tasks.items():
@@ -474,23 +474,23 @@ def _end(state: JobState, then: JobPhase, reason: str, now: float, *, told: bool
     ends = any(task.phase.alive for task in tasks.values())
     state = replace(state, phase=JobPhase.ENDING, then=then, reason=reason, tasks=tasks)
     why = "" if told else f": {reason}"
-    return Decision(state, (Note("ending", f"ends its tasks{why}"),) if ends else ())
+    return JobDecision(state, (Note("ending", f"ends its tasks{why}"),) if ends else ())
 
 
-def _over(state: JobState, now: float) -> Decision:
+def _over(state: JobState, now: float) -> JobDecision:
     assert state.then is not None
     match state.then:
         case JobPhase.RESTARTING if all(task.placed for task in _wanted(state).values()):
-            return Decision(replace(state, phase=JobPhase.RESTARTING, then=None))
+            return JobDecision(replace(state, phase=JobPhase.RESTARTING, then=None))
         case JobPhase.QUEUED | JobPhase.RESTARTING:
             # All places are given back: jobs that kept some while waiting for others could deadlock each other.
-            return Decision(_requeued(state, state.reason, now), (Note("queued", state.reason),))
+            return JobDecision(_requeued(state, state.reason, now), (Note("queued", state.reason),))
         case JobPhase.SUCCEEDED | JobPhase.FAILED | JobPhase.STOPPED:
             notes = {JobPhase.SUCCEEDED: "succeeded", JobPhase.FAILED: "failed", JobPhase.STOPPED: "stopped"}
             tasks = {name: replace(task, placed=False) for name, task in state.tasks.items()}
             kind = notes[state.then]
             state = replace(state, phase=state.then, then=None, ended_at=now, tasks=tasks)
-            return Decision(state, (Note(kind, _outcome(state)),))  # pyright: ignore[reportArgumentType]
+            return JobDecision(state, (Note(kind, _outcome(state)),))  # pyright: ignore[reportArgumentType]
         case _:
             raise AssertionError(f"{state.then} cannot follow on the end of all tasks")
 
@@ -567,7 +567,7 @@ def _described(state: JobState) -> str:
     return ", ".join(f"{count} {role}{'s' if count > 1 and role != 'ps' else ''}" for role, count in counts.items())
 
 
-_HANDLERS: dict[type[Event], Callable[[JobState, Event, float], Decision]] = {  # pyright: ignore[reportAssignmentType]
+_HANDLERS: dict[type[Event], Callable[[JobState, Event, float], JobDecision]] = {  # pyright: ignore[reportAssignmentType]
     Placed: _placed,
     NotPlaced: _not_placed,
     Started: _started,

@@ -311,7 +311,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class JobDecision:
     """The result of the policy: the next state, which determines all actions, and notes for the history."""
 
     state: JobState

@@ -389,7 +389,7 @@ Action = Go | Apply | Drop
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ConsistencyDecision:
     """The next state, the actions in order, and the reason; empty where there is nothing to log."""
 
     state: State
@@ -400,23 +400,23 @@ class Decision:
 # The decision ---------------------------------------------------------------------------------------------------
 
 
-def decide(state: State, event: Event, now: float) -> Decision:
+def decide(state: State, event: Event, now: float) -> ConsistencyDecision:
     """Decides on ``event`` at time ``now`` (seconds)."""
     match event:
         case Joined(worker):
             if worker in state.members:
-                return Decision(state)
+                return ConsistencyDecision(state)
             return _settled(_with(state, worker, _newcomer(state, now)), now, (), _came(state, worker))
         case Arrives(worker):
-            return Decision(replace(state, arriving=state.arriving | {worker}, void=state.void - {worker}))
+            return ConsistencyDecision(replace(state, arriving=state.arriving | {worker}, void=state.void - {worker}))
         case Left(worker, reason):
             state = replace(state, arriving=state.arriving - {worker}, void=state.void - {worker})
             if worker not in state.members:
-                return Decision(state)
+                return ConsistencyDecision(state)
             return _settled(_without(state, worker), now, (), _gone(state, worker, reason))
         case Back(worker):
             if worker in state.members:
-                return Decision(state)
+                return ConsistencyDecision(state)
             member = replace(_newcomer(state, now), gave=1, waits_since=now)
             return _settled(_with(state, worker, member), now, (), _came(state, worker))
         case Gave():
@@ -424,9 +424,9 @@ def decide(state: State, event: Event, now: float) -> Decision:
         case Released(worker):
             member = state.members.get(worker)
             if member is None or member.waits_since is None:
-                return Decision(state)
+                return ConsistencyDecision(state)
             state = _with(state, worker, replace(member, waits_since=None, busy_since=now))
-            return Decision(state, (Go(worker, state.version),))
+            return ConsistencyDecision(state, (Go(worker, state.version),))
         case Updated():
             state = replace(state, version=state.version + 1, gathered=0, updating=False)
             return _settled(_fresh(state), now)
@@ -438,8 +438,8 @@ def decide(state: State, event: Event, now: float) -> Decision:
             return _out_of_patience(state, now)
         case DataEnd():
             if not state.gathers or not state.gathered or state.updating or _waits_for_start(state):
-                return Decision(state)
-            return Decision(replace(state, updating=True), (Apply(state.gathered),), "the data end")
+                return ConsistencyDecision(state)
+            return ConsistencyDecision(replace(state, updating=True), (Apply(state.gathered),), "the data end")
 
 
 def waited_for(state: State) -> tuple[str, ...]:
@@ -478,7 +478,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if others <= 1 else f"{', '.join(names[:_LISTED])} and {others} others"
 
 
-def _gave(state: State, gave: Gave, now: float) -> Decision:
+def _gave(state: State, gave: Gave, now: float) -> ConsistencyDecision:
     worker, version = gave.worker, gave.version
     known = state.members.get(worker)
     reason = "" if known else _came(state, worker)
@@ -506,7 +506,7 @@ def _gave(state: State, gave: Gave, now: float) -> Decision:
 
 def _settled(
     state: State, now: float, actions: tuple[Action, ...] = (), reason: str = "", giver: str | None = None
-) -> Decision:
+) -> ConsistencyDecision:
     """Requests an update where one is due, and releases the workers that may continue.
 
     Where updates are gathered, a gradient that completes none can release only its ``giver``. Checking all workers for
@@ -525,7 +525,7 @@ def _settled(
         gone = {name: replace(state.members[name], waits_since=None, busy_since=now) for name in free}
         state = replace(state, members={**state.members, **gone})
         actions += tuple(Go(name, state.version) for name in free)
-    return Decision(state, actions, reason)
+    return ConsistencyDecision(state, actions, reason)
 
 
 def _missing(state: State) -> int:
@@ -571,7 +571,7 @@ def _rule(state: State) -> Callable[[Member], bool]:
             return lambda member: True
 
 
-def _restarted(state: State, version: int, again: bool, now: float) -> Decision:
+def _restarted(state: State, version: int, again: bool, now: float) -> ConsistencyDecision:
     first, state = not (state.started or again), replace(state, started=True)
     if first and version == state.version and not state.updating:
         return _settled(state, now)
@@ -589,10 +589,10 @@ def _fresh(state: State) -> State:
     return replace(state, members={name: replace(member, gave=0) for name, member in state.members.items()})
 
 
-def _out_of_patience(state: State, now: float) -> Decision:
+def _out_of_patience(state: State, now: float) -> ConsistencyDecision:
     patience = state.choice.patience_s
     if patience is None:
-        return Decision(state)
+        return ConsistencyDecision(state)
     since = [member.waits_since for member in state.members.values() if member.waits_since is not None]
     gone = [
         name
@@ -600,7 +600,7 @@ def _out_of_patience(state: State, now: float) -> Decision:
         if now - max(min(since), state.members[name].busy_since) >= patience and len(state.members) > 1
     ]
     if not gone:
-        return Decision(state)
+        return ConsistencyDecision(state)
     # One at a time: with the new membership, the others may not be waited for any more.
     reason = _gone(state, gone[0], f"no gradient for {patience:g} s")
     return _settled(_without(state, gone[0]), now, (), reason)

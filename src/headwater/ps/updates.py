@@ -11,7 +11,7 @@ from headwater.ps.consistency import (
     Apply,
     Asynchronous,
     BoundedStaleness,
-    Decision,
+    ConsistencyDecision,
     Event,
     Go,
     State,
@@ -97,7 +97,7 @@ class Updates:
         """Passes an event to `decide`, and performs the decision."""
         self.perform(decide(self.state, event, self._context.clock()))
 
-    def perform(self, decision: Decision) -> None:
+    def perform(self, decision: ConsistencyDecision) -> None:
         """Performs a decision of `decide`.
 
         Raises:

@@ -125,7 +125,7 @@ Event = Connected | Came | Disconnected | JobOver | Joined | Expected
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class LifetimeDecision:
     """The consequences of an event.
 
     Attributes:
@@ -141,26 +141,26 @@ class Decision:
     reason: str = ""
 
 
-def decide(state: State, event: Event) -> Decision:
+def decide(state: State, event: Event) -> LifetimeDecision:
     """Returns the consequences of ``event``."""
     match event:
         case Connected(incarnation):
             connected = {**state.connected, incarnation: state.connected.get(incarnation, 0) + 1}
-            return Decision(replace(state, connected=connected, left=state.left - {incarnation[0]}))
+            return LifetimeDecision(replace(state, connected=connected, left=state.left - {incarnation[0]}))
         case Came(incarnation):
-            return Decision(replace(state, awaited=state.awaited - {incarnation[0]}))
+            return LifetimeDecision(replace(state, awaited=state.awaited - {incarnation[0]}))
         case Disconnected(incarnation, served):
             return _disconnected(state, incarnation, served)
         case JobOver(chief, gone):
             state = replace(state, over=True, awaited=state.awaited - {chief} - gone)
-            return Decision(state, ends=is_over(state), reason=f"the job is over{_missing(state)}")
+            return LifetimeDecision(state, ends=is_over(state), reason=f"the job is over{_missing(state)}")
         case Expected(tasks, coming):
             awaited = state.awaited | tasks if coming else state.awaited - tasks
             state = replace(state, awaited=awaited)
-            return Decision(state, ends=not coming and is_over(state))
+            return LifetimeDecision(state, ends=not coming and is_over(state))
         case Joined(task, address):
             joined = {**state.joined, task: address}
-            return Decision(replace(state, joined=joined), reason=f"{task} joins the cluster at {address}")
+            return LifetimeDecision(replace(state, joined=joined), reason=f"{task} joins the cluster at {address}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -213,12 +213,12 @@ def place_in(state: State, job: str, most: int | None) -> TaskName:
     return TaskName(job, next(index for index in itertools.count() if index not in taken))
 
 
-def _disconnected(state: State, incarnation: Incarnation, served: bool) -> Decision:
+def _disconnected(state: State, incarnation: Incarnation, served: bool) -> LifetimeDecision:
     task, _ = incarnation
     open_now = state.connected.get(incarnation, 1) - 1
     connected = {**state.connected, incarnation: open_now}
     if open_now:
-        return Decision(replace(state, connected=connected))
+        return LifetimeDecision(replace(state, connected=connected))
     del connected[incarnation]
     state, reason = replace(state, connected=connected), ""
     if served and task in state.joined:
@@ -226,7 +226,7 @@ def _disconnected(state: State, incarnation: Incarnation, served: bool) -> Decis
         state, reason = replace(state, joined=joined), f"{task} has left the cluster"
     elif served and task in state.tasks:
         state = replace(state, left=state.left | {task})
-    return Decision(state, lost=incarnation, ends=is_over(state), reason=reason)
+    return LifetimeDecision(state, lost=incarnation, ends=is_over(state), reason=reason)
 
 
 def is_over(state: State) -> bool:

@@ -17,8 +17,8 @@ from headwater.ps.consistency import (
     Apply,
     Arrives,
     Consistency,
+    ConsistencyDecision,
     DataEnd,
-    Decision,
     Event,
     Gave,
     Go,
@@ -240,7 +240,7 @@ class Gate(kept.Kept):
 
     def _hear(self, event: Event) -> None:
         """Applies an event. The caller holds the condition."""
-        decision: Decision = decide(self._state, event, self._clock())
+        decision: ConsistencyDecision = decide(self._state, event, self._clock())
         if decision.actions or decision.state is not self._state:
             self.changes += 1
         self._state = decision.state

@@ -80,7 +80,7 @@ class Seal:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
+class SealDecision:
     """Decision whether to continue with the state that the tasks hold.
 
     Attributes:
@@ -92,7 +92,9 @@ class Decision:
     reason: str = ""
 
 
-def decide(found: Mapping[str, Seal | None], *, process: str, own: str | None, source: str, always: bool) -> Decision:
+def decide(
+    found: Mapping[str, Seal | None], *, process: str, own: str | None, source: str, always: bool
+) -> SealDecision:
     """Decides whether to continue with the state that the tasks hold.
 
     Args:
@@ -104,21 +106,21 @@ def decide(found: Mapping[str, Seal | None], *, process: str, own: str | None, s
     """
     seals = [seal for seal in found.values() if seal is not None]
     if not seals:
-        return Decision()
+        return SealDecision()
     if always:
-        return Decision(reason=f"{RESTORE}=always says so")
+        return SealDecision(reason=f"{RESTORE}=always says so")
     without = sorted(task for task, seal in found.items() if seal is None)
     if without:
-        return Decision(reason=f"{', '.join(without)} has lost the state of the training, or has never had it")
+        return SealDecision(reason=f"{', '.join(without)} has lost the state of the training, or has never had it")
     training = seals[0].training
     if any(seal.training != training for seal in seals):
-        return Decision(reason="the parameter servers hold the states of different trainings")
+        return SealDecision(reason="the parameter servers hold the states of different trainings")
     if training != own:
         if any(seal.process == process for seal in seals):
-            return Decision()  # this program begins another training
+            return SealDecision()  # this program begins another training
         if any(seal.source != source for seal in seals):
-            return Decision(reason=f"the parameter servers hold a training with checkpoints in {seals[0].source!r}")
-    return Decision(keep=training)
+            return SealDecision(reason=f"the parameter servers hold a training with checkpoints in {seals[0].source!r}")
+    return SealDecision(keep=training)
 
 
 def always_restores(environ: Mapping[str, str] = os.environ) -> bool:

@@ -16,7 +16,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.graph.master.targets import local_master
 from headwater.tf1.training.checkpoint_state import get_checkpoint_state
-from headwater.tf1.training.seals import RESTORE, THIS_PROCESS, Decision, Seal, Seals, always_restores, decide
+from headwater.tf1.training.seals import RESTORE, THIS_PROCESS, Seal, SealDecision, Seals, always_restores, decide
 from headwater.tf1.training.supervised_session import LOST, SupervisedSession
 from headwater.tf1.variables.variable_lists import global_variables
 
@@ -302,7 +302,7 @@ class SessionManager:
         tasks = Seals(master, self._graph, config).being_prepared_on()
         return f"The chief is preparing the variables on {', '.join(tasks)}" if tasks else None
 
-    def _decide(self, found: Mapping[str, Seal | None], source: str | None) -> Decision:
+    def _decide(self, found: Mapping[str, Seal | None], source: str | None) -> SealDecision:
         """Decides by the seals whether to continue with the training that the parameter servers hold."""
         return decide(found, process=THIS_PROCESS, own=self._training, source=source or "", always=always_restores())
 

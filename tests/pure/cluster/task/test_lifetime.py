@@ -9,12 +9,12 @@ from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.task.lifetime import (
     Came,
     Connected,
-    Decision,
     Disconnected,
     Event,
     Expected,
     JobOver,
     Joined,
+    LifetimeDecision,
     State,
     Whereabouts,
     decide,
@@ -32,8 +32,8 @@ CLUSTER = ClusterSpec({"ps": ["p:1", "q:1"], "worker": ["a:1", "b:1"], "evaluato
 CHIEF, OTHER = "/job:worker/task:0", "/job:worker/task:1"
 
 
-def after(*events: Event, state: State | None = None) -> Decision:
-    decision = Decision(first_state(CLUSTER, PS) if state is None else state)
+def after(*events: Event, state: State | None = None) -> LifetimeDecision:
+    decision = LifetimeDecision(first_state(CLUSTER, PS) if state is None else state)
     for event in events:
         decision = decide(decision.state, event)
     return decision

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from headwater.errors import InvalidArgumentError
-from headwater.tf1.training.seals import Decision, Seal, always_restores, decide, together
+from headwater.tf1.training.seals import Seal, SealDecision, always_restores, decide, together
 
 SEAL = Seal(training="t", process="former", source="/logs")
 
 
-def decided(*seals: Seal | None, own: str | None = None, source: str = "/logs", always: bool = False) -> Decision:
+def decided(*seals: Seal | None, own: str | None = None, source: str = "/logs", always: bool = False) -> SealDecision:
     found = {f"/job:ps/task:{index}": seal for index, seal in enumerate(seals)}
     return decide(found, process="this", own=own, source=source, always=always)
 
@@ -41,7 +41,7 @@ def test_what_belongs_to_one_life_of_all_goes_back_together(kind: str, why: str)
 
 
 def test_fresh_parameter_servers_are_prepared_as_ever() -> None:
-    assert decided() == decided(None, None) == Decision()
+    assert decided() == decided(None, None) == SealDecision()
 
 
 def test_what_all_still_have_goes_on() -> None:
@@ -49,7 +49,7 @@ def test_what_all_still_have_goes_on() -> None:
 
 
 def test_what_one_has_lost_is_restored_everywhere() -> None:
-    assert decided(SEAL, None) == Decision(
+    assert decided(SEAL, None) == SealDecision(
         reason="/job:ps/task:1 has lost the state of the training, or has never had it"
     )
 
@@ -60,7 +60,7 @@ def test_states_of_different_trainings_are_not_one() -> None:
 
 def test_another_training_of_one_program_begins_at_the_beginning() -> None:
     here = replace(SEAL, process="this")
-    assert decided(here, SEAL) == Decision()
+    assert decided(here, SEAL) == SealDecision()
     assert decided(here, here, own="t").keep == "t"  # unless it is this one, after a loss
 
 

@@ -174,7 +174,7 @@ Action = Start | Renew | Replace | Signal
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class LaunchDecision:
     """The next state, the actions in order, and the reason, which is empty if there is nothing to report."""
 
     state: JobState
@@ -182,7 +182,7 @@ class Decision:
     reason: str = ""
 
 
-def begin(tasks: Iterable[TaskName], *, grace_s: float, max_restarts: int = 0, elastic: bool = False) -> Decision:
+def begin(tasks: Iterable[TaskName], *, grace_s: float, max_restarts: int = 0, elastic: bool = False) -> LaunchDecision:
     """Returns the initial decision of a job: start all of ``tasks``."""
     order = tuple(tasks)
     state = JobState(
@@ -193,18 +193,18 @@ def begin(tasks: Iterable[TaskName], *, grace_s: float, max_restarts: int = 0, e
         max_restarts=max_restarts,
         elastic=elastic,
     )
-    return Decision(state, tuple(Start(task) for task in order))
+    return LaunchDecision(state, tuple(Start(task) for task in order))
 
 
 def _working(tasks: Iterable[TaskName]) -> frozenset[TaskName]:
     return frozenset(task for task in tasks if task.job != PS)
 
 
-def decide(state: JobState, event: Event, now: float) -> Decision:
+def decide(state: JobState, event: Event, now: float) -> LaunchDecision:
     """Returns the decision for ``event`` at time ``now`` (seconds)."""
     match event:
         case NeedEachOther():
-            return Decision(replace(state, together=True))
+            return LaunchDecision(replace(state, together=True))
         case Ended(task, returncode):
             return _ended(state, task, _failure(task, returncode), returncode, now)
         case CouldNotStart(task, error):
@@ -214,21 +214,23 @@ def decide(state: JobState, event: Event, now: float) -> Decision:
             return _interrupted(state, signum, now)
         case OutputLost():
             # A hangup also closes the terminal; in phase ENDING it is already being handled.
-            return _interrupted(state, signal.SIGPIPE, now) if state.phase is not Phase.ENDING else Decision(state)
+            return (
+                _interrupted(state, signal.SIGPIPE, now) if state.phase is not Phase.ENDING else LaunchDecision(state)
+            )
         case Tick():
             if state.kill_at is None or now < state.kill_at:
-                return Decision(state)
+                return LaunchDecision(state)
             return _kill(state, f"not ended {state.grace_s:g} s after being asked to")
 
 
-def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode: int, now: float) -> Decision:
+def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode: int, now: float) -> LaunchDecision:
     state = replace(state, running=state.running - {task}, working=state.working - {task})
-    decision = Decision(state)
+    decision = LaunchDecision(state)
     if state.phase is Phase.RUNNING:
         reason = ""
         if failure is not None and _nothing_left(state, task, returncode):
             reason = f"{label(task)} is lost ({failure.reason}), but the work is done"
-            decision, failure = Decision(state, reason=reason), None
+            decision, failure = LaunchDecision(state, reason=reason), None
         if failure is not None and _can_restart(state, returncode):
             decision = _restart(state, task, failure, now)
         elif failure is not None and _can_replace(state, task, returncode):
@@ -251,9 +253,9 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
             return _start_again(state)
     elif failure is not None and state.exit_code == 0 and returncode not in _AS_ASKED:
         # The task was asked to end after the work was done, and failed by its own fault while ending.
-        decision = Decision(replace(state, failure=failure, exit_code=failure.exit_code))
+        decision = LaunchDecision(replace(state, failure=failure, exit_code=failure.exit_code))
     elif task.job != PS and not state.working:
-        decision = Decision(state, _terminate(state.running))
+        decision = LaunchDecision(state, _terminate(state.running))
     if not decision.state.running:
         return replace(decision, state=replace(decision.state, phase=Phase.OVER))
     return decision
@@ -301,7 +303,7 @@ def _can_replace(state: JobState, task: TaskName, returncode: int) -> bool:
     return state.elastic and not leads and _lost(returncode) and state.restarts < state.max_restarts
 
 
-def _replace(state: JobState, task: TaskName, failure: Failure) -> Decision:
+def _replace(state: JobState, task: TaskName, failure: Failure) -> LaunchDecision:
     number = state.restarts + 1
     reason = (
         f"{label(task)} is lost ({failure.reason}): the others go on, and another worker takes its place, "
@@ -314,10 +316,10 @@ def _replace(state: JobState, task: TaskName, failure: Failure) -> Decision:
         restarts=number,
         replaced=state.replaced | {task},
     )
-    return Decision(state, (Replace(task),), reason)
+    return LaunchDecision(state, (Replace(task),), reason)
 
 
-def _restart(state: JobState, task: TaskName, failure: Failure, now: float) -> Decision:
+def _restart(state: JobState, task: TaskName, failure: Failure, now: float) -> LaunchDecision:
     number = state.restarts + 1
     state = replace(state, phase=Phase.RESTARTING, restarts=number, kill_at=now + state.grace_s)
     reason = (
@@ -327,10 +329,10 @@ def _restart(state: JobState, task: TaskName, failure: Failure, now: float) -> D
     if not state.running:
         return replace(_start_again(state), reason=reason)
     # The others are not asked to end: they notice the loss by themselves, and their last save is then complete.
-    return Decision(state, (), reason)
+    return LaunchDecision(state, (), reason)
 
 
-def _start_again(state: JobState) -> Decision:
+def _start_again(state: JobState) -> LaunchDecision:
     tasks = state.tasks
     state = replace(
         state,
@@ -341,31 +343,31 @@ def _start_again(state: JobState) -> Decision:
         killed=False,
         replaced=frozenset(),
     )
-    return Decision(state, (Renew(), *(Start(task) for task in tasks)), "starting all tasks again")
+    return LaunchDecision(state, (Renew(), *(Start(task) for task in tasks)), "starting all tasks again")
 
 
-def _interrupted(state: JobState, signum: signal.Signals, now: float) -> Decision:
+def _interrupted(state: JobState, signum: signal.Signals, now: float) -> LaunchDecision:
     if state.phase in (Phase.RUNNING, Phase.RESTARTING):
         return _end(state, 128 + signum, f"interrupted by {signum.name}", now)
     if state.killed:
-        return Decision(state)
+        return LaunchDecision(state)
     return _kill(replace(state, exit_code=state.exit_code or 128 + signum), f"interrupted again, by {signum.name}")
 
 
-def _end(state: JobState, exit_code: int, reason: str, now: float) -> Decision:
+def _end(state: JobState, exit_code: int, reason: str, now: float) -> LaunchDecision:
     phase = Phase.ENDING if state.running else Phase.OVER
     state = replace(state, phase=phase, exit_code=exit_code, kill_at=now + state.grace_s)
     # Workers may still save values that a `ps` holds: it is asked to end after the last of them.
-    return Decision(state, _terminate(state.working or state.running), reason)
+    return LaunchDecision(state, _terminate(state.working or state.running), reason)
 
 
 def _terminate(tasks: Iterable[TaskName]) -> tuple[Signal, ...]:
     return tuple(Signal(task, signal.SIGTERM) for task in sorted(tasks))
 
 
-def _kill(state: JobState, reason: str) -> Decision:
+def _kill(state: JobState, reason: str) -> LaunchDecision:
     tasks = sorted(state.running)
-    return Decision(
+    return LaunchDecision(
         replace(state, kill_at=None, killed=True),
         tuple(Signal(task, signal.SIGKILL) for task in tasks),
         f"killing {', '.join(map(label, tasks))}: {reason}",

@@ -27,11 +27,11 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.telemetry.progress import MAX_DATAGRAM, Progress
 from headwater.platform.cli.launcher.job import (
     CouldNotStart,
-    Decision,
     Ended,
     Event,
     Interrupted,
     JobState,
+    LaunchDecision,
     NeedEachOther,
     OutputLost,
     Phase,
@@ -150,7 +150,7 @@ class _Shell:
         self._board = StatusBoard(tuple(self._plans), time.monotonic())
         self._events: list[Event] = []
         self._settings = settings
-        self._decision: Decision = begin(
+        self._decision: LaunchDecision = begin(
             self._plans,
             grace_s=settings.grace_s,
             max_restarts=settings.restarts,
