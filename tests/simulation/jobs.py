@@ -25,10 +25,10 @@ from headwater.platform.backends.base import (
     Exited,
     Lost,
     NotEnough,
-    Place,
     Running,
     TaskBackend,
     TaskOrder,
+    TaskPlace,
     TaskRequest,
     TaskState,
 )
@@ -197,7 +197,7 @@ class Hosts(TaskBackend):
     def capacity(self) -> Capacity:
         return Capacity(hosts=())
 
-    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
+    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[TaskPlace, ...]:
         self.ask()
         mine = self.reserved.setdefault(job_id, set())
         if sum(map(len, self.reserved.values())) + len(requests) > _ROOM:
@@ -205,9 +205,9 @@ class Hosts(TaskBackend):
         if twice := mine & {request.task for request in requests}:
             raise HistoryError(f"{twice} of {job_id} have places already")
         mine.update(request.task for request in requests)
-        return tuple(Place(task=request.task, host="h", address=f"h:{request.task.index}") for request in requests)
+        return tuple(TaskPlace(task=request.task, host="h", address=f"h:{request.task.index}") for request in requests)
 
-    def restore(self, job_id: str, places: Sequence[Place]) -> None:
+    def restore(self, job_id: str, places: Sequence[TaskPlace]) -> None:
         self.reserved[job_id] = {place.task for place in places}
 
     def forget_server(self) -> None:

@@ -15,10 +15,10 @@ from headwater.platform.backends.base import (
     JobReport,
     Lost,
     NotEnough,
-    Place,
     Running,
     TaskBackend,
     TaskOrder,
+    TaskPlace,
     TaskRequest,
     TaskState,
 )
@@ -67,7 +67,7 @@ class ScriptedTasks(TaskBackend):
     def capacity(self) -> Capacity:
         return Capacity(hosts=())
 
-    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
+    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[TaskPlace, ...]:
         if sum(map(len, self.reserved.values())) + len(requests) > self.room:
             raise NotEnough(f"{len(requests)} tasks do not fit", ever=True)
         if self.no_place & {request.task for request in requests}:
@@ -77,11 +77,11 @@ class ScriptedTasks(TaskBackend):
         mine |= asked
         self._let_happen()
         return tuple(
-            Place(task=request.task, host="h", address=f"h:{request.task.job}{request.task.index}")
+            TaskPlace(task=request.task, host="h", address=f"h:{request.task.job}{request.task.index}")
             for request in requests
         )
 
-    def restore(self, job_id: str, places: Sequence[Place]) -> None:
+    def restore(self, job_id: str, places: Sequence[TaskPlace]) -> None:
         self.reserved[job_id] = {place.task for place in places}
 
     def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:

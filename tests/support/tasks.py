@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.cluster.names import TaskName
-from headwater.platform.backends.base import Exited, Place, Resources, Running, TaskBackend, TaskOrder, TaskRequest
+from headwater.platform.backends.base import Exited, Resources, Running, TaskBackend, TaskOrder, TaskPlace, TaskRequest
 from headwater.platform.host.records import AttemptFolder
 from headwater.platform.logfiles import plain
 
@@ -50,7 +50,7 @@ def order(
     job_id: str = "j1",
     task: TaskName = WORKER,
     attempt: int = 0,
-    place: Place | None = None,
+    place: TaskPlace | None = None,
     resources: Resources | None = None,
     env: Mapping[str, str] | None = None,
     **more: Any,

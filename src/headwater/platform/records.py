@@ -8,7 +8,7 @@ from typing import Literal
 
 from headwater.cluster.names import TaskName
 from headwater.cluster.telemetry.talk import Talk
-from headwater.platform.backends.base import Place, Usage
+from headwater.platform.backends.base import TaskPlace, Usage
 from headwater.platform.states import JobState, Note
 
 TokenRole = Literal["view", "run", "admin"]
@@ -44,7 +44,7 @@ class JobRecord:
     backend: str
     archive: str | None = None
     state: JobState
-    places: Mapping[TaskName, Place] = field(default_factory=dict[TaskName, Place])
+    places: Mapping[TaskName, TaskPlace] = field(default_factory=dict[TaskName, TaskPlace])
     handles: Mapping[TaskName, str] = field(default_factory=dict[TaskName, str])
     usages: Mapping[TaskName, Usage] = field(default_factory=dict[TaskName, Usage])
     talks: Mapping[TaskName, Talk] = field(default_factory=dict[TaskName, Talk])

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
 from headwater.cluster.names import TaskName
-from headwater.platform.backends.base import Place, Usage
+from headwater.platform.backends.base import TaskPlace, Usage
 from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Token
 from headwater.platform.spec import ROLES, JobSpec
 from headwater.platform.states import Fault, JobPhase, JobState, Note, TaskPhase, TaskState
@@ -99,7 +99,7 @@ def job_record(row: JobRow, tasks: Iterable[TaskRow]) -> JobRecord:
         sweep=row.sweep,
         settings={name: str(value) for name, value in (row.settings or {}).items()},
         state=state,
-        places={name: Place.decode(task.place) for name, task in named if task.place is not None},
+        places={name: TaskPlace.decode(task.place) for name, task in named if task.place is not None},
         handles={name: task.handle for name, task in named if task.handle is not None},
         usages={name: Usage(**task.usage) for name, task in named if task.usage is not None},
     )

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from headwater.cluster.names import TaskName
 from headwater.platform import policy
-from headwater.platform.backends.base import BackendError, NotEnough, Place, TaskBackend, TaskOrder
+from headwater.platform.backends.base import BackendError, NotEnough, TaskBackend, TaskOrder, TaskPlace
 from headwater.platform.live import LiveJobs
 from headwater.platform.looking import look
 from headwater.platform.records import Attempt, JobRecord
@@ -129,7 +129,7 @@ class TaskJobs:
     def _take(
         self,
         record: JobRecord,
-        placed: dict[TaskName, Place],
+        placed: dict[TaskName, TaskPlace],
         may_have: Callable[[JobRecord], bool],
         *events: Event,
     ) -> JobRecord:
@@ -148,11 +148,11 @@ class TaskJobs:
             )
         return record if taken else self._release(record)
 
-    def _reserve(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[Place]:
+    def _reserve(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[TaskPlace]:
         """Reserves places for tasks of a running job: for all or none; if preemptible, for as many as possible."""
         if not record.state.spec.preemptible:
             return self._ask(record, names)
-        places: list[Place] = []
+        places: list[TaskPlace] = []
         for name in names:
             try:
                 places += self._ask(record, [name])
@@ -165,7 +165,7 @@ class TaskJobs:
                 break
         return places
 
-    def _ask(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[Place]:
+    def _ask(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[TaskPlace]:
         """Reserves places for tasks of a job; raises `NotEnough`, or another `BackendError`."""
         self._jobs.hold(record)
         return self._backend.reserve(record.id, task_requests(record.state.spec, names))
@@ -200,7 +200,7 @@ class TaskJobs:
         placed = {place.task: place for place in places}
         return self._take(record, placed, unchanged, wish, Placed(tuple(placed)))
 
-    def _may_have(self, now: JobRecord, seen: JobRecord, placed: dict[TaskName, Place]) -> bool:
+    def _may_have(self, now: JobRecord, seen: JobRecord, placed: dict[TaskName, TaskPlace]) -> bool:
         if now.state.attempt != seen.state.attempt or now.state.phase is not seen.state.phase:
             return False
         if now.state.phase is JobPhase.QUEUED:
@@ -208,7 +208,7 @@ class TaskJobs:
             return (now.state.workers, now.state.fixed) == (seen.state.workers, seen.state.fixed) and not full
         return set(placed) <= set(policy.needs_place(now.state, self._jobs.clock()))
 
-    def _reserve_all(self, record: JobRecord) -> tuple[Sequence[Place], int]:
+    def _reserve_all(self, record: JobRecord) -> tuple[Sequence[TaskPlace], int]:
         """Reserves places for all tasks of a queued job, with as many workers as possible."""
         choices = policy.worker_choices(record.state)
         for workers in choices:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from headwater.platform.backends.base import Backend, BackendError, Capacity, NotEnough, Place, TaskRequest
+from headwater.platform.backends.base import Backend, BackendError, Capacity, NotEnough, TaskPlace, TaskRequest
 from headwater.platform.lanes import BackendSource, Lane
 from headwater.platform.manager import Manager, ManagerSettings
 from headwater.platform.spec import parse_job
@@ -28,7 +28,7 @@ class Deaf(ScriptedTasks):
         self.asked = threading.Event()
         self.answers = threading.Event()
 
-    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
+    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[TaskPlace, ...]:
         self.asked.set()
         self.answers.wait()
         return super().reserve(job_id, requests)
@@ -145,7 +145,7 @@ def test_one_that_is_asked_for_long_is_shown_as_that(deaf: Deaf) -> None:
 
 def test_what_nothing_can_ever_hold_fails_at_once(tmp_path: Path) -> None:
     class Small(ScriptedTasks):
-        def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
+        def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[TaskPlace, ...]:
             raise NotEnough("worker 0 asks for 500 CPUs: local has 2 CPUs", ever=False)
 
     running = Running(tmp_path, Small())

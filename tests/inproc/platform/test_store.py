@@ -16,7 +16,7 @@ from sqlalchemy import create_engine
 from headwater.cluster.names import TaskName
 from headwater.platform import policy
 from headwater.platform.auth import Auth
-from headwater.platform.backends.base import Place, Resources, Usage
+from headwater.platform.backends.base import Resources, TaskPlace, Usage
 from headwater.platform.job_store import JobStore, MemoryStore
 from headwater.platform.records import Attempt, JobRecord, Sample
 from headwater.platform.spec import parse_job
@@ -46,7 +46,7 @@ def record(job_id: str = "a-1", at: float = 100.0) -> JobRecord:
     state = policy.decide(state, Started(tasks[0]), at).state
     fault = Fault(task="worker-0", at=5.0, attempt=1, code=None, reason="lost", last_lines=("a", "b"))
     task = replace(state.tasks[tasks[1]], first=fault, step=2**40, loss=0.5)
-    place = Place(
+    place = TaskPlace(
         task=tasks[0],
         host="h",
         address="h:1",

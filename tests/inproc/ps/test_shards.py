@@ -20,7 +20,7 @@ from headwater.ps.layout import make_layout
 from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
 from headwater.ps.shards.directory import Directory
 from headwater.ps.shards.holder import ShardHolder
-from headwater.ps.shards.places import Place
+from headwater.ps.shards.places import ShardPlace
 from headwater.ps.updater import Updater
 from tests.support.peer_link import PeerLink
 
@@ -89,7 +89,7 @@ def holding(
         hear_over=lambda _: None,
         leaving=leaving,
     )
-    holder.begin({shard: Place(0, ME) for shard in first})
+    holder.begin({shard: ShardPlace(0, ME) for shard in first})
     return holder, host, updater
 
 

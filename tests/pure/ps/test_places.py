@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headwater.errors import InvalidArgumentError
 from headwater.ps.shards.limits import first_servers, require_no_rows, require_no_sums, shards_of
-from headwater.ps.shards.places import Place, Places, excess, first_places, plan_moves
+from headwater.ps.shards.places import Places, ShardPlace, excess, first_places, plan_moves
 
 
 def test_by_how_much_the_busiest_is_above_the_mean() -> None:
@@ -24,7 +24,7 @@ def test_shards_begin_in_turns() -> None:
 
 
 def test_the_later_term_is_right_in_whatever_order_it_is_heard() -> None:
-    told = [Places(shards={1: Place(term, f"ps{term}"), 2: Place(0, "ps0")}) for term in range(5)]
+    told = [Places(shards={1: ShardPlace(term, f"ps{term}"), 2: ShardPlace(0, "ps0")}) for term in range(5)]
     random.Random(1).shuffle(told)
     known = Places()
     moved = [known.learn(other) for other in told]
@@ -34,17 +34,17 @@ def test_the_later_term_is_right_in_whatever_order_it_is_heard() -> None:
 
 
 def test_what_is_told_is_understood() -> None:
-    known = Places(shards={3: Place(7, "ps1")}, addresses={"ps1": "host:1"})
+    known = Places(shards={3: ShardPlace(7, "ps1")}, addresses={"ps1": "host:1"})
     assert Places.of(known.words()) == known
     with pytest.raises(InvalidArgumentError, match="no places"):
         Places.of([1, 2, 3])
 
 
 def test_a_ps_that_has_moved_is_found_at_its_new_address() -> None:
-    known = Places(shards={1: Place(0, "ps1")}, addresses={"ps1": "old:1", "ps0": "mine:1"})
+    known = Places(shards={1: ShardPlace(0, "ps1")}, addresses={"ps1": "old:1", "ps0": "mine:1"})
     known.learn(Places(addresses={"ps1": "older:1"}))
     assert known.addresses["ps1"] == "old:1"
-    known.learn(Places(shards={1: Place(1, "ps1")}, addresses={"ps1": "new:1", "ps0": "other:1"}))
+    known.learn(Places(shards={1: ShardPlace(1, "ps1")}, addresses={"ps1": "new:1", "ps0": "other:1"}))
     assert known.addresses == {"ps1": "new:1", "ps0": "mine:1"}
 
 

@@ -10,7 +10,7 @@ from headwater.errors import OpError
 from headwater.graph.resources.containers import Cell
 
 
-class Place(NamedTuple):
+class InstructionPlace(NamedTuple):
     """The place of an instruction in a session's plans: plan number and position."""
 
     plan: int
@@ -18,7 +18,7 @@ class Place(NamedTuple):
 
 
 #: The place of instructions in plans without a session.
-NOWHERE: Final = Place(0, 0)
+NOWHERE: Final = InstructionPlace(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class KeptOperation:
       stable: whether its outputs have to be recorded even if it changes nothing.
     """
 
-    place: Place
+    place: InstructionPlace
     perform: Callable[[Any, Sequence[Any]], Sequence[Any]]
     cells: Sequence[Cell] = ()
     stable: bool = False
@@ -71,13 +71,18 @@ class RecordedStep(Protocol):
 class Recorder(Protocol):
     """Records changes of a task's variables, and runs operations on its other resources."""
 
-    def known(self, step: RecordedStep, place: Place) -> Outcome | None:
+    def known(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
         """Returns the outcome of an instruction of ``step``, perhaps from the previous primary; None if it was not
         run."""
         ...
 
     def changed(
-        self, step: RecordedStep, place: Place, inputs: Sequence[Any] | None, cells: Sequence[Cell], outcome: Outcome
+        self,
+        step: RecordedStep,
+        place: InstructionPlace,
+        inputs: Sequence[Any] | None,
+        cells: Sequence[Cell],
+        outcome: Outcome,
     ) -> None:
         """Records a change of variables. The caller holds the lock of the resources.
 

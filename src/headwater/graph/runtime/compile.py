@@ -24,7 +24,7 @@ from headwater.graph.passes.ahead import shown_variables
 from headwater.graph.passes.plan import Compute, Node, VariableInfo
 from headwater.graph.registry import Kind
 from headwater.graph.resources.containers import Cell, Resources
-from headwater.graph.resources.recording import NOWHERE, Outcome, Place
+from headwater.graph.resources.recording import NOWHERE, InstructionPlace, Outcome
 from headwater.graph.runtime.compilations import count_compilations
 from headwater.graph.runtime.devices import is_default, local_device, moved
 from headwater.graph.runtime.host_values import cell_value, check_assigned
@@ -69,7 +69,7 @@ class Executable:
         variables: dict[str, VariableInfo],
         resources: Resources,
         shared: bool = False,
-        place: Place = NOWHERE,
+        place: InstructionPlace = NOWHERE,
         jit: Jit = Jit.AUTO,
         fetched: Collection[str] = (),
     ) -> None:

@@ -27,7 +27,7 @@ from headwater.graph.passes.training import trains
 from headwater.graph.registry import Kind, as_outputs
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.kept import is_handle
-from headwater.graph.resources.recording import KeptOperation, Outcome, Place
+from headwater.graph.resources.recording import InstructionPlace, KeptOperation, Outcome
 from headwater.graph.runtime.aligned import AlignedCopies
 from headwater.graph.runtime.block_runner import BlockRunner
 from headwater.graph.runtime.compile import Executable
@@ -373,7 +373,7 @@ class CompiledPlan:
                 raise AssertionError(item)
 
     def _compute(self, item: Compute, position: int) -> Any:
-        place = Place(self._number, position)
+        place = InstructionPlace(self._number, position)
         fetched = self._fetched_names.intersection(item.outputs)
         executable = Executable(item, self._variables, self._resources, self._shared, place, self._jit, fetched)
         self._executables[position] = executable
@@ -413,7 +413,7 @@ class CompiledPlan:
         sources = [self._slot(name) if index not in node.refs else -1 for index, name in enumerate(node.inputs)]
         cells = {index: self._cell(name) for index, name in node.refs.items()}
         on_host = definition.kind is Kind.HOST
-        recorder, place = self._resources.recorder, Place(self._number, position)
+        recorder, place = self._resources.recorder, InstructionPlace(self._number, position)
         if node.type == "Assign":
             return self._assign_strings(node, cells[0], place)
         lower = definition.lower if on_host else definition.string_lower
@@ -494,7 +494,7 @@ class CompiledPlan:
 
         return run_recorded
 
-    def _assign_strings(self, node: Node, cell: Cell, place: Place) -> Any:
+    def _assign_strings(self, node: Node, cell: Cell, place: InstructionPlace) -> Any:
         """Returns the action that assigns a NumPy array to a variable of strings."""
         source = self._slot(node.inputs[1])
         outputs = self._outputs_of(node)

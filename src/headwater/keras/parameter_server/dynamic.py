@@ -11,7 +11,7 @@ import numpy as np
 from headwater.keras.combining.combination import keeps_train_step
 from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.embeddings.optimizers import row_optimizer
-from headwater.keras.parameter_server.place import Place
+from headwater.keras.parameter_server.place import ProcessPlace
 from headwater.keras.parameter_server.steps import inner_optimizer
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import Synchronous
@@ -33,7 +33,7 @@ class DynamicTables:
       clips: whether gradients are clipped on the ``ps``.
     """
 
-    def __init__(self, model: Any, place: Place, *, clips: bool) -> None:
+    def __init__(self, model: Any, place: ProcessPlace, *, clips: bool) -> None:
         self._model = model
         self._place = place
         self._clips = clips

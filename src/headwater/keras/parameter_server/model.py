@@ -24,7 +24,7 @@ from headwater.keras.embeddings.rows import ModelEmbeddings
 from headwater.keras.internals import array_slicing, data_adapter_utils, pythonify_logs
 from headwater.keras.parameter_server.batches import Batches, Share, make_batches, share_of
 from headwater.keras.parameter_server.own_momentum import OwnMomentum
-from headwater.keras.parameter_server.place import Place
+from headwater.keras.parameter_server.place import ProcessPlace
 from headwater.keras.parameter_server.steps import GradientStep, find_shares
 from headwater.keras.parameter_server.values import ModelValues
 from headwater.keras.preemption import Preempted
@@ -88,7 +88,7 @@ class ServedModel(ModelValues):
       stop_wanted: whether this process has been asked to end.
     """
 
-    def __init__(self, model: Any, place: Place) -> None:
+    def __init__(self, model: Any, place: ProcessPlace) -> None:
         super().__init__(model, place)
         self.stop_wanted = False
         self._backups: list[Any] = []
@@ -512,7 +512,7 @@ def _padded(batch: Tree, of_inputs: Callable[[Any], Any] | None = None) -> Any:
     return x if of_inputs is None else of_inputs(x), y, sample_weight
 
 
-def serve_model(model: Any, place: Place) -> None:
+def serve_model(model: Any, place: ProcessPlace) -> None:
     """Places the variables of ``model`` on the parameter servers of ``place``; idempotent."""
     if getattr(model, _MODEL, None) is None:
         served = ServedModel(model, place)

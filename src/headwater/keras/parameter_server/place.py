@@ -11,7 +11,7 @@ from headwater.ps.process import ParameterTask
 from headwater.state.state_saver import Saves
 
 
-class Place(Protocol):
+class ProcessPlace(Protocol):
     """The place of a model's process, and its strategy's options."""
 
     @property

@@ -18,7 +18,7 @@ from headwater.keras.embeddings.small import worth_rows
 from headwater.keras.embeddings.variables import TableVariable, as_table, make_whole
 from headwater.keras.parameter_server.optimizers import KerasUpdater, ServerPart, join_state, split_state, state_names
 from headwater.keras.parameter_server.own_momentum import momentum_of
-from headwater.keras.parameter_server.place import Place
+from headwater.keras.parameter_server.place import ProcessPlace
 from headwater.keras.parameter_server.steps import Split, inner_optimizer
 from headwater.keras.programs import optimizer_topics, updates_made
 from headwater.ps.client import ParameterClient
@@ -47,7 +47,7 @@ class ModelValues:
       place: this process's place in the cluster, and the strategy's options.
     """
 
-    def __init__(self, model: Any, place: Place) -> None:
+    def __init__(self, model: Any, place: ProcessPlace) -> None:
         self.model = model
         self.place = place
         #: Number of ``ps`` where no cluster defines it.

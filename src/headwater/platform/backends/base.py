@@ -122,7 +122,7 @@ class TaskRequest:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class TaskPlace:
     """The location of a task, with the resources reserved for it there.
 
     Attributes:
@@ -148,10 +148,10 @@ class Place:
         return json.dumps(dataclasses.asdict(self))
 
     @staticmethod
-    def decode(text: str) -> Place:
+    def decode(text: str) -> TaskPlace:
         """Parses the text of `encode`."""
         fields = json.loads(text)
-        return Place(
+        return TaskPlace(
             task=TaskName(**fields["task"]),
             host=fields["host"],
             address=fields["address"],
@@ -185,7 +185,7 @@ class TaskOrder:
 
     job_id: str
     attempt: int
-    place: Place
+    place: TaskPlace
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -309,7 +309,7 @@ class TaskBackend(AnyBackend):
     kind: ClassVar[Literal["tasks"]] = "tasks"
 
     @abstractmethod
-    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
+    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[TaskPlace, ...]:
         """Reserves resources and an address for each task of ``requests``: for all of them or for none.
 
         May be called again for more tasks of the same job.
@@ -320,7 +320,7 @@ class TaskBackend(AnyBackend):
         """
 
     @abstractmethod
-    def restore(self, job_id: str, places: Sequence[Place]) -> None:
+    def restore(self, job_id: str, places: Sequence[TaskPlace]) -> None:
         """Restores the reservations of ``places`` after a restart of the server."""
 
     @abstractmethod

@@ -27,10 +27,10 @@ from headwater.platform.backends.base import (
     Capacity,
     Exited,
     Lost,
-    Place,
     Running,
     TaskBackend,
     TaskOrder,
+    TaskPlace,
     TaskRequest,
     TaskState,
     Usage,
@@ -112,7 +112,7 @@ class HostsBackend(TaskBackend):
         with self._lock:
             return Capacity(hosts=self._reservations.capacity(problems))
 
-    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
+    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[TaskPlace, ...]:
         problems = self._look_at_hosts()
         with self._lock:
             hosts = self._hosts_of.setdefault(job_id, set())  # stays empty if nothing can be placed
@@ -135,7 +135,7 @@ class HostsBackend(TaskBackend):
                     self._connections[host].call("return_ports", job_id=job_id, ports=ports)
             raise
         return tuple(
-            Place(
+            TaskPlace(
                 task=assignment.task,
                 host=assignment.host,
                 address=addresses[assignment.task],
@@ -146,7 +146,7 @@ class HostsBackend(TaskBackend):
             for assignment in assignments
         )
 
-    def restore(self, job_id: str, places: Sequence[Place]) -> None:
+    def restore(self, job_id: str, places: Sequence[TaskPlace]) -> None:
         self._look_at_hosts()
         with self._lock:
             self._reservations.restore(job_id, places)
@@ -231,7 +231,7 @@ class HostsBackend(TaskBackend):
             return Lost(reason=f"host {connection.host} has not answered for {silence_s:.0f} s: {error}")
         return Running(waiting=str(error))
 
-    def _connection_for(self, place: Place) -> HostConnection:
+    def _connection_for(self, place: TaskPlace) -> HostConnection:
         return self._connection(place.host)
 
     def _connection(self, host: str) -> HostConnection:

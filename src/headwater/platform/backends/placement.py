@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headwater.cluster.names import TaskName
-from headwater.platform.backends.base import HostCapacity, NotEnough, Place, Resources, TaskRequest
+from headwater.platform.backends.base import HostCapacity, NotEnough, Resources, TaskPlace, TaskRequest
 
 # Sums of fractional CPUs have rounding errors.
 _EPSILON = 1e-6
@@ -44,7 +44,7 @@ class Host:
 class Assignment:
     """The host and the resources chosen for one task.
 
-    Attributes: as in `Place`.
+    Attributes: as in `TaskPlace`.
     """
 
     task: TaskName
@@ -143,7 +143,7 @@ class Reservations:
                 raise NotEnough(str(never), ever=False) from None
             raise error
 
-    def restore(self, job_id: str, places: Sequence[Place]) -> None:
+    def restore(self, job_id: str, places: Sequence[TaskPlace]) -> None:
         """Restores earlier reservations, also on hosts that are yet to be added."""
         for place in places:
             self._taken[place.host][job_id, place.task] = Assignment(

@@ -29,8 +29,8 @@ from headwater.platform.backends.base import (
     Exited,
     HostCapacity,
     NotEnough,
-    Place,
     Resources,
+    TaskPlace,
     TaskRequest,
     TaskState,
 )
@@ -183,7 +183,7 @@ class RayBackend(HostsBackend):
             )
         )
 
-    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
+    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[TaskPlace, ...]:
         names = {request.task: _actor_name(job_id, request.task) for request in requests}
         groups = self._place(requests, names)
         with self._actors_lock:
@@ -196,7 +196,7 @@ class RayBackend(HostsBackend):
             self._remove(groups)
             raise
 
-    def restore(self, job_id: str, places: Sequence[Place]) -> None:
+    def restore(self, job_id: str, places: Sequence[TaskPlace]) -> None:
         with self._actors_lock:
             self._actors.setdefault(job_id, set()).update(place.task for place in places)
 
@@ -270,12 +270,12 @@ class RayBackend(HostsBackend):
                 ),
             ).remote(f"{names[request.task]}-{secrets.token_hex(4)}")
 
-    def _reserved(self, job_id: str, request: TaskRequest, name: str) -> Place:
+    def _reserved(self, job_id: str, request: TaskRequest, name: str) -> TaskPlace:
         connection = self._connection(name)
         ports: list[int] = connection.call("lease_ports", job_id=job_id, count=1)
         address, node = connection.node()
         gpus: list[str] = connection.call("describe")["gpus"] if request.resources.gpus else []
-        return Place(
+        return TaskPlace(
             task=request.task,
             host=address,
             address=str(Address(address, ports[0])),
@@ -296,7 +296,7 @@ class RayBackend(HostsBackend):
         for group in groups:
             self._ray.util.remove_placement_group(group)
 
-    def _connection_for(self, place: Place) -> HostConnection:
+    def _connection_for(self, place: TaskPlace) -> HostConnection:
         return self._connection(place.detail["actor"])
 
     def _connection(self, host: str) -> _ActorConnection:

@@ -38,7 +38,7 @@ from headwater.cluster.task.answers import bad_header
 from headwater.cluster.task.exchange import exchange
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import OpError
-from headwater.ps.shards.places import Place, Places
+from headwater.ps.shards.places import Places, ShardPlace
 
 if TYPE_CHECKING:
     from headwater.state.sites import PeerServerLink
@@ -109,7 +109,7 @@ class Directory:
         self._lock = threading.Lock()
         self._places = Places(addresses=dict(addresses))
 
-    def of(self, shard: int) -> Place | None:
+    def of(self, shard: int) -> ShardPlace | None:
         """Returns the place of a shard; None where it is unknown."""
         with self._lock:
             return self._places.shards.get(shard)
@@ -119,7 +119,7 @@ class Directory:
         with self._lock:
             return self._places.words()
 
-    def places(self) -> dict[int, Place]:
+    def places(self) -> dict[int, ShardPlace]:
         """Returns the known places, by shard."""
         with self._lock:
             return dict(self._places.shards)
@@ -142,7 +142,7 @@ class Directory:
     def note(self, shard: int, term: int, task: str, address: str = "") -> None:
         """Records the move of a shard."""
         addresses = {task: address} if address else {}
-        self.learn(Places(shards={shard: Place(term, task)}, addresses=addresses))
+        self.learn(Places(shards={shard: ShardPlace(term, task)}, addresses=addresses))
 
     def note_address(self, task: str, address: str) -> None:
         """Records the address that a ``ps`` reports, which may be a new one."""

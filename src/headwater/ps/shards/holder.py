@@ -31,7 +31,7 @@ from headwater.ps.left_states import LeavingState
 from headwater.ps.recovery import WayBack
 from headwater.ps.shards.directory import Directory, Expect, Load, Told
 from headwater.ps.shards.moves import hand_over, spread
-from headwater.ps.shards.places import Place, Places
+from headwater.ps.shards.places import Places, ShardPlace
 from headwater.ps.updater import Updater
 
 _log = logging.getLogger("headwater")
@@ -133,7 +133,7 @@ class ShardHolder:
 
     # Start ------------------------------------------------------------------------------------------------------------
 
-    def begin(self, first: Mapping[int, Place]) -> None:
+    def begin(self, first: Mapping[int, ShardPlace]) -> None:
         """Asks the other ``ps`` for the places of shards, then makes its own: those that they report to be here, and
         those that are unknown to all and assigned to this task by ``first``.
 

@@ -12,7 +12,7 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.waiting import Patience
 from headwater.errors import GaveUpError, OpError, UnavailableError
 from headwater.ps.shards.directory import Directory
-from headwater.ps.shards.places import Place
+from headwater.ps.shards.places import ShardPlace
 from headwater.state.sites import PeerServerLink
 
 _log = logging.getLogger("headwater")
@@ -79,7 +79,7 @@ class ShardLink:
             pause(pause_s)
             pause_s = min(_PAUSE_S[1], 2 * pause_s)
 
-    def _look_for(self) -> Place | None:
+    def _look_for(self) -> ShardPlace | None:
         """Asks for the place of the shard: first the ``ps`` that owned it, which knows where it was sent."""
         directory, before = self._directory, self._directory.of(self._shard)
         if before is not None and not directory.link(before.task).lost():

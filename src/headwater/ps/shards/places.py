@@ -17,7 +17,7 @@ from headwater.errors import InvalidArgumentError
 SLACK: Final = 1e-9
 
 
-class Place(NamedTuple):
+class ShardPlace(NamedTuple):
     """The place of a shard.
 
     Attributes:
@@ -38,7 +38,7 @@ class Places:
       addresses: of all known ``ps``, by name.
     """
 
-    shards: dict[int, Place] = field(default_factory=dict[int, Place])
+    shards: dict[int, ShardPlace] = field(default_factory=dict[int, ShardPlace])
     addresses: dict[str, str] = field(default_factory=dict[str, str])
 
     def learn(self, other: Places) -> list[int]:
@@ -71,16 +71,16 @@ class Places:
         try:
             shards, addresses = words
             return Places(
-                shards={int(shard): Place(int(term), str(task)) for shard, term, task in shards},
+                shards={int(shard): ShardPlace(int(term), str(task)) for shard, term, task in shards},
                 addresses={str(task): str(address) for task, address in addresses},
             )
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(None, None, f"these are no places of shards: {error}") from error
 
 
-def first_places(shards: int, servers: Sequence[str]) -> dict[int, Place]:
+def first_places(shards: int, servers: Sequence[str]) -> dict[int, ShardPlace]:
     """Returns the initial places of the shards of a set on ``servers``."""
-    return {shard: Place(0, servers[shard % len(servers)]) for shard in range(shards)}
+    return {shard: ShardPlace(0, servers[shard % len(servers)]) for shard in range(shards)}
 
 
 def excess(loads: Mapping[str, float]) -> float:

@@ -11,7 +11,7 @@ import pytest
 
 from headwater import tf
 from headwater.errors import CancelledError
-from headwater.graph.resources.recording import KeptOperation, Place
+from headwater.graph.resources.recording import InstructionPlace, KeptOperation
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.replicas.changes import Changes
@@ -80,7 +80,7 @@ def test_an_update_is_made_everywhere_whose_maker_is_lost_with_a_ps(frame: int) 
 def test_another_copy_knows_that_a_step_has_committed_itself() -> None:
     resources = CopiedResources("/job:ps/task:0")
     changes = Changes(TaskRuntime("/job:ps/replica:0/task:0", resources=resources), resources, lambda: None)
-    step, place = Step(7, "session"), Place(2, 1)
+    step, place = Step(7, "session"), InstructionPlace(2, 1)
     step.resumes = True
     changes.carry_out(KeptOperation(place, lambda attempt, _: (attempt.commit(), [3])[1], stable=True), step, [])
     assert step.committed

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.cluster.names import TaskName
-from headwater.platform.backends.base import NotEnough, Place, Resources, TaskRequest
+from headwater.platform.backends.base import NotEnough, Resources, TaskPlace, TaskRequest
 from headwater.platform.backends.placement import Host, Reservations
 
 GIB = 1 << 30
@@ -113,7 +113,7 @@ def test_labels_choose_hosts() -> None:
 
 
 def test_a_place_survives_as_text() -> None:
-    place = Place(
+    place = TaskPlace(
         task=TaskName("ps", 1),
         host="a",
         address="a:1234",
@@ -122,7 +122,7 @@ def test_a_place_survives_as_text() -> None:
         gpus=("GPU-1",),
         detail={"group": "x"},
     )
-    assert Place.decode(place.encode()) == place
+    assert TaskPlace.decode(place.encode()) == place
     books = reservations(host("a"))
     books.restore("j", [place])
     assert books.capacity({})[0].free.cpus == 2

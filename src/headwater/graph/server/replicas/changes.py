@@ -33,7 +33,7 @@ from headwater.graph.resources.containers import Cell
 from headwater.graph.resources.example_ledger import ExampleLedger
 from headwater.graph.resources.keeping import kept_of
 from headwater.graph.resources.kept import Kept, Key, State, StillWaitsError
-from headwater.graph.resources.recording import KeptOperation, Outcome, Place, RecordedStep
+from headwater.graph.resources.recording import InstructionPlace, KeptOperation, Outcome, RecordedStep
 from headwater.graph.runtime.executor import CompiledPlan
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.task import TaskRuntime
@@ -60,7 +60,7 @@ class Changes:
         self._told: dict[Key, tuple[Kept, int]] = {}
         resources.recorder, resources.on_change = self, self.publish
         self._lock = threading.Lock()
-        self._outcomes: dict[StepKey, dict[Place, Outcome]] = {}
+        self._outcomes: dict[StepKey, dict[InstructionPlace, Outcome]] = {}
         self._passed: dict[StepKey, dict[int, Sequence[Any]]] = {}
         self._over: list[StepKey] = []
         self._keys: dict[int, tuple[str, str]] = {}
@@ -68,13 +68,18 @@ class Changes:
 
     # The recorder -----------------------------------------------------------------------------------------------------
 
-    def known(self, step: RecordedStep, place: Place) -> Outcome | None:
+    def known(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
         """Returns the outcome of an instruction of ``step``; None if the instruction has not been run."""
         found = self._outcomes.get((step.session, step.number))
         return None if found is None else found.get(place)
 
     def changed(
-        self, step: RecordedStep, place: Place, inputs: Sequence[Any] | None, cells: Sequence[Cell], outcome: Outcome
+        self,
+        step: RecordedStep,
+        place: InstructionPlace,
+        inputs: Sequence[Any] | None,
+        cells: Sequence[Cell],
+        outcome: Outcome,
     ) -> None:
         """Records a change and sends it to the backup. The caller holds the lock of the resources."""
         self._count += 1
@@ -91,7 +96,7 @@ class Changes:
         else:
             feed.send(*self._replaced((*told, *_ended(outcome)), cells, (), outcome.outputs))
 
-    def _note(self, step: RecordedStep, place: Place, outcome: Outcome) -> None:
+    def _note(self, step: RecordedStep, place: InstructionPlace, outcome: Outcome) -> None:
         if step.resumes:
             with self._lock:
                 self._outcomes.setdefault((step.session, step.number), {})[place] = outcome
@@ -341,7 +346,7 @@ class Changes:
             step.resumes = resumes
             ended = None if error is None else make_error(*error)
             outcome = Outcome(list(rest), dict.fromkeys(failed, True), ended, commits)
-            self._note(step, Place(plan, position), outcome)
+            self._note(step, InstructionPlace(plan, position), outcome)
 
     def _end_steps(self, over: Sequence[Any]) -> None:
         for session, step in over:
@@ -349,7 +354,7 @@ class Changes:
             self._runtime.rendezvous.forget(session, step)
 
 
-def _told(step: RecordedStep, place: Place) -> tuple[object, ...]:
+def _told(step: RecordedStep, place: InstructionPlace) -> tuple[object, ...]:
     return step.session, *place, step.number, step.resumes
 
 

@@ -18,7 +18,7 @@ from headwater.errors import FailedPreconditionError, OpError
 from headwater.graph.resources.containers import Resources, Signature
 from headwater.graph.resources.keeping import can_keep, find_kept, handle_of, kept_of, make_kept
 from headwater.graph.resources.kept import Kept, Key, State, StillWaitsError, is_handle
-from headwater.graph.resources.recording import KeptOperation, Outcome, Place
+from headwater.graph.resources.recording import InstructionPlace, KeptOperation, Outcome
 from headwater.graph.resources.training_note import Note
 from headwater.graph.runtime.step import Step
 
@@ -144,7 +144,9 @@ class Attempt(Step):
       operation: step and place, which identify the operation's earlier effects.
     """
 
-    def __init__(self, step: Step, place: Place, notes: dict[str, Any], error: OpError | None = None) -> None:
+    def __init__(
+        self, step: Step, place: InstructionPlace, notes: dict[str, Any], error: OpError | None = None
+    ) -> None:
         super().__init__(step.number, step.session, step.deadline)
         self.operation: tuple[object, ...] = (step.session, step.number, *place)
         self.notes: dict[str, Any] = notes
