@@ -27,6 +27,7 @@ from headwater.platform.service import HOSTS_S
 from headwater.platform.spec import JobSpec, SecretName, job_of, job_schema
 from headwater.platform.states import AskRestart, AskScale, AskStop, JobPhase
 from headwater.platform.views import (
+    ApiView,
     AttemptView,
     ErrorView,
     EventView,
@@ -40,7 +41,6 @@ from headwater.platform.views import (
     SampleView,
     SecretView,
     TokenView,
-    View,
 )
 
 _REFUSALS: dict[int | str, JsonObject] = {
@@ -75,27 +75,27 @@ _JOB_BODY = {
 }
 
 
-class Health(View):
+class Health(ApiView):
     """The server's health."""
 
     status: Literal["ok"]
     version: str
 
 
-class Me(View):
+class Me(ApiView):
     """The caller's name and role."""
 
     name: str
     role: Literal["view", "run", "admin"]
 
 
-class Digest(View):
+class Digest(ApiView):
     """The digest of an uploaded archive, which names it."""
 
     digest: str
 
 
-class Validated(View):
+class Validated(ApiView):
     """The result of validating a job file: its problems, or the complete job."""
 
     ok: bool
@@ -103,26 +103,26 @@ class Validated(View):
     spec: JsonObject | None
 
 
-class StopWish(View):
+class StopWish(ApiView):
     """How a job is to stop; ``requeue`` puts it back into the queue, as after a preemption."""
 
     requeue: bool = False
 
 
-class ScaleWish(View):
+class ScaleWish(ApiView):
     """The number of workers and of parameter servers that a job is to have; a number that is not given stays."""
 
     workers: Annotated[int | None, Body(ge=0, le=1000)] = None
     ps: Annotated[int | None, Body(ge=1, le=1000)] = None
 
 
-class SecretWish(View):
+class SecretWish(ApiView):
     """The value of a secret: text of 64 KiB at most."""
 
     value: Annotated[str, Body(min_length=1, max_length=MAX_BYTES)]
 
 
-class TokenWish(View):
+class TokenWish(ApiView):
     """A token to be issued; ``valid_s``: its validity in seconds; it does not expire unless given."""
 
     name: Annotated[str, Body(min_length=1, max_length=100, pattern=r"^[\w .@-]+$")]

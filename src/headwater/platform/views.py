@@ -19,7 +19,7 @@ HIDDEN = "(hidden)"
 """The placeholder of a variable's value that the reader may not see."""
 
 
-class View(BaseModel):
+class ApiView(BaseModel):
     """Base of all representations. Times are seconds since 1970, sizes bytes."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, from_attributes=True)
@@ -33,7 +33,7 @@ Loss = Annotated[float | Literal["nan", "inf", "-inf"] | None, BeforeValidator(_
 """A loss. Values that are not finite are strings, since JSON has no numbers for them."""
 
 
-class ProblemView(View):
+class ProblemView(ApiView):
     """A wrong field."""
 
     field: str
@@ -41,14 +41,14 @@ class ProblemView(View):
     message: str
 
 
-class ErrorView(View):
+class ErrorView(ApiView):
     """The reason why a request was refused."""
 
     message: str
     problems: list[ProblemView] = []
 
 
-class UsageView(View):
+class UsageView(ApiView):
     """Resource usage of a task."""
 
     cpu_s: float
@@ -57,7 +57,7 @@ class UsageView(View):
     gpu_utilization: float | None
 
 
-class FaultView(View):
+class FaultView(ApiView):
     """A failure of a task."""
 
     task: str
@@ -68,7 +68,7 @@ class FaultView(View):
     last_lines: list[str]
 
 
-class TaskView(View):
+class TaskView(ApiView):
     """A task of a job."""
 
     name: str
@@ -114,7 +114,7 @@ class TaskView(View):
         )
 
 
-class CostView(View):
+class CostView(ApiView):
     """The cost of a job: hours by role, CPU and GPU hours, effects of preemptions, and a summary in words."""
 
     task_hours: dict[str, float]
@@ -138,7 +138,7 @@ class CostView(View):
         )
 
 
-class JobSummary(View):
+class JobSummary(ApiView):
     """A job in a list.
 
     Attributes:
@@ -210,14 +210,14 @@ class JobView(JobSummary):
         )
 
 
-class JobList(View):
+class JobList(ApiView):
     """Jobs, the latest first; ``before`` continues the list, None at its end."""
 
     jobs: list[JobSummary]
     before: float | None
 
 
-class EventView(View):
+class EventView(ApiView):
     """An event in a job's history, with its reason."""
 
     id: int
@@ -234,7 +234,7 @@ class EventView(View):
         return cls(id=event.id, job_id=event.job_id, at=event.at, task=note.task, kind=note.kind, text=note.text)
 
 
-class AttemptView(View):
+class AttemptView(ApiView):
     """An attempt, which is one start of one task."""
 
     task: str
@@ -252,7 +252,7 @@ class AttemptView(View):
         return cls.model_validate(attempt)
 
 
-class SampleView(View):
+class SampleView(ApiView):
     """Speed and resource usage of a task at one moment."""
 
     task: str
@@ -269,7 +269,7 @@ class SampleView(View):
         return cls.model_validate(sample)
 
 
-class LogView(View):
+class LogView(ApiView):
     """A part of a task's log.
 
     Attributes:
@@ -285,7 +285,7 @@ class LogView(View):
     size: int
 
 
-class FoundLine(View):
+class FoundLine(ApiView):
     """A line found by a search; ``offset`` is its offset in its task's log, in bytes."""
 
     task: str
@@ -294,14 +294,14 @@ class FoundLine(View):
     offset: int
 
 
-class FoundView(View):
+class FoundView(ApiView):
     """Lines that contain a text. ``cursor`` continues the search; None at its end."""
 
     lines: list[FoundLine]
     cursor: str | None
 
 
-class ResourcesView(View):
+class ResourcesView(ApiView):
     """CPUs, memory and GPUs."""
 
     cpus: float
@@ -314,7 +314,7 @@ class ResourcesView(View):
         return cls.model_validate(resources)
 
 
-class HostView(View):
+class HostView(ApiView):
     """A machine for tasks; ``problem`` has the reason if no task can be started there now."""
 
     backend: str
@@ -335,7 +335,7 @@ class HostView(View):
         )
 
 
-class SecretView(View):
+class SecretView(ApiView):
     """A secret, without its value."""
 
     name: str
@@ -348,7 +348,7 @@ class SecretView(View):
         return cls.model_validate(secret)
 
 
-class TokenView(View):
+class TokenView(ApiView):
     """A token, without its secret."""
 
     id: str

@@ -77,7 +77,7 @@ class TaskLog:
                 file.close()
 
 
-class View(Protocol):
+class OutputView(Protocol):
     """The destination of lines. Every method raises OSError if the reader is gone.
 
     Attributes:
@@ -193,7 +193,7 @@ class Outlet:
       clock: returns monotonic seconds.
     """
 
-    def __init__(self, view: View, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, view: OutputView, clock: Callable[[], float] = time.monotonic) -> None:
         self._view = view
         self._clock = clock
         self._since: float | None = None
@@ -205,23 +205,23 @@ class Outlet:
         return self._view.live and not self.lost
 
     def line(self, task: TaskName, stream: str, text: str) -> None:
-        """See `View.line`."""
+        """See `OutputView.line`."""
         self._show(lambda: self._view.line(task, stream, text))
 
     def note(self, text: str) -> None:
-        """See `View.note`."""
+        """See `OutputView.note`."""
         self._show(lambda: self._view.note(text))
 
     def status(self, text: str) -> None:
-        """See `View.status`."""
+        """See `OutputView.status`."""
         self._show(lambda: self._view.status(text))
 
     def flush(self) -> None:
-        """See `View.flush`."""
+        """See `OutputView.flush`."""
         self._show(self._view.flush)
 
     def close(self) -> None:
-        """See `View.close`."""
+        """See `OutputView.close`."""
         self._show(self._view.close)
 
     def give_up_if_stuck(self) -> None:
@@ -249,7 +249,7 @@ class Outlet:
             self._since = None
 
 
-def make_view(tasks: Sequence[TaskName]) -> View:
+def make_view(tasks: Sequence[TaskName]) -> OutputView:
     """Returns the view for the standard streams of this process."""
     if os.environ.get("TERM") != "dumb" and any(getattr(sys, name).isatty() for name in STREAMS):
         return TerminalView(tasks)
