@@ -30,7 +30,7 @@ from headwater.platform.completion import done_at, validates, waits_for_evaluato
 from headwater.platform.live import LiveJobs
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import Count, JobSpec
-from headwater.platform.states import Fault, JobDecision, JobPhase, JobState, Note, TaskPhase, TaskState, Tick
+from headwater.platform.states import Fault, JobDecision, JobPhase, JobState, JobTick, Note, TaskPhase, TaskState
 
 # Reported start times that differ by at most this belong to the same start, in seconds.
 _CLOCK_S = 1.0
@@ -142,7 +142,7 @@ class EngineJobs:
 def ticked(state: JobState, now: float) -> JobDecision:
     """Checks pauses and deadlines at ``now``; restarts a running job if a task has made no progress for too long."""
     stalled = _stalled(state, now)
-    decision = policy.decide(stalled.state, Tick(), now)
+    decision = policy.decide(stalled.state, JobTick(), now)
     return JobDecision(decision.state, stalled.notes + decision.notes)
 
 
@@ -214,7 +214,7 @@ def reported(state: JobState, report: JobReport, now: float) -> JobDecision:
         decision = _conclusion(state, report, now)
         state = decision.state
         notes += decision.notes
-    settled = policy.decide(state, Tick(), now)
+    settled = policy.decide(state, JobTick(), now)
     return JobDecision(settled.state, (*notes, *settled.notes))
 
 
@@ -247,7 +247,7 @@ def _not_taken(state: JobState, error: BackendError, now: float) -> JobDecision:
             return JobDecision(state)
         return JobDecision(replace(state, reason=str(error)), (Note("pending", str(error)),))
     failed = replace(state, phase=JobPhase.ENDING, then=JobPhase.FAILED, reason=str(error))
-    return policy.decide(failed, Tick(), now)
+    return policy.decide(failed, JobTick(), now)
 
 
 def _again(state: JobState, reason: str, now: float, *notes: Note) -> JobDecision:

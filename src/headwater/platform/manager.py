@@ -31,7 +31,7 @@ from headwater.platform.policy import NotPossible
 from headwater.platform.records import JobRecord
 from headwater.platform.secret_store import GivenSecrets, SecretError, Secrets
 from headwater.platform.spec import JobSpec
-from headwater.platform.states import AskRestart, AskScale, AskStop, Note, NotPlaced, Tick, label
+from headwater.platform.states import AskRestart, AskScale, AskStop, JobTick, Note, NotPlaced, label
 from headwater.platform.task_jobs import TaskJobs
 from headwater.platform.tasks import task_order
 
@@ -418,11 +418,11 @@ class Manager:
         try:
             if lane is None:
                 reason = f"this server was started without its backend, {record.backend}"
-                self._jobs.decide(record, NotPlaced(reason), Tick())
+                self._jobs.decide(record, NotPlaced(reason), JobTick())
             elif lane.backend is None:
                 # Deadlines of waiting jobs still apply, and jobs that were never started can still end.
                 reason = f"backend {lane.name} cannot be used now, and is tried again: {lane.problem()}"
-                record = self._jobs.decide(record, NotPlaced(reason), Tick())
+                record = self._jobs.decide(record, NotPlaced(reason), JobTick())
                 if record.handle is None:
                     self._jobs.drop_if_over(record)
             else:

@@ -50,6 +50,7 @@ from headwater.platform.states import (
     JobDecision,
     JobPhase,
     JobState,
+    JobTick,
     Note,
     NotPlaced,
     Placed,
@@ -57,7 +58,6 @@ from headwater.platform.states import (
     Started,
     TaskPhase,
     TaskState,
-    Tick,
 )
 
 # The exit code of a task with a missing or broken program: restarting it would not help.
@@ -399,7 +399,7 @@ def _scaled(state: JobState, now: float) -> JobState:
     return state
 
 
-def _tick(state: JobState, event: Tick, now: float) -> JobDecision:
+def _tick(state: JobState, event: JobTick, now: float) -> JobDecision:
     deadlines = state.spec.deadlines
     match state.phase:
         case JobPhase.QUEUED if deadlines.pending is not None and now >= state.queued_at + deadlines.pending:
@@ -577,5 +577,5 @@ _HANDLERS: dict[type[Event], Callable[[JobState, Event, float], JobDecision]] = 
     AskStop: _ask_stop,
     AskRestart: _ask_restart,
     AskScale: _ask_scale,
-    Tick: _tick,
+    JobTick: _tick,
 }

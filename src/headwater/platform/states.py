@@ -271,11 +271,11 @@ class AskScale:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class JobTick:
     """Time has passed; deadlines and pauses are checked."""
 
 
-Event = Placed | NotPlaced | Started | CouldNotStart | Progressed | Ended | AskStop | AskRestart | AskScale | Tick
+Event = Placed | NotPlaced | Started | CouldNotStart | Progressed | Ended | AskStop | AskRestart | AskScale | JobTick
 
 NoteKind = Literal[
     "queued",

@@ -23,11 +23,11 @@ from headwater.platform.states import (
     CouldNotStart,
     Event,
     JobPhase,
+    JobTick,
     NotPlaced,
     Placed,
     Started,
     TaskPhase,
-    Tick,
 )
 from headwater.platform.tasks import task_requests
 
@@ -84,7 +84,7 @@ class TaskJobs:
         """
         seen = look(record, self._backend, self._jobs.clock())
         record = self._jobs.decide(
-            record, *seen.events, Tick(), alter=lambda now: replace(now, usages=seen.usages, talks=seen.talks)
+            record, *seen.events, JobTick(), alter=lambda now: replace(now, usages=seen.usages, talks=seen.talks)
         )
         # Release before placing, so that this turn can reserve the places again.
         record = self._release(record)

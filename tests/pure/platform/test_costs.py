@@ -7,7 +7,7 @@ from headwater.platform import policy
 from headwater.platform.backends.base import Exited, Lost
 from headwater.platform.costs import account, cost, in_words
 from headwater.platform.spec import parse_job
-from headwater.platform.states import AskScale, Ended, Event, JobPhase, Placed, Progressed, Started, TaskPhase, Tick
+from headwater.platform.states import AskScale, Ended, Event, JobPhase, JobTick, Placed, Progressed, Started, TaskPhase
 
 PS, FIRST, SECOND = TaskName("ps", 0), TaskName("worker", 0), TaskName("worker", 1)
 TAKEN = Exited(code=-15, reason="its machine was taken away", preempted=True)
@@ -39,11 +39,11 @@ class Job:
 def test_hours_of_tasks_count_each_life_once() -> None:
     job = Job("ps: 1\nworkers: {count: '1:3', cpus: 2, gpus: 1}\nrestart: {backoff: 50s}\n")
     job.happens(Ended(FIRST, Exited(code=3, reason="exit code 3")), after=1800.0)
-    job.happens(Tick(), after=100.0)
+    job.happens(JobTick(), after=100.0)
     job.happens(Started(FIRST))
     job.happens(AskScale("eve", 2))
     job.place()
-    job.happens(Tick(), after=3500.0)
+    job.happens(JobTick(), after=3500.0)
     told = cost(job.state, job.now)
     assert told.task_hours == {"ps": 1.5, "worker": (1800 + 3500 + 3500) / 3600}
     assert (told.cpu_hours, told.gpu_hours) == (2 * 8800 / 3600, 8800 / 3600)

@@ -21,12 +21,12 @@ from headwater.platform.states import (
     Event,
     JobPhase,
     JobState,
+    JobTick,
     NotPlaced,
     Placed,
     Progressed,
     Started,
     TaskPhase,
-    Tick,
     label,
     task_of,
 )
@@ -57,7 +57,7 @@ class Job:
 
     def after(self, seconds: float) -> Job:
         self.now += seconds
-        return self.happens(Tick())
+        return self.happens(JobTick())
 
     def placed(self) -> Job:
         self.happens(Placed(policy.needs_place(self.state, self.now)))

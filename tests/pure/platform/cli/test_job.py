@@ -19,6 +19,7 @@ from headwater.platform.cli.launcher.job import (
     Event,
     Interrupted,
     JobState,
+    LaunchTick,
     NeedEachOther,
     OutputLost,
     Phase,
@@ -26,7 +27,6 @@ from headwater.platform.cli.launcher.job import (
     Replace,
     Signal,
     Start,
-    Tick,
     begin,
     decide,
 )
@@ -113,11 +113,11 @@ def test_a_task_that_cannot_start_has_failed() -> None:
 
 def test_what_does_not_end_is_killed_after_the_grace_period() -> None:
     state = after(running(), Ended(FIRST, 0), Ended(SECOND, 0), now=10.0)
-    assert decide(state, Tick(), 10.0 + GRACE_S - 0.01).actions == ()
-    decision = decide(state, Tick(), 10.0 + GRACE_S)
+    assert decide(state, LaunchTick(), 10.0 + GRACE_S - 0.01).actions == ()
+    decision = decide(state, LaunchTick(), 10.0 + GRACE_S)
     assert decision.actions == terminate([PS], signal.SIGKILL)
     assert decision.reason == "killing ps 0: not ended 4 s after being asked to"
-    assert decide(decision.state, Tick(), 100.0).actions == ()
+    assert decide(decision.state, LaunchTick(), 100.0).actions == ()
 
 
 def test_an_interruption_ends_all() -> None:
@@ -144,7 +144,7 @@ def test_output_that_nobody_reads_ends_all_but_is_no_second_interruption() -> No
 
 
 RETURNCODES = st.sampled_from([0, 0, 1, 3, -signal.SIGKILL, -signal.SIGTERM])
-NOISE = st.sampled_from([Tick(), OutputLost(), Interrupted(signal.SIGINT), Interrupted(signal.SIGHUP)])
+NOISE = st.sampled_from([LaunchTick(), OutputLost(), Interrupted(signal.SIGINT), Interrupted(signal.SIGHUP)])
 
 
 @given(st.permutations(TASKS), st.lists(RETURNCODES, min_size=3, max_size=3), st.lists(st.none() | NOISE, max_size=6))
@@ -187,8 +187,8 @@ def test_tasks_that_need_each_other_all_start_again_when_one_is_killed() -> None
 
 def test_a_task_that_does_not_notice_is_killed_and_started_again() -> None:
     lost = decide(together(), Ended(SECOND, -signal.SIGKILL), 10)
-    assert decide(lost.state, Tick(), 13).actions == ()
-    killing = decide(lost.state, Tick(), 14)
+    assert decide(lost.state, LaunchTick(), 13).actions == ()
+    killing = decide(lost.state, LaunchTick(), 14)
     assert killing.actions == (Signal(FIRST, signal.SIGKILL),)
     again = decide(killing.state, Ended(FIRST, -signal.SIGKILL), 14)
     assert again.state.phase is Phase.RUNNING

@@ -136,11 +136,11 @@ class OutputLost:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class LaunchTick:
     """Time has passed."""
 
 
-Event = NeedEachOther | Ended | CouldNotStart | Interrupted | OutputLost | Tick
+Event = NeedEachOther | Ended | CouldNotStart | Interrupted | OutputLost | LaunchTick
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def decide(state: JobState, event: Event, now: float) -> LaunchDecision:
             return (
                 _interrupted(state, signal.SIGPIPE, now) if state.phase is not Phase.ENDING else LaunchDecision(state)
             )
-        case Tick():
+        case LaunchTick():
             if state.kill_at is None or now < state.kill_at:
                 return LaunchDecision(state)
             return _kill(state, f"not ended {state.grace_s:g} s after being asked to")

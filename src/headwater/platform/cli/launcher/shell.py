@@ -32,6 +32,7 @@ from headwater.platform.cli.launcher.job import (
     Interrupted,
     JobState,
     LaunchDecision,
+    LaunchTick,
     NeedEachOther,
     OutputLost,
     Phase,
@@ -39,7 +40,6 @@ from headwater.platform.cli.launcher.job import (
     Replace,
     Signal,
     Start,
-    Tick,
     begin,
     decide,
     label,
@@ -174,7 +174,7 @@ class _Shell:
             self._outlet.note(f"workers may join: headwater worker --join {self._meeting_point} PROGRAM")
         next_status = time.monotonic()
         while True:
-            self._handle(Tick())
+            self._handle(LaunchTick())
             if self._state.phase is Phase.OVER:
                 return
             now = time.monotonic()
