@@ -225,7 +225,7 @@ class Member:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class State:
+class TrainingState:
     """The membership and the counters of the training of a group of variables.
 
     Attributes:
@@ -291,7 +291,7 @@ class Gave:
     """``worker`` has completed a step and asks for the next; its gradient, of variables at ``version``, has arrived.
 
     ``void`` says whether the step began before training was restarted, where the worker reports the start that its step
-    belongs to; None where it does not: then `State.void` decides.
+    belongs to; None where it does not: then `TrainingState.void` decides.
     """
 
     worker: str
@@ -392,7 +392,7 @@ Action = Go | Apply | Drop
 class ConsistencyDecision:
     """The next state, the actions in order, and the reason; empty where there is nothing to log."""
 
-    state: State
+    state: TrainingState
     actions: tuple[Action, ...] = ()
     reason: str = ""
 
@@ -400,7 +400,7 @@ class ConsistencyDecision:
 # The decision ---------------------------------------------------------------------------------------------------
 
 
-def decide(state: State, event: Event, now: float) -> ConsistencyDecision:
+def decide(state: TrainingState, event: Event, now: float) -> ConsistencyDecision:
     """Decides on ``event`` at time ``now`` (seconds)."""
     match event:
         case Joined(worker):
@@ -442,7 +442,7 @@ def decide(state: State, event: Event, now: float) -> ConsistencyDecision:
             return ConsistencyDecision(replace(state, updating=True), (Apply(state.gathered),), "the data end")
 
 
-def waited_for(state: State) -> tuple[str, ...]:
+def waited_for(state: TrainingState) -> tuple[str, ...]:
     """Returns the workers whose gradients others wait for; empty where none waits."""
     if not any(member.waits_since is not None for member in state.members.values()) or state.updating:
         return ()
@@ -454,7 +454,7 @@ def waited_for(state: State) -> tuple[str, ...]:
     return tuple(sorted(behind))
 
 
-def waiting_text(state: State, now: float) -> str:
+def waiting_text(state: TrainingState, now: float) -> str:
     """Describes the waits: the workers that wait, for how long, and for which workers; empty without waits."""
     since = [member.waits_since for member in state.members.values() if member.waits_since is not None]
     if not since:
@@ -478,7 +478,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if others <= 1 else f"{', '.join(names[:_LISTED])} and {others} others"
 
 
-def _gave(state: State, gave: Gave, now: float) -> ConsistencyDecision:
+def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
     worker, version = gave.worker, gave.version
     known = state.members.get(worker)
     reason = "" if known else _came(state, worker)
@@ -505,7 +505,7 @@ def _gave(state: State, gave: Gave, now: float) -> ConsistencyDecision:
 
 
 def _settled(
-    state: State, now: float, actions: tuple[Action, ...] = (), reason: str = "", giver: str | None = None
+    state: TrainingState, now: float, actions: tuple[Action, ...] = (), reason: str = "", giver: str | None = None
 ) -> ConsistencyDecision:
     """Requests an update where one is due, and releases the workers that may continue.
 
@@ -528,7 +528,7 @@ def _settled(
     return ConsistencyDecision(state, actions, reason)
 
 
-def _missing(state: State) -> int:
+def _missing(state: TrainingState) -> int:
     """Returns the number of workers still missing at the beginning."""
     if state.formed:
         return 0
@@ -541,11 +541,11 @@ def _missing(state: State) -> int:
             return 0
 
 
-def _waits_for_start(state: State) -> bool:
+def _waits_for_start(state: TrainingState) -> bool:
     return state.held and not state.started
 
 
-def _complete(state: State) -> bool:
+def _complete(state: TrainingState) -> bool:
     if isinstance(state.choice, KOfN):
         return state.gathered >= state.choice.k
     # Gathered gradients may include gradients of workers that have left, so their number alone is not enough.
@@ -553,7 +553,7 @@ def _complete(state: State) -> bool:
     return given and all(member.gave for member in state.members.values())
 
 
-def _rule(state: State) -> Callable[[Member], bool]:
+def _rule(state: TrainingState) -> Callable[[Member], bool]:
     """Returns the condition under which a waiting member may continue."""
     members = state.members.values()
     match state.choice:
@@ -571,7 +571,7 @@ def _rule(state: State) -> Callable[[Member], bool]:
             return lambda member: True
 
 
-def _restarted(state: State, version: int, again: bool, now: float) -> ConsistencyDecision:
+def _restarted(state: TrainingState, version: int, again: bool, now: float) -> ConsistencyDecision:
     first, state = not (state.started or again), replace(state, started=True)
     if first and version == state.version and not state.updating:
         return _settled(state, now)
@@ -584,12 +584,12 @@ def _restarted(state: State, version: int, again: bool, now: float) -> Consisten
     return _settled(_fresh(replace(state, version=version, gathered=0, updating=False, void=void)), now, (), reason)
 
 
-def _fresh(state: State) -> State:
+def _fresh(state: TrainingState) -> TrainingState:
     """Returns the state at the beginning of a version: no worker has contributed a gradient."""
     return replace(state, members={name: replace(member, gave=0) for name, member in state.members.items()})
 
 
-def _out_of_patience(state: State, now: float) -> ConsistencyDecision:
+def _out_of_patience(state: TrainingState, now: float) -> ConsistencyDecision:
     patience = state.choice.patience_s
     if patience is None:
         return ConsistencyDecision(state)
@@ -606,25 +606,25 @@ def _out_of_patience(state: State, now: float) -> ConsistencyDecision:
     return _settled(_without(state, gone[0]), now, (), reason)
 
 
-def _newcomer(state: State, now: float) -> Member:
+def _newcomer(state: TrainingState, now: float) -> Member:
     """Returns the record of a joining worker: level with the slowest, so that no worker waits for it to catch up."""
     return Member(clock=min((member.clock for member in state.members.values()), default=0), busy_since=now)
 
 
-def _with(state: State, name: str, member: Member) -> State:
+def _with(state: TrainingState, name: str, member: Member) -> TrainingState:
     return replace(state, members={**state.members, name: member})
 
 
-def _without(state: State, name: str) -> State:
+def _without(state: TrainingState, name: str) -> TrainingState:
     members = {other: member for other, member in state.members.items() if other != name}
     return replace(state, members=members)
 
 
-def _came(state: State, worker: str) -> str:
+def _came(state: TrainingState, worker: str) -> str:
     return f"{worker} joins: {_count(len(state.members) + 1)} now" if state.formed else ""
 
 
-def _gone(state: State, worker: str, reason: str) -> str:
+def _gone(state: TrainingState, worker: str, reason: str) -> str:
     why = f" ({reason})" if reason else ""
     return f"{worker} left{why}: going on with {_count(len(state.members) - 1)}"
 

@@ -13,7 +13,7 @@ from headwater.cluster.task import kinds
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import UnavailableError
-from headwater.ps.consistency import DataEnd, Joined, KOfN, Left, NoneToCome, State, Synchronous
+from headwater.ps.consistency import DataEnd, Joined, KOfN, Left, NoneToCome, Synchronous, TrainingState
 from headwater.ps.epoch_sums import EpochSums
 from headwater.ps.serving_context import ServingContext
 from headwater.ps.step_numbers import StepNumbers
@@ -274,7 +274,7 @@ class Membership:
             self.trainings += bool(self.finished)  # else all finishes were late
             # A worker that is disconnected or has yet to finish must not wait for the finished ones, though.
             late = self.away | (updates.connections.keys() - self.finished)
-            updates.state = State(
+            updates.state = TrainingState(
                 choice=updates.state.choice,
                 version=updates.state.version,
                 formed=self.is_over or self._ended or bool(late),

@@ -14,7 +14,7 @@ from headwater.ps.consistency import (
     ConsistencyDecision,
     Event,
     Go,
-    State,
+    TrainingState,
     Updated,
     decide,
 )
@@ -80,7 +80,7 @@ class Updates:
         # One task alone decides whether a worker is too far ahead: two tasks might have seen the worker join at
         # different steps, and each would hold back another worker.
         choice = context.choice
-        self.state = State(choice=Asynchronous() if isinstance(choice, BoundedStaleness) and index else choice)
+        self.state = TrainingState(choice=Asynchronous() if isinstance(choice, BoundedStaleness) and index else choice)
         self.round = Round()
         self.round_sums = round_sums
         self.filled: int = 0

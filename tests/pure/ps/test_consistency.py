@@ -26,9 +26,9 @@ from headwater.ps.consistency import (
     NoneToCome,
     Released,
     Restarted,
-    State,
     Synchronous,
     Tick,
+    TrainingState,
     Updated,
     decide,
     from_text,
@@ -42,7 +42,7 @@ class Story:
     """Events one after the other; ``actions`` are those of the last."""
 
     def __init__(self, choice: Consistency, *, held: bool = False) -> None:
-        self.state = State(choice=choice, held=held)
+        self.state = TrainingState(choice=choice, held=held)
         self.actions: tuple[Action, ...] = ()
         self.reason = ""
 

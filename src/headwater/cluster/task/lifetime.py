@@ -25,7 +25,7 @@ Incarnation = tuple[str, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class State:
+class LifetimeState:
     """A task's knowledge of its cluster.
 
     Attributes:
@@ -50,7 +50,9 @@ class State:
         return {**self.tasks, **self.joined}
 
 
-def first_state(cluster: ClusterSpec, me: TaskName, ended: Collection[str] = (), come: Collection[str] = ()) -> State:
+def first_state(
+    cluster: ClusterSpec, me: TaskName, ended: Collection[str] = (), come: Collection[str] = ()
+) -> LifetimeState:
     """Returns the state of a task that has just started.
 
     Args:
@@ -61,12 +63,12 @@ def first_state(cluster: ClusterSpec, me: TaskName, ended: Collection[str] = (),
     """
     tasks = {str(name): address for name, address in cluster.tasks()}
     others = {name for name, _ in cluster.tasks() if name.job not in (PS, me.job, EVALUATOR)}
-    return State(
+    return LifetimeState(
         tasks=tasks, left=frozenset(come), awaited=frozenset(map(str, others)).difference(ended).difference(come)
     )
 
 
-def have_come(state: State) -> frozenset[str]:
+def have_come(state: LifetimeState) -> frozenset[str]:
     """Returns the tasks of the cluster spec that have connected, whether or not they still are."""
     return state.left | {task for task in _users(state) if task in state.tasks and task not in state.awaited}
 
@@ -135,13 +137,13 @@ class LifetimeDecision:
       reason: a message for the log; empty for none.
     """
 
-    state: State
+    state: LifetimeState
     lost: Incarnation | None = None
     ends: bool = False
     reason: str = ""
 
 
-def decide(state: State, event: Event) -> LifetimeDecision:
+def decide(state: LifetimeState, event: Event) -> LifetimeDecision:
     """Returns the consequences of ``event``."""
     match event:
         case Connected(incarnation):
@@ -184,7 +186,7 @@ class Whereabouts:
         return Whereabouts(here=frozenset(here), left=frozenset(left))
 
 
-def whereabouts(state: State) -> Whereabouts:
+def whereabouts(state: LifetimeState) -> Whereabouts:
     """Returns the report of ``state``."""
     return Whereabouts(here=frozenset(_users(state)), left=state.left)
 
@@ -195,7 +197,7 @@ def gone_from_all(told: Sequence[Whereabouts]) -> frozenset[str]:
     return nowhere.union(*(each.left for each in told)) - nowhere.union(*(each.here for each in told))
 
 
-def place_in(state: State, job: str, most: int | None) -> TaskName:
+def place_in(state: LifetimeState, job: str, most: int | None) -> TaskName:
     """Returns the name for a task that joins ``job``: the lowest free number.
 
     Args:
@@ -213,7 +215,7 @@ def place_in(state: State, job: str, most: int | None) -> TaskName:
     return TaskName(job, next(index for index in itertools.count() if index not in taken))
 
 
-def _disconnected(state: State, incarnation: Incarnation, served: bool) -> LifetimeDecision:
+def _disconnected(state: LifetimeState, incarnation: Incarnation, served: bool) -> LifetimeDecision:
     task, _ = incarnation
     open_now = state.connected.get(incarnation, 1) - 1
     connected = {**state.connected, incarnation: open_now}
@@ -229,22 +231,22 @@ def _disconnected(state: State, incarnation: Incarnation, served: bool) -> Lifet
     return LifetimeDecision(state, lost=incarnation, ends=is_over(state), reason=reason)
 
 
-def is_over(state: State) -> bool:
+def is_over(state: LifetimeState) -> bool:
     """Returns whether the job is over, and no task or client is connected or awaited."""
     return state.over and not state.awaited and not _users(state)
 
 
-def is_needed(state: State) -> bool:
+def is_needed(state: LifetimeState) -> bool:
     """Returns whether the job is running, and a task or client other than a parameter server is connected."""
     return not state.over and bool(_users(state))
 
 
-def _users(state: State) -> list[str]:
+def _users(state: LifetimeState) -> list[str]:
     """Returns the connected tasks and clients, except parameter servers."""
     return sorted({task for task, _ in state.connected if not task.startswith(_PS_TASKS)})
 
 
-def _missing(state: State) -> str:
+def _missing(state: LifetimeState) -> str:
     """Returns, in words, the tasks for which a task that is to end waits."""
     parts = [
         f"{', '.join(names)} {what}"

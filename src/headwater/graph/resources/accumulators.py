@@ -20,7 +20,7 @@ from headwater.errors import AbortedError, CancelledError, InvalidArgumentError
 from headwater.graph.resources import training_runs
 from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.example_ledger import GatheredRange
-from headwater.graph.resources.kept import Kept, State, at_first
+from headwater.graph.resources.kept import Kept, ResourceState, at_first
 from headwater.graph.resources.queues import Waiting
 from headwater.graph.resources.training_runs import Members, Start, TrainingRuns, Verdict
 from headwater.shapes import Dims, TensorShape
@@ -68,12 +68,12 @@ class GradientSum:
         """Resets the sum."""
         raise NotImplementedError
 
-    def state(self) -> State:
+    def state(self) -> ResourceState:
         """Returns the state, for `of_state`."""
         raise NotImplementedError
 
     @staticmethod
-    def of_state(state: State) -> GradientSum:
+    def of_state(state: ResourceState) -> GradientSum:
         """Restores the sum that returned ``state``."""
         match state.words:
             case "dense", dims:
@@ -122,8 +122,8 @@ class DenseSum(GradientSum):
     def clear(self) -> None:
         self._sum = None
 
-    def state(self) -> State:
-        return State(("dense", self._dims), () if self._sum is None else (self._sum.copy(),))
+    def state(self) -> ResourceState:
+        return ResourceState(("dense", self._dims), () if self._sum is None else (self._sum.copy(),))
 
     @classmethod
     def with_sum(cls, dims: Dims, total: Array | None = None) -> DenseSum:
@@ -198,10 +198,10 @@ class RowSum(GradientSum):
         self._values: list[Array] = []
         self._shape: Array | None = None
 
-    def state(self) -> State:
+    def state(self) -> ResourceState:
         shape = () if self._shape is None else (self._shape,)
         words = "rows", self._name, self._dims, self._for_update, len(self._indices)
-        return State(words, (*self._indices, *self._values, *shape))
+        return ResourceState(words, (*self._indices, *self._values, *shape))
 
     @classmethod
     def with_rows(cls, name: str, dims: Dims, for_update: bool, count: int, arrays: Sequence[Array]) -> RowSum:
@@ -544,7 +544,7 @@ class Accumulator(Kept):
     def share(self, lock: threading.RLock) -> None:
         self._condition, self._shared = threading.Condition(lock), True
 
-    def state(self) -> State:
+    def state(self) -> ResourceState:
         sums = [total.state() for total in self._sums]
         words = (
             self.name,
@@ -556,9 +556,9 @@ class Accumulator(Kept):
             [one.as_words() for one in self._ranges],
             [(words, len(arrays)) for words, arrays in sums],
         )
-        return State(words, [array for one in sums for array in one.arrays])
+        return ResourceState(words, [array for one in sums for array in one.arrays])
 
-    def take_state(self, state: State) -> None:
+    def take_state(self, state: ResourceState) -> None:
         _, _, numbers, runs, start, (known, givers), ranges, sums = state.words
         self.dropped, self._count, self._step, self._renews, steps = numbers
         self._of_steps = set(steps)
@@ -568,9 +568,11 @@ class Accumulator(Kept):
             assert self._resources is not None
             self._ranges = [GatheredRange(self._resources, *words) for words in ranges]
         rest = iter(state.arrays)
-        self._sums = [GradientSum.of_state(State(words, [next(rest) for _ in range(count)])) for words, count in sums]
+        self._sums = [
+            GradientSum.of_state(ResourceState(words, [next(rest) for _ in range(count)])) for words, count in sums
+        ]
 
     @classmethod
-    def made_of(cls, state: State, resources: Resources) -> Accumulator:
+    def made_of(cls, state: ResourceState, resources: Resources) -> Accumulator:
         name, mean, *_ = state.words
         return cls(name, (), mean=mean, resources=resources)

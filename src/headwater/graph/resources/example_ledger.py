@@ -35,7 +35,7 @@ import numpy as np
 from headwater.errors import AbortedError, DataLossError, FailedPreconditionError, OutOfRangeError
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.host_context import RunningStep
-from headwater.graph.resources.kept import Kept, State, StillWaitsError, at_first
+from headwater.graph.resources.kept import Kept, ResourceState, StillWaitsError, at_first
 from headwater.ps.accounting.accounts import Accounts
 from headwater.ps.accounting.intervals import Intervals
 from headwater.ps.accounting.ledger import Nothing, Plan, Work
@@ -551,15 +551,15 @@ class ExampleLedger(Kept):
     def share(self, lock: threading.RLock) -> None:
         """Does nothing: the ledger has used this lock from the start."""
 
-    def state(self) -> State:
+    def state(self) -> ResourceState:
         if not self._place:
             self._place = next(place for place, cell in self._resources.cells().items() if cell is self._cell)
         plan = asdict(self._plan) if self._plan else None
         holds, gathered = ([hold.as_words() for hold in its.values()] for its in (self._holds, self._gathered))
         taken = [(*key, [hold and hold.as_words() for hold in its]) for key, its in self._taken.items()]
-        return State((self.name, self._task, *self._place, plan, holds, gathered, taken))
+        return ResourceState((self.name, self._task, *self._place, plan, holds, gathered, taken))
 
-    def take_state(self, state: State) -> None:
+    def take_state(self, state: ResourceState) -> None:
         *_, plan, holds, gathered, taken = state.words
         self._plan = Plan(**plan) if plan else None
         self._holds, self._gathered = (
@@ -570,7 +570,7 @@ class ExampleLedger(Kept):
         }
 
     @classmethod
-    def made_of(cls, state: State, resources: Resources) -> ExampleLedger:
+    def made_of(cls, state: ResourceState, resources: Resources) -> ExampleLedger:
         name, task, container, cell, *_ = state.words
         return cls(name, task, resources, resources.cell(container, cell))
 

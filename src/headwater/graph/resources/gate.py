@@ -25,8 +25,8 @@ from headwater.ps.consistency import (
     Left,
     Member,
     Restarted,
-    State,
     Tick,
+    TrainingState,
     Updated,
     decide,
     from_text,
@@ -77,7 +77,7 @@ class Gate(kept.Kept):
         self._name = name
         self._clock = clock
         self._condition = threading.Condition(lock)
-        self._state = State(choice=choice, held=True)
+        self._state = TrainingState(choice=choice, held=True)
         self._go: dict[str, int] = {}
         self._due: int | None = None
         self._start = Start()
@@ -89,7 +89,7 @@ class Gate(kept.Kept):
         self._said = clock()
 
     @property
-    def known(self) -> State:
+    def known(self) -> TrainingState:
         """The present state."""
         with self._condition:
             return self._state
@@ -99,7 +99,7 @@ class Gate(kept.Kept):
         with self._condition:
             if choice != self._state.choice:
                 _log.warning("%s: from now on %s, not %s", self._name, choice, self._state.choice)
-                self._state = State(choice=choice, held=True, version=self._state.version)
+                self._state = TrainingState(choice=choice, held=True, version=self._state.version)
                 self.changes += 1
 
     def arrive(self, session: str, worker: str) -> None:
@@ -263,13 +263,13 @@ class Gate(kept.Kept):
     def share(self, lock: threading.RLock) -> None:
         self._condition = threading.Condition(lock)
 
-    def state(self) -> kept.State:
+    def state(self) -> kept.ResourceState:
         known, now = self._state, self._clock()
         members = {
             name: (one.clock, one.gave, _ago(one.waits_since, now), now - one.busy_since)
             for name, one in known.members.items()
         }
-        return kept.State(
+        return kept.ResourceState(
             (
                 self._name,
                 to_text(known.choice),
@@ -287,13 +287,13 @@ class Gate(kept.Kept):
             )
         )
 
-    def take_state(self, state: kept.State) -> None:
+    def take_state(self, state: kept.ResourceState) -> None:
         _, choice, numbers, members, arriving, void, go, self._due, start, sessions, update, given, self._data = (
             state.words
         )
         version, gathered, formed, updating, dropped, started = numbers
         now = self._clock()
-        self._state = State(
+        self._state = TrainingState(
             choice=from_text(choice),
             version=version,
             members={
@@ -316,7 +316,7 @@ class Gate(kept.Kept):
         self._given = {worker: (session, number) for worker, (session, number) in given.items()}
 
     @classmethod
-    def made_of(cls, state: kept.State, resources: Resources) -> Gate:
+    def made_of(cls, state: kept.ResourceState, resources: Resources) -> Gate:
         name, choice, *_ = state.words
         return cls(name, from_text(choice), lock=resources.lock)
 

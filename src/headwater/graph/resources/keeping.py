@@ -10,7 +10,7 @@ from headwater.graph.resources.accumulators import Accumulator
 from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.example_ledger import ExampleLedger
 from headwater.graph.resources.gate import Gate
-from headwater.graph.resources.kept import Kept, Key, State
+from headwater.graph.resources.kept import Kept, Key, ResourceState
 from headwater.graph.resources.lookup_tables import Table
 from headwater.graph.resources.queues import FifoQueue, PaddingQueue, PriorityQueue, Queue, ShuffleQueue
 from headwater.graph.resources.step_barrier import StepBarrier
@@ -48,7 +48,7 @@ def find_kept(resources: Resources, key: Key) -> Kept | None:
     return found
 
 
-def make_kept(resources: Resources, key: Key, called: str, state: State) -> tuple[Kept, bool]:
+def make_kept(resources: Resources, key: Key, called: str, state: ResourceState) -> tuple[Kept, bool]:
     """Returns the resource at ``key``, created for ``state`` if missing; and whether it was created.
 
     Args:

@@ -27,7 +27,7 @@ class Key(NamedTuple):
     name: str
 
 
-class State(NamedTuple):
+class ResourceState(NamedTuple):
     """The complete state of a resource.
 
     Attributes:
@@ -57,16 +57,16 @@ class Kept:
         """Uses ``lock`` for all changes from now on."""
         raise NotImplementedError
 
-    def state(self) -> State:
+    def state(self) -> ResourceState:
         """Returns the complete state. The caller holds the lock."""
         raise NotImplementedError
 
-    def take_state(self, state: State) -> None:
+    def take_state(self, state: ResourceState) -> None:
         """Installs ``state``. The caller holds the lock."""
         raise NotImplementedError
 
     @classmethod
-    def made_of(cls, state: State, resources: Resources) -> Kept:
+    def made_of(cls, state: ResourceState, resources: Resources) -> Kept:
         """Creates a resource for `take_state`, on a task with ``resources``."""
         raise NotImplementedError
 

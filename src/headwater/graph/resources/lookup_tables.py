@@ -11,7 +11,7 @@ import numpy as np
 from headwater.dtypes import DType, as_dtype
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.graph.resources.containers import Resources
-from headwater.graph.resources.kept import Kept, State
+from headwater.graph.resources.kept import Kept, ResourceState
 
 Array = np.ndarray[Any, Any]
 
@@ -132,15 +132,15 @@ class Table(Kept):
     def share(self, lock: threading.RLock) -> None:
         self._lock = lock
 
-    def state(self) -> State:
+    def state(self) -> ResourceState:
         words = self._name, self._key.name, self._value.name, self._fixed, self._shape, self._entries is not None
-        return State(words, () if self._entries is None else self._columns(self._entries))
+        return ResourceState(words, () if self._entries is None else self._columns(self._entries))
 
-    def take_state(self, state: State) -> None:
+    def take_state(self, state: ResourceState) -> None:
         self._entries = self._pairs(*state.arrays) if state.words[-1] else None
 
     @classmethod
-    def made_of(cls, state: State, resources: Resources) -> Table:
+    def made_of(cls, state: ResourceState, resources: Resources) -> Table:
         del resources
         name, key, value, fixed, shape, _ = state.words
         return cls(name, as_dtype(key), as_dtype(value), fixed=fixed, shape=shape)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from headwater.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
-from headwater.graph.resources.kept import Kept, State, StillWaitsError
+from headwater.graph.resources.kept import Kept, ResourceState, StillWaitsError
 from headwater.graph.resources.packing import packed, unpacked
 from headwater.graph.resources.rows import Rows
 from headwater.shapes import Dims, TensorShape
@@ -333,11 +333,11 @@ class Queue(Kept):
         self._condition, self._shared = threading.Condition(lock), True
         self._of_one_shape = False  # its items are elements, not places of rows
 
-    def state(self) -> State:
+    def state(self) -> ResourceState:
         words = self._as_made(), self._closed, self._cancelled, list(self._begun.items())
-        return State(words, packed(self._held()))
+        return ResourceState(words, packed(self._held()))
 
-    def take_state(self, state: State) -> None:
+    def take_state(self, state: ResourceState) -> None:
         _, self._closed, self._cancelled, begun = state.words
         self._begun = {tuple(key): done for key, done in begun}
         self._start()
@@ -357,7 +357,7 @@ class Queue(Kept):
         return [tuple(column[row, ...] for column in columns) for row in range(len(items))]
 
     @classmethod
-    def made_of(cls, state: State, resources: Resources) -> Queue:
+    def made_of(cls, state: ResourceState, resources: Resources) -> Queue:
         del resources
         (name, capacity, shapes, *more), *_ = state.words
         return cls(name, capacity, [None if dims is None else tuple(dims) for dims in shapes], *more)
@@ -445,13 +445,13 @@ class ShuffleQueue(Queue):
     def _as_made(self) -> tuple[Any, ...]:
         return *super()._as_made(), self._held_back, self._seed
 
-    def state(self) -> State:
+    def state(self) -> ResourceState:
         words, arrays = super().state()
-        return State((*words, json.dumps(self._random.bit_generator.state)), arrays)
+        return ResourceState((*words, json.dumps(self._random.bit_generator.state)), arrays)
 
-    def take_state(self, state: State) -> None:
+    def take_state(self, state: ResourceState) -> None:
         *words, order = state.words
-        super().take_state(State(words, state.arrays))
+        super().take_state(ResourceState(words, state.arrays))
         self._random.bit_generator.state = json.loads(order)
 
     def _get(self) -> Any:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from headwater.errors import AbortedError, OutOfRangeError
 from headwater.graph.resources import training_runs
 from headwater.graph.resources.containers import Resources
-from headwater.graph.resources.kept import Kept, State, StillWaitsError
+from headwater.graph.resources.kept import Kept, ResourceState, StillWaitsError
 from headwater.graph.resources.queues import Waiting
 from headwater.graph.resources.training_runs import TrainingRuns
 
@@ -208,17 +208,17 @@ class StepBarrier(Kept):
     def share(self, lock: threading.RLock) -> None:
         self._condition = threading.Condition(lock)
 
-    def state(self) -> State:
+    def state(self) -> ResourceState:
         tokens = None if self._tokens is None else list(self._tokens)
         chief = self._chief, self._chief_ended
-        return State((self.step, self._extra, tokens, self._runs.as_words(), self._start, *chief))
+        return ResourceState((self.step, self._extra, tokens, self._runs.as_words(), self._start, *chief))
 
-    def take_state(self, state: State) -> None:
+    def take_state(self, state: ResourceState) -> None:
         self.step, self._extra, tokens, runs, self._start, self._chief, self._chief_ended = state.words
         self._tokens = None if tokens is None else deque(tokens)
         self._runs = TrainingRuns.of_words(runs)
 
     @classmethod
-    def made_of(cls, state: State, resources: Resources) -> StepBarrier:
+    def made_of(cls, state: ResourceState, resources: Resources) -> StepBarrier:
         del state, resources
         return cls()

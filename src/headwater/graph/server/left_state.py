@@ -41,7 +41,7 @@ from headwater.errors import OpError
 from headwater.graph.passes.plan import decode_plan, encode_plan
 from headwater.graph.resources.containers import is_of_session, session_container
 from headwater.graph.resources.keeping import can_keep, find_kept, handle_of, kept_of, make_kept
-from headwater.graph.resources.kept import Key, State, is_handle
+from headwater.graph.resources.kept import Key, ResourceState, is_handle
 from headwater.graph.resources.training_note import Note, note_of
 from headwater.graph.runtime.step import Stopped
 from headwater.graph.runtime.task import TaskRuntime
@@ -92,7 +92,7 @@ class LeftState:
                 runtime.add_plan(session, number, plan, Claim(**claim), prevails=True)
         with runtime.resources.lock:
             for key, called, words, count in facts["kept"]:
-                state = State(words, [next(rest) for _ in range(count)])
+                state = ResourceState(words, [next(rest) for _ in range(count)])
                 make_kept(runtime.resources, Key(*key), called, state)[0].take_state(state)
         known = [self._step(told, runtime, rest) for told in facts["steps"]]
         for session, step, transfer, count in facts["transfers"]:

@@ -15,7 +15,7 @@ from headwater.cluster.task.lifetime import (
     JobOver,
     Joined,
     LifetimeDecision,
-    State,
+    LifetimeState,
     Whereabouts,
     decide,
     first_state,
@@ -32,7 +32,7 @@ CLUSTER = ClusterSpec({"ps": ["p:1", "q:1"], "worker": ["a:1", "b:1"], "evaluato
 CHIEF, OTHER = "/job:worker/task:0", "/job:worker/task:1"
 
 
-def after(*events: Event, state: State | None = None) -> LifetimeDecision:
+def after(*events: Event, state: LifetimeState | None = None) -> LifetimeDecision:
     decision = LifetimeDecision(first_state(CLUSTER, PS) if state is None else state)
     for event in events:
         decision = decide(decision.state, event)

@@ -32,7 +32,7 @@ from headwater.errors import OpError, make_error
 from headwater.graph.resources.containers import Cell
 from headwater.graph.resources.example_ledger import ExampleLedger
 from headwater.graph.resources.keeping import kept_of
-from headwater.graph.resources.kept import Kept, Key, State, StillWaitsError
+from headwater.graph.resources.kept import Kept, Key, ResourceState, StillWaitsError
 from headwater.graph.resources.recording import InstructionPlace, KeptOperation, Outcome, RecordedStep
 from headwater.graph.runtime.executor import CompiledPlan
 from headwater.graph.runtime.step import Step
@@ -339,7 +339,7 @@ class Changes:
             for container, name, updates in variables:
                 resources.cell(container, name).become(next(rest), updates)
             for key, called, words, count in kept:
-                resources.take_state(Key(*key), called, State(words, [next(rest) for _ in range(count)]))
+                resources.take_state(Key(*key), called, ResourceState(words, [next(rest) for _ in range(count)]))
         if instruction is not None:
             session, plan, position, number, resumes, failed, error, commits = instruction
             step = Step(number, session)

@@ -17,7 +17,7 @@ from headwater.cluster.variables import REPLICAS
 from headwater.errors import FailedPreconditionError, OpError
 from headwater.graph.resources.containers import Resources, Signature
 from headwater.graph.resources.keeping import can_keep, find_kept, handle_of, kept_of, make_kept
-from headwater.graph.resources.kept import Kept, Key, State, StillWaitsError, is_handle
+from headwater.graph.resources.kept import Kept, Key, ResourceState, StillWaitsError, is_handle
 from headwater.graph.resources.recording import InstructionPlace, KeptOperation, Outcome
 from headwater.graph.resources.training_note import Note
 from headwater.graph.runtime.step import Step
@@ -109,7 +109,7 @@ class CopiedResources(Resources):
         handled = {id(inputs[index].item()) for index in _handles(inputs)}
         return {key: its for key, its in kept_of(self).items() if id(its) in handled} if handled else {}
 
-    def take_state(self, key: Key, called: str, state: State) -> None:
+    def take_state(self, key: Key, called: str, state: ResourceState) -> None:
         """Installs ``state`` in the resource at ``key``, of the class ``called``; creates the resource if missing. The
         caller holds the lock."""
         found, is_new = make_kept(self, key, called, state)
