@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.errors import UnavailableError
-from headwater.state.views import Request, View
+from headwater.state.views import View, WitnessRequest
 from headwater.state.witness import Ask
 
 
@@ -25,7 +25,7 @@ class LivingAsk:
         """From now on nothing is asked; to be called before the channels of the ``ps`` are closed."""
         self._killed = True
 
-    def __call__(self, name: str, shard: int, request: Request) -> View | None:
+    def __call__(self, name: str, shard: int, request: WitnessRequest) -> View | None:
         if self._killed:
             raise UnavailableError(None, None, "this ps is killed")
         return self._ask(name, shard, request)

@@ -14,7 +14,7 @@ from headwater.cluster.devices import parse_device
 from headwater.graph.passes.lookups import join_lookups
 from headwater.graph.passes.partition import partition, verify_partition
 from headwater.graph.passes.place import place, verify_placement
-from headwater.graph.passes.prune import Request, prune, verify_pruned
+from headwater.graph.passes.prune import RunRequest, prune, verify_pruned
 from headwater.graph.passes.schedule import schedule, verify_plans
 from tests.support.example_programs import load
 
@@ -22,17 +22,17 @@ FOLDER = Path(__file__).resolve().parent.parent / "data" / "plans"
 WORKER = "/job:worker/task:0"
 
 
-def linear() -> Request:
+def linear() -> RunRequest:
     """``Y = w X + b`` by Adagrad, one example at a time."""
     x, y = tf.placeholder("float"), tf.placeholder("float")
     weight, bias = tf.Variable(0.0, name="weight"), tf.Variable(0.0, name="bias")
     loss = tf.square(y - tf.multiply(x, weight) - bias)
     global_step = tf.Variable(0, name="global_step")
     train = tf.train.AdagradOptimizer(0.01).minimize(loss, global_step=global_step)
-    return Request((global_step.value(),), (x, y), (train,))
+    return RunRequest((global_step.value(),), (x, y), (train,))
 
 
-def network() -> Request:
+def network() -> RunRequest:
     """A 784-100-10 network by Adam."""
     x, y = tf.placeholder(tf.float32, [None, 784]), tf.placeholder(tf.float32, [None, 10])
     hidden_weights = tf.Variable(tf.truncated_normal([784, 100]), name="hidden_weights")
@@ -44,10 +44,10 @@ def network() -> Request:
     loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(labels=y, logits=logits))
     global_step = tf.Variable(0, name="global_step", trainable=False)
     train = tf.train.AdamOptimizer(0.01).minimize(loss, global_step=global_step)
-    return Request((loss, global_step.value()), (x, y), (train,))
+    return RunRequest((loss, global_step.value()), (x, y), (train,))
 
 
-def embedding() -> Request:
+def embedding() -> RunRequest:
     """A table of which a step reads and updates a few rows, by momentum."""
     ids, y = tf.placeholder(tf.int32, [None]), tf.placeholder(tf.float32, [None])
     table = tf.Variable(tf.zeros([1000, 8]), name="table")
@@ -55,10 +55,10 @@ def embedding() -> Request:
     rows = tf.nn.embedding_lookup(table, ids)
     loss = tf.reduce_sum(tf.square(tf.reshape(tf.matmul(rows, weights), [-1]) - y))
     train = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
-    return Request((loss,), (ids, y), (train,))
+    return RunRequest((loss,), (ids, y), (train,))
 
 
-def divided() -> Request:
+def divided() -> RunRequest:
     """Three tables in two parts each, two of them with rows of the same size, by Adagrad."""
     ids, y = tf.placeholder(tf.int64, [3, None]), tf.placeholder(tf.float32, [None])
     sums = []
@@ -67,10 +67,10 @@ def divided() -> Request:
         table = tf.get_variable(f"table_{index}", [1000, width], partitioner=partitioner)
         sums.append(tf.reduce_sum(tf.nn.embedding_lookup(table, ids[index], "div"), 1))
     loss = tf.reduce_sum(tf.square(tf.add_n(sums) - y))
-    return Request((loss,), (ids, y), (tf.train.AdagradOptimizer(0.1).minimize(loss),))
+    return RunRequest((loss,), (ids, y), (tf.train.AdagradOptimizer(0.1).minimize(loss),))
 
 
-def towers() -> Request:
+def towers() -> RunRequest:
     """A network on two GPUs, whose gradients the CPU averages; batches come from a queue."""
     with tf.device("/cpu:0"):
         image = tf.reshape(tf.decode_raw(tf.constant(b"\0" * 16), tf.uint8), [16])
@@ -89,37 +89,37 @@ def towers() -> Request:
                 gradients.append(optimizer.compute_gradients(losses[-1])[0][0])
         mean = tf.reduce_mean(tf.stack(gradients), axis=0, name="mean")
         train = optimizer.apply_gradients([(mean, weights)], global_step=global_step)
-    return Request((tf.add_n(losses, name="loss"),), (), (train,))
+    return RunRequest((tf.add_n(losses, name="loss"),), (), (train,))
 
 
-def example_linear() -> Request:
+def example_linear() -> RunRequest:
     """``examples/linear.py``: a training step of one sample."""
     line = load("linear", task_index=0).Line()
-    return Request((line.global_step.value(),), (line.x, line.y), (line.train,))
+    return RunRequest((line.global_step.value(),), (line.x, line.y), (line.train,))
 
 
-def example_mnist_replica() -> Request:
+def example_mnist_replica() -> RunRequest:
     """``examples/mnist_replica.py``: a training step of a worker at its own pace."""
     network = load("mnist_replica", task_index=0).Network(workers=2)
-    return Request((network.step, network.loss), (network.images, network.labels), (network.train,))
+    return RunRequest((network.step, network.loss), (network.images, network.labels), (network.train,))
 
 
-def example_mnist_replica_synchronous() -> Request:
+def example_mnist_replica_synchronous() -> RunRequest:
     """``examples/mnist_replica.py --sync_replicas``: a training step of one of two workers."""
     network = load("mnist_replica", task_index=0, sync_replicas=True).Network(workers=2)
-    return Request((network.step, network.loss), (network.images, network.labels), (network.train,))
+    return RunRequest((network.step, network.loss), (network.images, network.labels), (network.train,))
 
 
-def example_mnist_towers() -> Request:
+def example_mnist_towers() -> RunRequest:
     """``examples/mnist_towers.py`` on two GPUs."""
     program = load("mnist_towers", towers=2)
     with tf.device("/cpu:0"):
         images, labels = program.batches()
         train, loss = program.training(images, labels, tf.train.get_or_create_global_step())
-    return Request((loss,), (), (train,))
+    return RunRequest((loss,), (), (train,))
 
 
-PROGRAMS: dict[str, Callable[[], Request]] = {
+PROGRAMS: dict[str, Callable[[], RunRequest]] = {
     "linear": linear,
     "network": network,
     "embedding": embedding,
@@ -128,7 +128,7 @@ PROGRAMS: dict[str, Callable[[], Request]] = {
     "example_mnist_replica": example_mnist_replica,
     "example_mnist_replica_synchronous": example_mnist_replica_synchronous,
 }
-TOWERS: dict[str, Callable[[], Request]] = {"towers": towers, "example_mnist_towers": example_mnist_towers}
+TOWERS: dict[str, Callable[[], RunRequest]] = {"towers": towers, "example_mnist_towers": example_mnist_towers}
 PS_COUNTS = (1, 2)
 
 
@@ -150,7 +150,7 @@ def plan_of_towers(program: str) -> str:
         return _planned(TOWERS[program](), devices)
 
 
-def _planned(request: Request, devices: Sequence[str]) -> str:
+def _planned(request: RunRequest, devices: Sequence[str]) -> str:
     pruned = prune(request)
     verify_pruned(pruned)
     placement = place(pruned, [parse_device(device) for device in devices])

@@ -16,7 +16,7 @@ from headwater import dtypes
 from headwater.graph.convert import make_const
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
-from headwater.graph.passes.prune import Request
+from headwater.graph.passes.prune import RunRequest
 from headwater.shapes import TensorShape
 from tests.support import host_ops
 
@@ -121,7 +121,7 @@ class Built:
     graph: Graph
     initializers: tuple[Operation, ...]
     references: tuple[Tensor, ...]
-    request: Request
+    request: RunRequest
     values: tuple[np.ndarray[tuple[int], np.dtype[np.float32]], ...]
 
 
@@ -165,7 +165,7 @@ class _Builder:
             self._graph,
             tuple(self._initializers),
             tuple(variable.ref for variable in self._variables),
-            Request(fetches, tuple(fed), targets),
+            RunRequest(fetches, tuple(fed), targets),
             tuple(fed.values()),
         )
 

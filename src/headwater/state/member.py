@@ -14,7 +14,7 @@ from headwater.state.aims import Aim, Move, next_step, settle
 from headwater.state.contents import Contents
 from headwater.state.feed import Feed
 from headwater.state.sites import Site
-from headwater.state.views import Copy, Request, RequestKind, Standing, View, begins_anew, learn
+from headwater.state.views import Copy, RequestKind, Standing, View, WitnessRequest, begins_anew, learn
 
 _log = logging.getLogger("headwater")
 
@@ -223,9 +223,9 @@ class Member(Contents):
             self._wake_other()
         return view
 
-    def _request(self, standing: Standing, kind: RequestKind, other: Copy | None = None) -> Request:
+    def _request(self, standing: Standing, kind: RequestKind, other: Copy | None = None) -> WitnessRequest:
         home, among = self._site.pair[0], tuple(self._processes.numbers())
-        return Request(standing.me, standing.view, kind, other or standing.pairing, home, among)
+        return WitnessRequest(standing.me, standing.view, kind, other or standing.pairing, home, among)
 
     def _become(self, view: View | None) -> None:
         """Follows a view of the witness: demotes or resets this replica where it requires that. No lock is held."""

@@ -83,7 +83,7 @@ class RequestKind(enum.Enum):
     GO = 5
 
 
-class Request(NamedTuple):
+class WitnessRequest(NamedTuple):
     """A request of a replica to the witness, which is a report of its knowledge, too.
 
     Attributes:
@@ -114,7 +114,7 @@ class Witness:
     """
 
     view: View | None = None
-    heard: Mapping[int, Request] = field(default_factory=dict[int, Request])
+    heard: Mapping[int, WitnessRequest] = field(default_factory=dict[int, WitnessRequest])
     lost: frozenset[Copy] = frozenset()
 
     def without(self, copies: Collection[Copy]) -> Witness:
@@ -124,7 +124,7 @@ class Witness:
         return replace(self, lost=frozenset(known.union(copies)))
 
 
-def judge(witness: Witness, request: Request) -> Witness:
+def judge(witness: Witness, request: WitnessRequest) -> Witness:
     """Returns the witness's knowledge after ``request``; its view is the answer. Requests are idempotent."""
     me, view = request.me, witness.view
     if view is None:
@@ -154,7 +154,7 @@ def judge(witness: Witness, request: Request) -> Witness:
     return replace(witness, view=after)
 
 
-def _is_spared(witness: Witness, request: Request) -> bool:
+def _is_spared(witness: Witness, request: WitnessRequest) -> bool:
     """Returns whether the shard survives without the replica that asks.
 
     It does where the view does not name that replica, or names another one that is not lost. In the latter case the
@@ -167,7 +167,7 @@ def _is_spared(witness: Witness, request: Request) -> bool:
     return request.view == view and other is not None and other not in witness.lost
 
 
-def _granted(view: View, request: Request, lost: Collection[Copy]) -> View:
+def _granted(view: View, request: WitnessRequest, lost: Collection[Copy]) -> View:
     """Returns the view after the request of a replica of ``view``. No ``lost`` replica becomes primary or backup."""
     me, other = request.me, request.other
     match request.kind:
@@ -183,7 +183,7 @@ def _granted(view: View, request: Request, lost: Collection[Copy]) -> View:
             return view
 
 
-def _present(heard: Mapping[int, Request]) -> View | None:
+def _present(heard: Mapping[int, WitnessRequest]) -> View | None:
     """Returns the current view, from the reports of ``ps``; None while they do not determine it."""
     told = list(heard.values())
     views = [each.view for each in told if each.view is not None]

@@ -21,10 +21,10 @@ from headwater.errors import InvalidArgumentError, UnavailableError
 from headwater.state.left_copies import forget_outdated
 from headwater.state.views import (
     Copy,
-    Request,
     RequestKind,
     View,
     Witness,
+    WitnessRequest,
     as_words,
     from_words,
     judge,
@@ -34,7 +34,7 @@ _log = logging.getLogger("headwater")
 
 #: Sends a request for a shard of a set: (set, shard, request). Returns the view; None while the witness waits for
 #: others.
-Ask = Callable[[str, int, Request], "View | None"]
+Ask = Callable[[str, int, WitnessRequest], "View | None"]
 
 
 class Witnesses:
@@ -49,7 +49,7 @@ class Witnesses:
         self._left = left
         self._known: dict[tuple[str, int], Witness] = {}
 
-    def ask(self, name: str, shard: int, request: Request) -> View | None:
+    def ask(self, name: str, shard: int, request: WitnessRequest) -> View | None:
         """Returns the view of a shard after ``request``; None while replicas have yet to report their views."""
         with self._lock:
             before = self._known.get((name, shard)) or Witness()
@@ -98,12 +98,12 @@ class WitnessService(Service):
             frame = channel.recv()
 
 
-def _request_of(words: Any, channel: Channel) -> Request:
+def _request_of(words: Any, channel: Channel) -> WitnessRequest:
     try:
         match words:
             case ((int(ps), int(incarnation)), view, int(kind), other, int(home), [*among]):
                 me, numbers = Copy(ps, incarnation), tuple(int(number) for number in among)
-                return Request(me, from_words(view), RequestKind(kind), _copy_of(other), home, numbers)
+                return WitnessRequest(me, from_words(view), RequestKind(kind), _copy_of(other), home, numbers)
             case _:
                 raise ValueError(f"no request: {words!r}")
     except (TypeError, ValueError) as error:
@@ -142,7 +142,7 @@ class RemoteWitness:
         self._lock = threading.Lock()
         self._channel: Channel | None = None
 
-    def ask(self, name: str, shard: int, request: Request) -> View | None:
+    def ask(self, name: str, shard: int, request: WitnessRequest) -> View | None:
         """See `Witnesses.ask`.
 
         Raises:

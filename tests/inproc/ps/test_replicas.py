@@ -30,7 +30,7 @@ from headwater.ps.replicas.feed import ParameterFeed
 from headwater.ps.replicas.limits import require_replicas
 from headwater.ps.replicas.shard import ShardCopy
 from headwater.state.copy import KeptCopy
-from headwater.state.views import Request, RequestKind, View
+from headwater.state.views import RequestKind, View, WitnessRequest
 from headwater.state.witness import Witnesses
 from tests.inproc.keras.test_parameter_server import LEAVES, PARAMS, alone, close, gradients
 from tests.inproc.ps.accounted import BATCH, SIZE, exact
@@ -576,7 +576,7 @@ def test_nothing_is_handed_over_to_a_ps_that_has_just_ended(monkeypatch: pytest.
     monkeypatch.setattr(service, "LOST_S", 0.0)
     ask, answered = Witnesses.ask, threading.Event()
 
-    def ask_late(witnesses: Witnesses, name: str, shard: int, request: Request) -> View | None:
+    def ask_late(witnesses: Witnesses, name: str, shard: int, request: WitnessRequest) -> View | None:
         if request.kind is not RequestKind.HAND_OVER or answered.is_set():
             return ask(witnesses, name, shard, request)
         servers.services[1 - first].before_end(over=False)

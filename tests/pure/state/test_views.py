@@ -11,11 +11,11 @@ import pytest
 from headwater.state.aims import Aim, Move, next_step
 from headwater.state.views import (
     Copy,
-    Request,
     RequestKind,
     Standing,
     View,
     Witness,
+    WitnessRequest,
     accepts,
     as_words,
     begins_anew,
@@ -31,8 +31,10 @@ PAIR = View(4, HOME, OTHER)
 _BOTH = (0, 1)
 
 
-def _told(me: Copy, view: View | None, kind: RequestKind = RequestKind.VIEW, other: Copy | None = None) -> Request:
-    return Request(me, view, kind, other, 0, _BOTH)
+def _told(
+    me: Copy, view: View | None, kind: RequestKind = RequestKind.VIEW, other: Copy | None = None
+) -> WitnessRequest:
+    return WitnessRequest(me, view, kind, other, 0, _BOTH)
 
 
 def test_the_first_view_waits_for_both_copies() -> None:
@@ -42,13 +44,13 @@ def test_the_first_view_waits_for_both_copies() -> None:
 
 
 def test_the_first_view_waits_for_all_that_may_have_copies() -> None:
-    witness = judge(Witness(), Request(HOME, None, home=0, among=(0, 1, 2)))
-    witness = judge(witness, Request(OTHER, None, home=0, among=(0, 1)))
+    witness = judge(Witness(), WitnessRequest(HOME, None, home=0, among=(0, 1, 2)))
+    witness = judge(witness, WitnessRequest(OTHER, None, home=0, among=(0, 1)))
     assert witness.view is None
     third = Copy(2, 30)
-    assert judge(witness, Request(third, None, home=0, among=(0, 1, 2))).view == View(1, HOME, None)
+    assert judge(witness, WitnessRequest(third, None, home=0, among=(0, 1, 2))).view == View(1, HOME, None)
     newest = View(7, third, OTHER)
-    assert judge(witness, Request(third, newest, home=0, among=(0, 1, 2))).view == newest
+    assert judge(witness, WitnessRequest(third, newest, home=0, among=(0, 1, 2))).view == newest
 
 
 def test_the_first_that_asks_to_be_alone_is() -> None:
@@ -79,20 +81,20 @@ def test_a_witness_that_was_started_anew_believes_the_newest_view() -> None:
 
 def test_a_witness_that_was_started_anew_hears_no_other_where_all_copies_of_a_view_know_none_newer() -> None:
     everywhere = (0, 1, 2, 3)
-    witness = judge(Witness(), Request(OTHER, PAIR, home=0, among=everywhere))
-    assert judge(witness, Request(HOME, PAIR, home=0, among=everywhere)).view == PAIR
-    assert judge(witness, Request(Copy(0, 11), None, home=0, among=everywhere)).view is None
+    witness = judge(Witness(), WitnessRequest(OTHER, PAIR, home=0, among=everywhere))
+    assert judge(witness, WitnessRequest(HOME, PAIR, home=0, among=everywhere)).view == PAIR
+    assert judge(witness, WitnessRequest(Copy(0, 11), None, home=0, among=everywhere)).view is None
     alone = View(5, OTHER, None)
-    assert judge(Witness(), Request(OTHER, alone, home=0, among=everywhere)).view == alone
+    assert judge(Witness(), WitnessRequest(OTHER, alone, home=0, among=everywhere)).view == alone
 
 
 def test_a_copy_that_may_be_second_has_to_tell_a_new_witness_what_it_knows() -> None:
     alone, everywhere = View(5, OTHER, None), (0, 1, 2, 3)
-    witness = judge(Witness(), Request(OTHER, alone, RequestKind.PAIR, HOME, home=0, among=everywhere))
+    witness = judge(Witness(), WitnessRequest(OTHER, alone, RequestKind.PAIR, HOME, home=0, among=everywhere))
     assert witness.view is None
     newer = View(7, HOME, None)
-    assert judge(witness, Request(HOME, newer, home=0, among=everywhere)).view == newer
-    assert judge(witness, Request(HOME, alone, home=0, among=everywhere)).view == alone
+    assert judge(witness, WitnessRequest(HOME, newer, home=0, among=everywhere)).view == newer
+    assert judge(witness, WitnessRequest(HOME, alone, home=0, among=everywhere)).view == alone
 
 
 def test_the_only_copy_begins_anew_when_its_task_does() -> None:
@@ -345,7 +347,9 @@ class _World:
             return
         kind, other = self.wish(ps, copy)
         everyone = tuple(range(len(self.copies)))
-        request = Request(copy.standing.me, copy.standing.view, kind, other or copy.standing.pairing, 0, everyone)
+        request = WitnessRequest(
+            copy.standing.me, copy.standing.view, kind, other or copy.standing.pairing, 0, everyone
+        )
         self.witness = judge(self.witness, request)
         if self.witness.view is not None:
             self.handed += kind is RequestKind.HAND_OVER and self.witness.view != copy.standing.view
@@ -468,7 +472,7 @@ class _World:
     def tells(self, ps: int, kind: RequestKind) -> View:
         """A copy asks the witness, and hears the answer; the witness knows the view."""
         standing = self.copies[ps].standing
-        request = Request(standing.me, standing.view, kind, standing.pairing, 0, tuple(range(len(self.copies))))
+        request = WitnessRequest(standing.me, standing.view, kind, standing.pairing, 0, tuple(range(len(self.copies))))
         self.witness = judge(self.witness, request)
         assert self.witness.view is not None
         self.newest = self.witness.view

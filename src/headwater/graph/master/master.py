@@ -24,7 +24,7 @@ from headwater.graph.passes.partition import partition
 from headwater.graph.passes.partition_graphs import partition_graphs
 from headwater.graph.passes.place import Placement, Placer
 from headwater.graph.passes.plan import TaskPlan
-from headwater.graph.passes.prune import Pruned, Request, prune
+from headwater.graph.passes.prune import Pruned, RunRequest, prune
 from headwater.graph.passes.repetition import can_repeat
 from headwater.graph.passes.schedule import schedule
 from headwater.graph.runtime.executor import CompiledPlan
@@ -133,7 +133,7 @@ class PreparedStep:
         self,
         owner: MasterSession,
         number: int,
-        request: Request,
+        request: RunRequest,
         local: CompiledPlan | None,
         remote: Mapping[str, TaskPlan],
     ) -> None:
@@ -223,7 +223,7 @@ def _reads_ahead(local: TaskPlan, remote: Mapping[str, TaskPlan]) -> ReadsAhead 
 
 
 def _fetch_sources(
-    request: Request, local: TaskPlan | None, remote: Mapping[str, TaskPlan]
+    request: RunRequest, local: TaskPlan | None, remote: Mapping[str, TaskPlan]
 ) -> list[tuple[str | None, int]]:
     """Returns, for each fetch, the task that computes it (None: this task; "": it is a feed), and the index in its
     results."""
@@ -290,7 +290,7 @@ class MasterSession:
                     self._devices = self.peers.devices(self.options.device_filters)
             return self._devices
 
-    def prepare(self, request: Request) -> PreparedStep:
+    def prepare(self, request: RunRequest) -> PreparedStep:
         """Plans a request and sends each task its part.
 
         Raises:

@@ -20,7 +20,7 @@ from headwater.graph.graph import Graph
 from headwater.graph.graph_def import graph_def
 from headwater.graph.master.master import SessionOptions
 from headwater.graph.master.targets import OpenSession, Runnable
-from headwater.graph.passes.prune import Request
+from headwater.graph.passes.prune import RunRequest
 
 _log = logging.getLogger("headwater")
 
@@ -113,7 +113,7 @@ class RemoteSession:
     def devices(self) -> list[Device]:
         return [parse_device(name) for name in self._link.control.session_devices(self._session())]
 
-    def prepare(self, request: Request) -> Runnable:
+    def prepare(self, request: RunRequest) -> Runnable:
         session = self._session()
         number = self._link.control.make_callable(
             session,

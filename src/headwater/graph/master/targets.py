@@ -10,14 +10,14 @@ from headwater.cluster.devices import Device
 from headwater.cluster.telemetry.step_stats import StepTrace
 from headwater.graph.graph import Graph
 from headwater.graph.master.master import MasterSession, PreparedStep, SessionOptions
-from headwater.graph.passes.prune import Request
+from headwater.graph.passes.prune import RunRequest
 from headwater.graph.runtime.task import TaskRuntime
 
 
 class OpenSession(Protocol):
     """A session as its client sees it, whether the master is in this process or in another."""
 
-    def prepare(self, request: Request) -> Runnable: ...
+    def prepare(self, request: RunRequest) -> Runnable: ...
 
     def devices(self) -> list[Device]: ...
 

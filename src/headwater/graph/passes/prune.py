@@ -12,7 +12,7 @@ from headwater.graph.operation import Operation, Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """The request of a step.
 
     Attributes:
@@ -40,12 +40,12 @@ class Pruned:
       after: maps an operation to another one that has to run before it, without being an input.
     """
 
-    request: Request
+    request: RunRequest
     ops: tuple[Operation, ...]
     after: Mapping[Operation, Operation] = field(default_factory=dict[Operation, Operation])
 
 
-def prune(request: Request) -> Pruned:
+def prune(request: RunRequest) -> Pruned:
     """Finds the operations that ``request`` needs.
 
     Raises:

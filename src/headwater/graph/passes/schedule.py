@@ -24,7 +24,7 @@ from headwater.graph.passes.plan import (
     VariableInfo,
     check_plan,
 )
-from headwater.graph.passes.prune import Request
+from headwater.graph.passes.prune import RunRequest
 from headwater.graph.registry import CHECKED, CLASSES, Kind
 
 _KEPT: Final = frozenset({"dtype", "container", "shared_name", "shape", CHECKED, CLASSES})
@@ -64,7 +64,7 @@ def schedule(part: Partition) -> Mapping[str, TaskPlan]:
 class _Scheduler:
     def __init__(self, part: Partition) -> None:
         self._part = part
-        self._request: Request = part.placement.pruned.request
+        self._request: RunRequest = part.placement.pruned.request
         self._fed = set(self._request.feeds)
         self._drafts: dict[str, _Draft] = {}
         self._segments: dict[_Segment, list[Operation]] = {}

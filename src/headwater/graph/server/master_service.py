@@ -20,7 +20,7 @@ from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotF
 from headwater.graph.graph import Graph
 from headwater.graph.importer import extend_graph, load_graph
 from headwater.graph.master.master import MasterSession, Peers, PreparedStep, SessionOptions
-from headwater.graph.passes.prune import Request
+from headwater.graph.passes.prune import RunRequest
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.tensorboard_protos import graph_pb2
 
@@ -111,7 +111,7 @@ class MasterService:
         client = self._client(session)
         graph = client.session.graph
         request = _checked(
-            lambda: Request(
+            lambda: RunRequest(
                 tuple(graph.get_tensor_by_name(name) for name in fetches),
                 tuple(graph.get_tensor_by_name(name) for name in feeds),
                 tuple(graph.get_operation_by_name(name) for name in targets),

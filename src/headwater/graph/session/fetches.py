@@ -12,7 +12,7 @@ from headwater.graph.fetch_types import Rebuild, expansion_of, register_session_
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
-from headwater.graph.passes.prune import Request
+from headwater.graph.passes.prune import RunRequest
 from headwater.graph.registry import HostArray
 from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from headwater.graph.types import FeedDict
@@ -240,9 +240,9 @@ def _feed_pairs(key: object, value: object) -> list[tuple[object, object]]:
     return [(key, value)]
 
 
-def make_request(fetches: Fetches, feeds: Sequence[Feed], block: int = 1) -> Request:
-    """Returns the request for these fetches with these feeds; ``block`` as in `Request`."""
-    return Request(fetches.tensors, tuple(feed.tensor for feed in feeds), fetches.targets, block)
+def make_request(fetches: Fetches, feeds: Sequence[Feed], block: int = 1) -> RunRequest:
+    """Returns the request for these fetches with these feeds; ``block`` as in `RunRequest`."""
+    return RunRequest(fetches.tensors, tuple(feed.tensor for feed in feeds), fetches.targets, block)
 
 
 def to_result(value: object) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from headwater.dtypes import resource, variant
 from headwater.errors import InvalidArgumentError, UnimplementedError
 from headwater.graph.operation import Operation, Tensor
-from headwater.graph.passes.prune import Request, dependencies
+from headwater.graph.passes.prune import RunRequest, dependencies
 
 _numbers: Final = itertools.count(1)
 
@@ -49,7 +49,7 @@ class PartialRun:
         """Whether everything has been fed and fetched."""
         return len(self._fetched) == len(self._fetches) and len(self._fed) == len(self._feeds)
 
-    def begin(self, fetches: Sequence[Tensor], feeds: Mapping[Tensor, Any]) -> tuple[Request, list[Any]] | None:
+    def begin(self, fetches: Sequence[Tensor], feeds: Mapping[Tensor, Any]) -> tuple[RunRequest, list[Any]] | None:
         """Returns the request of the next part and the arrays for its feeds; None if there is nothing to compute.
 
         Args:
@@ -86,9 +86,9 @@ class PartialRun:
         taken = {tensor for op in now for tensor in op.inputs}
         taken |= {tensor for op in now for before in op.control_inputs for tensor in before.outputs}
         used = [tensor for tensor in known if tensor in taken]
-        return Request(tuple(wanted), tuple(used)), [known[tensor] for tensor in used]
+        return RunRequest(tuple(wanted), tuple(used)), [known[tensor] for tensor in used]
 
-    def finish(self, request: Request | None, fetches: Sequence[Tensor], values: Sequence[object]) -> list[Any]:
+    def finish(self, request: RunRequest | None, fetches: Sequence[Tensor], values: Sequence[object]) -> list[Any]:
         """Records the results of ``request``; returns the values of ``fetches``."""
         given = dict(zip(request.fetches if request else (), values, strict=True))
         self._found.update({tensor: value for tensor, value in given.items() if tensor.op.type not in _RENEWED})

@@ -17,7 +17,7 @@ from headwater.graph.master import ahead
 from headwater.graph.passes.ahead import read_ahead_by
 from headwater.graph.passes.partition import partition
 from headwater.graph.passes.place import place
-from headwater.graph.passes.prune import Request, prune
+from headwater.graph.passes.prune import RunRequest, prune
 from headwater.graph.passes.schedule import schedule
 from headwater.tf1.training.supervised_session import SupervisedSession
 from tests.support.cluster import MemoryCluster, memory_cluster
@@ -220,7 +220,7 @@ def may_read_ahead(*fetches: Any) -> bool:
     tensors = tuple(fetch for fetch in fetches if isinstance(fetch, tf.Tensor))
     targets = tuple(fetch for fetch in fetches if not isinstance(fetch, tf.Tensor))
     devices = [parse_device(f"{name}/device:CPU:0") for name in names]
-    plans = schedule(partition(place(prune(Request(tensors, targets=targets)), devices)))
+    plans = schedule(partition(place(prune(RunRequest(tensors, targets=targets)), devices)))
     return read_ahead_by(plans[names[1]], plans[names[0]]) is not None
 
 

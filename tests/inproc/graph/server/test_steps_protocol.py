@@ -34,7 +34,7 @@ from headwater.graph.master.conversation import ChannelConversation, Reconnect
 from headwater.graph.master.peers import Confirm
 from headwater.graph.passes.partition import partition
 from headwater.graph.passes.place import place
-from headwater.graph.passes.prune import Request, prune
+from headwater.graph.passes.prune import RunRequest, prune
 from headwater.graph.passes.schedule import schedule
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.task import TaskRuntime
@@ -77,28 +77,28 @@ class Served:
             fed = tf.placeholder(tf.float32, [2])
             with tf.device(TASK):
                 doubled = fed * 2.0
-            self._add_plan(1, Request((doubled,), (fed,)))
+            self._add_plan(1, RunRequest((doubled,), (fed,)))
             with tf.device(TASK):
                 first = fed + 1.0
             with tf.device(MASTER):
                 second = first * 10.0
             with tf.device(TASK):
                 third = second - 1.0
-            self._add_plan(2, Request((third,), (fed,)))
+            self._add_plan(2, RunRequest((third,), (fed,)))
             with tf.device(TASK):
                 waiting = tf.get_default_graph().create_op("TestWait", [], {"gate": "protocol"}).outputs[0]
-                self._add_plan(3, Request((waiting + 0,)))
+                self._add_plan(3, RunRequest((waiting + 0,)))
                 w = tf.get_variable("w", [2])
             with tf.device(MASTER):
                 more = w * 2.0
-            self._add_plan(5, Request((), (), (tf.assign_add(w, more).op,)))
+            self._add_plan(5, RunRequest((), (), (tf.assign_add(w, more).op,)))
             with tf.device(TASK):
                 doubled = fed * 2.0
             with tf.device(OTHER):
                 third = doubled + 1.0
-            self._add_plan(6, Request((), (fed,), (third.op,)))
+            self._add_plan(6, RunRequest((), (fed,), (third.op,)))
 
-    def _add_plan(self, number: int, request: Request) -> None:
+    def _add_plan(self, number: int, request: RunRequest) -> None:
         devices = [parse_device(f"{task}/device:CPU:0") for task in (MASTER, TASK, OTHER)]
         plan = schedule(partition(place(prune(request), devices)))[TASK]
         self.runtime.add_plan(SESSION, number, plan, Claim(task=MASTER, generation=1))
@@ -233,7 +233,7 @@ def run_and_go(served: Served, meanwhile: Callable[[], None] = lambda: None) -> 
     with tf.Graph().as_default():
         fed = tf.placeholder(tf.float32, [2])
         with tf.device(TASK):
-            served._add_plan(4, Request((), (fed,), (tf.FIFOQueue(2, tf.float32, [[2]]).enqueue(fed),)))
+            served._add_plan(4, RunRequest((), (fed,), (tf.FIFOQueue(2, tf.float32, [[2]]).enqueue(fed),)))
     served.send(RUN, (SESSION, 4, 1, None, False, True), ONES)
     assert served.recv() == (DONE, (1,), [])
     meanwhile()
@@ -316,7 +316,7 @@ def commit(served: Served) -> host_ops.Gate:
     with tf.Graph().as_default(), tf.device(TASK):
         attrs = {"gate": "protocol", "commits": True}
         waiting = tf.get_default_graph().create_op("TestWait", [], attrs).outputs[0]
-        served._add_plan(4, Request((waiting + 0,)))
+        served._add_plan(4, RunRequest((waiting + 0,)))
     gate = host_ops.gates["protocol"] = host_ops.Gate()
     served.run(4, 1)
     gate.reached.wait()

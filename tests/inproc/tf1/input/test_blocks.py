@@ -13,7 +13,7 @@ from headwater.graph.graph import Graph
 from headwater.graph.passes.block_plan import BlockPlan, in_blocks
 from headwater.graph.passes.partition import partition
 from headwater.graph.passes.place import place
-from headwater.graph.passes.prune import Request, prune
+from headwater.graph.passes.prune import RunRequest, prune
 from headwater.graph.passes.schedule import schedule
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.tf1.compat import tf
@@ -25,7 +25,7 @@ def _blocks_of(build: Callable[[Any], Any]) -> BlockPlan | None:
         number = tf.train.range_input_producer(10, shuffle=False).dequeue()
         tf.train.batch(build(number), 2)
         (enqueue,) = graph.get_collection(GraphKeys.QUEUE_RUNNERS)[1].enqueue_ops
-        (plan,) = schedule(partition(place(prune(Request((), (), (enqueue,))), TaskRuntime().devices()))).values()
+        (plan,) = schedule(partition(place(prune(RunRequest((), (), (enqueue,))), TaskRuntime().devices()))).values()
         return in_blocks(plan)
 
 

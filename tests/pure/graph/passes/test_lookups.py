@@ -11,7 +11,7 @@ from headwater.graph.passes.lookups import join_lookups
 from headwater.graph.passes.partition import partition
 from headwater.graph.passes.place import place
 from headwater.graph.passes.plan import Compute, Host, Send, TaskPlan, decode_plan, encode_plan
-from headwater.graph.passes.prune import Request, prune
+from headwater.graph.passes.prune import RunRequest, prune
 from headwater.graph.passes.schedule import schedule, verify_plans
 
 DEVICES = [parse_device(f"/job:{task}/device:CPU:0") for task in ("ps/task:0", "ps/task:1", "worker/task:0")]
@@ -28,7 +28,7 @@ def lookups(parts: Sequence[int], widths: Sequence[int]) -> tuple[Any, Any, list
     return ids, tf.add_n([tf.reduce_sum(each) for each in rows]), rows
 
 
-def planned(request: Request) -> dict[str, TaskPlan]:
+def planned(request: RunRequest) -> dict[str, TaskPlan]:
     pruned = prune(request)
     plans = dict(join_lookups(schedule(partition(place(pruned, DEVICES))), pruned))
     verify_plans(plans)
@@ -50,7 +50,7 @@ def plans_of(parts: Sequence[int], widths: Sequence[int], *, train: bool = True)
     with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(2, worker_device="/job:worker")):
         ids, loss, _ = lookups(parts, widths)
         targets = (tf.train.AdagradOptimizer(0.1).minimize(loss),) if train else ()
-        return planned(Request((loss,), (ids,), targets))
+        return planned(RunRequest((loss,), (ids,), targets))
 
 
 def test_tables_of_one_width_travel_as_one() -> None:
@@ -88,7 +88,7 @@ def test_what_the_program_fetches_stays_as_it_is() -> None:
         ids, loss, _ = lookups([2, 2], [4, 4])
         for op_type, output in (("GatherRouted", 0), ("RouteIds", 0), ("RouteIds", 2)):
             (first, *_) = [op for op in tf.get_default_graph().get_operations() if op.type == op_type]
-            plans = planned(Request((loss, first.outputs[output]), (ids,)))
+            plans = planned(RunRequest((loss, first.outputs[output]), (ids,)))
             found = [name for plan in plans.values() for name in plan.fetches]
             assert first.outputs[output].name in found
             joined = op_type == "GatherRouted"

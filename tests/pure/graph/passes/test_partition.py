@@ -11,7 +11,7 @@ from headwater.cluster.devices import parse_device
 from headwater.graph.passes.partition import partition, verify_partition
 from headwater.graph.passes.place import place
 from headwater.graph.passes.plan import Compute, Host, Receive, Send, TaskPlan
-from headwater.graph.passes.prune import Request, prune
+from headwater.graph.passes.prune import RunRequest, prune
 from headwater.graph.passes.schedule import schedule, verify_plans
 from tests.support import host_ops
 
@@ -27,7 +27,7 @@ def _graph() -> Any:
 
 
 def _plans(fetches: Any = (), feeds: Any = (), targets: Any = ()) -> dict[str, TaskPlan]:
-    request = Request(tuple(fetches), tuple(feeds), tuple(targets))
+    request = RunRequest(tuple(fetches), tuple(feeds), tuple(targets))
     devices = [parse_device(f"{task}/device:CPU:0") for task in (WORKER, PS)]
     part = partition(place(prune(request), devices))
     verify_partition(part)

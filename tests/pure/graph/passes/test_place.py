@@ -11,7 +11,7 @@ from headwater import tf
 from headwater.cluster.devices import parse_device
 from headwater.errors import InvalidArgumentError
 from headwater.graph.passes.place import Placer, place, verify_placement
-from headwater.graph.passes.prune import Request, prune
+from headwater.graph.passes.prune import RunRequest, prune
 from tests.support import host_ops
 
 CLUSTER = [
@@ -36,7 +36,7 @@ def _graph() -> Any:
 def _placed(*elements: Any, devices: list[str] = CLUSTER, soft: bool = False) -> dict[str, str]:
     """Devices, in short, by name of operation."""
     ops = tuple(getattr(element, "op", element) for element in elements)
-    placement = place(prune(Request((), (), ops)), [parse_device(device) for device in devices], soft_placement=soft)
+    placement = place(prune(RunRequest((), (), ops)), [parse_device(device) for device in devices], soft_placement=soft)
     verify_placement(placement)
     return {op.name: device.name().replace("/replica:0", "") for op, device in placement.devices.items()}
 
@@ -133,7 +133,7 @@ def _placer(soft: bool = False) -> Any:
 
     def placed(*elements: Any) -> dict[str, str]:
         ops = tuple(getattr(element, "op", element) for element in elements)
-        placement = placer.place(prune(Request((), (), ops)))
+        placement = placer.place(prune(RunRequest((), (), ops)))
         verify_placement(placement)
         return {op.name: device.name().replace("/replica:0", "") for op, device in placement.devices.items()}
 

@@ -9,7 +9,7 @@ from headwater.cluster.devices import parse_device
 from headwater.graph.passes.partition import partition
 from headwater.graph.passes.place import place
 from headwater.graph.passes.plan import TaskPlan
-from headwater.graph.passes.prune import Request, prune
+from headwater.graph.passes.prune import RunRequest, prune
 from headwater.graph.passes.repetition import can_repeat
 from headwater.graph.passes.schedule import schedule
 from headwater.ps.consistency import Synchronous
@@ -24,7 +24,7 @@ def _plans(make: Any, *, noise: bool = False, ps_tasks: int = 1) -> tuple[dict[s
     devices.append(parse_device(f"{WORKER}/device:CPU:0"))
 
     def planned(target: Any) -> dict[str, TaskPlan]:
-        return dict(schedule(partition(place(prune(Request((), (), (target,))), devices))))
+        return dict(schedule(partition(place(prune(RunRequest((), (), (target,))), devices))))
 
     with tf.Graph().as_default():
         with tf.device(tf.train.replica_device_setter(ps_tasks, worker_device="/job:worker/task:0")):
