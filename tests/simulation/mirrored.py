@@ -18,7 +18,7 @@ from headwater.cluster.addresses import parse_address
 from headwater.cluster.names import TaskName
 from headwater.errors import DeadlineExceededError, UnavailableError
 from headwater.keras.collectives.collective import LostPeerError
-from headwater.keras.collectives.group import Group, Member
+from headwater.keras.collectives.group import Group, GroupMember
 from tests.simulation.cluster import Cluster, Task
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.scheduler import HistoryError, Simulation, running
@@ -89,7 +89,7 @@ class MirroredHistory:
         self.setting = setting
         self.cluster = Cluster(simulation, setting.delay_s, self._over)
         self._members = [
-            Member(task=TaskName("worker", index), address=parse_address(f"worker{index}:1"))
+            GroupMember(task=TaskName("worker", index), address=parse_address(f"worker{index}:1"))
             for index in range(setting.workers)
         ]
         self._saved: tuple[int, Array] = (0, np.zeros(setting.length, np.float32))

@@ -208,7 +208,7 @@ def _at_least(name: str, value: int, least: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Member:
+class TrainingMember:
     """A worker that takes part.
 
     Attributes:
@@ -245,7 +245,7 @@ class TrainingState:
 
     choice: Consistency
     version: int = 0
-    members: Mapping[str, Member] = field(default_factory=dict[str, Member])
+    members: Mapping[str, TrainingMember] = field(default_factory=dict[str, TrainingMember])
     gathered: int = 0
     formed: bool = False
     updating: bool = False
@@ -553,7 +553,7 @@ def _complete(state: TrainingState) -> bool:
     return given and all(member.gave for member in state.members.values())
 
 
-def _rule(state: TrainingState) -> Callable[[Member], bool]:
+def _rule(state: TrainingState) -> Callable[[TrainingMember], bool]:
     """Returns the condition under which a waiting member may continue."""
     members = state.members.values()
     match state.choice:
@@ -606,12 +606,12 @@ def _out_of_patience(state: TrainingState, now: float) -> ConsistencyDecision:
     return _settled(_without(state, gone[0]), now, (), reason)
 
 
-def _newcomer(state: TrainingState, now: float) -> Member:
+def _newcomer(state: TrainingState, now: float) -> TrainingMember:
     """Returns the record of a joining worker: level with the slowest, so that no worker waits for it to catch up."""
-    return Member(clock=min((member.clock for member in state.members.values()), default=0), busy_since=now)
+    return TrainingMember(clock=min((member.clock for member in state.members.values()), default=0), busy_since=now)
 
 
-def _with(state: TrainingState, name: str, member: Member) -> TrainingState:
+def _with(state: TrainingState, name: str, member: TrainingMember) -> TrainingState:
     return replace(state, members={**state.members, name: member})
 
 

@@ -23,9 +23,9 @@ from headwater.ps.consistency import (
     Gave,
     Go,
     Left,
-    Member,
     Restarted,
     Tick,
+    TrainingMember,
     TrainingState,
     Updated,
     decide,
@@ -297,7 +297,7 @@ class Gate(kept.Kept):
             choice=from_text(choice),
             version=version,
             members={
-                name: Member(
+                name: TrainingMember(
                     clock=clock, gave=gave, waits_since=None if waits is None else now - waits, busy_since=now - busy
                 )
                 for name, (clock, gave, waits, busy) in members.items()

@@ -36,7 +36,7 @@ _LOOK_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Member:
+class GroupMember:
     """One process of the job.
 
     Attributes:
@@ -51,7 +51,7 @@ class Member:
         return f"{self.task.job} {self.task.index} ({self.address})"
 
 
-def members_of(config: TaskConfig | None) -> tuple[list[Member], int]:
+def members_of(config: TaskConfig | None) -> tuple[list[GroupMember], int]:
     """Returns all processes of the job by rank, and this process's rank; no members if the job has one process.
 
     Raises:
@@ -60,7 +60,7 @@ def members_of(config: TaskConfig | None) -> tuple[list[Member], int]:
     if config is None or not config.cluster or (config.task is not None and config.task.job == EVALUATOR):
         return [], 0
     found = [
-        Member(task=task, address=parse_address(address))
+        GroupMember(task=task, address=parse_address(address))
         for job in TRAINING
         for task, address in config.cluster.tasks()
         if task.job == job
@@ -102,7 +102,7 @@ class Group:
 
     def __init__(
         self,
-        members: list[Member],
+        members: list[GroupMember],
         rank: int,
         *,
         devices: Callable[[], Sequence[DeviceInfo]] = tuple,

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from headwater.keras.collectives.group import Member
+from headwater.keras.collectives.group import GroupMember
 
 #: ``shared`` keeps all processes on all cores.
 CORES = "HEADWATER_CORES"
@@ -25,14 +25,14 @@ def share_of(cores: Sequence[int], place: int, sharing: int) -> list[int]:
     return list(cores[low:high])
 
 
-def neighbours(members: Sequence[Member], rank: int) -> tuple[int, int]:
+def neighbours(members: Sequence[GroupMember], rank: int) -> tuple[int, int]:
     """Returns this process's index among the processes on its machine, and their number, by hosts of addresses."""
     places = [_place(member.address.host) for member in members]
     here = [other for other, place in enumerate(places) if place == places[rank]]
     return here.index(rank), len(here)
 
 
-def take_share(members: Sequence[Member], rank: int, environ: Mapping[str, str] | None = None) -> list[int]:
+def take_share(members: Sequence[GroupMember], rank: int, environ: Mapping[str, str] | None = None) -> list[int]:
     """Confines this process to its share of the cores, all its threads included, and returns them.
 
     Best called before JAX computes anything, which then makes no more threads than that.
