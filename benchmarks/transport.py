@@ -29,12 +29,12 @@ from headwater.cluster.transport.certificates import make_certificates
 from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.cluster.transport.connect import connect
 from headwater.cluster.transport.frames import Frame
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.security import Security
 
-ECHO = Identity(task="/job:ps/task:0", generation=1)
-ME = Identity(task="/job:worker/task:0", generation=2)
+ECHO = PeerIdentity(task="/job:ps/task:0", generation=1)
+ME = PeerIdentity(task="/job:worker/task:0", generation=2)
 SMALL = Frame(
     1,
     (7, 812, "session"),

@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2
 
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.problems import ConnectFailure
 from tests.simulation.network import Network
 from tests.simulation.primitives import Waiters
@@ -215,7 +215,7 @@ class _Watch:
         channel = self._channel
         try:
             place = channel.network.connect(
-                channel.address, channel.process, Identity(task="", generation=0), _CONNECT_S
+                channel.address, channel.process, PeerIdentity(task="", generation=0), _CONNECT_S
             )
         except ConnectFailure as error:
             raise SimulatedRpcError(grpc.StatusCode.UNAVAILABLE, str(error)) from None

@@ -32,7 +32,7 @@ import grpc
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.transport.channel import Channel
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.heartbeat_process import ALIVE, BEAT_S, STOPPED
 from tests.simulation import control, primitives
 from tests.simulation.network import Network
@@ -203,7 +203,7 @@ class _Listener:
         self,
         address: Address,
         *,
-        me: Identity,
+        me: PeerIdentity,
         security: Any,
         on_channel: Callable[[Channel], None],
         options: Any,
@@ -256,14 +256,14 @@ class _Workplace:
 
 
 def _connect(
-    address: Address, *, me: Identity, wanted: Identity, security: Any, options: Any, timeout_s: float = 5.0
+    address: Address, *, me: PeerIdentity, wanted: PeerIdentity, security: Any, options: Any, timeout_s: float = 5.0
 ) -> Channel:
     del security, options
     return network().channel(str(address), me, wanted, timeout_s)
 
 
 def _connect_lifeline(
-    address: Address, *, me: Identity, wanted: Identity, security: Any, timeout_s: float
+    address: Address, *, me: PeerIdentity, wanted: PeerIdentity, security: Any, timeout_s: float
 ) -> control.Beats:
     del me, security
     place = network().connect(str(address), running().current.process, wanted, timeout_s)

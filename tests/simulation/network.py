@@ -20,7 +20,7 @@ from headwater.cluster.transport.channel import (
     nothing_came,
 )
 from headwater.cluster.transport.frames import Frame
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.problems import ConnectFailure, Problem
 from headwater.errors import OpError
 from tests.simulation.primitives import Waiters
@@ -44,7 +44,7 @@ class Place(Protocol):
     """A process that listens."""
 
     process: Process
-    me: Identity
+    me: PeerIdentity
     control_path: str
 
     @property
@@ -176,7 +176,7 @@ class Network:
     def _tell(self, tie: Tie, process: Process, reason: str) -> None:
         self.simulation.after(self.delay(), lambda: tie.broken(process, reason))
 
-    def connect(self, address: str, me: Process, wanted: Identity, timeout_s: float) -> Place:
+    def connect(self, address: str, me: Process, wanted: PeerIdentity, timeout_s: float) -> Place:
         """The place at an address, once a connection to it and back stands.
 
         Raises:
@@ -217,7 +217,7 @@ class Network:
             raise ConnectFailure(Problem.GENERATION, f"it is of generation {place.me.generation:x}")
         return place
 
-    def channel(self, address: str, me: Identity, wanted: Identity, timeout_s: float) -> Channel:
+    def channel(self, address: str, me: PeerIdentity, wanted: PeerIdentity, timeout_s: float) -> Channel:
         """A channel to the task at an address.
 
         Raises:

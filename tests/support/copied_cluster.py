@@ -15,7 +15,7 @@ from headwater.cluster.task.kinds import OPEN_COPY
 from headwater.cluster.task.left_states import LeftStates
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel, memory_pair
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.links import Wiring
 from headwater.errors import CancelledError, InvalidArgumentError, UnavailableError
 from headwater.graph.master.peers import ClusterPeers, PeerStatus
@@ -140,7 +140,7 @@ class CopiedCluster:
 
     def _link_from(self, me: TaskName) -> Callable[[TaskName], CopiedTaskLink]:
         def link(task: TaskName) -> CopiedTaskLink:
-            wiring = Wiring(me=Identity(task=str(me), generation=1 + me.index))
+            wiring = Wiring(me=PeerIdentity(task=str(me), generation=1 + me.index))
             hosts = [task.index, 1 - task.index, *self._processes[_SERVERS:]]
             links = [_CopyLink(self, me, host, task) for host in hosts]
             owner = Claim(task=me.device_prefix, generation=1 + me.index)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from headwater.platform.auth import NOBODY_ASKED, Identity
+from headwater.platform.auth import NOBODY_ASKED, Requester
 from headwater.platform.errors import Refused
 from headwater.platform.records import TokenRole
 from headwater.platform.service import Platform
@@ -37,7 +37,7 @@ def identify(
     request: Request,
     platform: PlatformOf,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
-) -> Identity:
+) -> Requester:
     """Returns the identity of the request's sender.
 
     Raises:
@@ -56,7 +56,7 @@ def identify(
     return identity
 
 
-def _known(request: Request, platform: Platform, credentials: HTTPAuthorizationCredentials | None) -> Identity | None:
+def _known(request: Request, platform: Platform, credentials: HTTPAuthorizationCredentials | None) -> Requester | None:
     if not platform.auth.required:
         return NOBODY_ASKED
     if credentials is not None:
@@ -68,20 +68,20 @@ def _known(request: Request, platform: Platform, credentials: HTTPAuthorizationC
     return platform.auth.identify_session(session, csrf=request.headers.get(CSRF_HEADER), changes=changes)
 
 
-def _may(role: TokenRole) -> Callable[[Identity], Identity]:
-    def check(identity: Annotated[Identity, Depends(identify)]) -> Identity:
+def _may(role: TokenRole) -> Callable[[Requester], Requester]:
+    def check(identity: Annotated[Requester, Depends(identify)]) -> Requester:
         if not identity.may(role):
             raise Refused(403, f"the token of {identity.name!r} allows to {identity.role}, but this needs {role}")
         return identity
 
     # FastAPI resolves annotations in the global namespace; as text they would refer to `role`, which is local.
-    check.__annotations__ = {"identity": Annotated[Identity, Depends(identify)], "return": Identity}
+    check.__annotations__ = {"identity": Annotated[Requester, Depends(identify)], "return": Requester}
     return check
 
 
-MayView = Annotated[Identity, Depends(_may("view"))]
-MayRun = Annotated[Identity, Depends(_may("run"))]
-MayAdmin = Annotated[Identity, Depends(_may("admin"))]
+MayView = Annotated[Requester, Depends(_may("view"))]
+MayRun = Annotated[Requester, Depends(_may("run"))]
+MayAdmin = Annotated[Requester, Depends(_may("admin"))]
 
 
 def client_of(request: Request) -> str:

@@ -25,7 +25,7 @@ _TOUCH_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Identity:
+class Requester:
     """The sender of a request.
 
     Attributes:
@@ -43,7 +43,7 @@ class Identity:
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
-NOBODY_ASKED = Identity(name="anyone", role="admin")
+NOBODY_ASKED = Requester(name="anyone", role="admin")
 """The identity of every sender at a server that requires no tokens."""
 
 
@@ -59,7 +59,7 @@ class Opened:
 
     secret: str
     csrf: str
-    identity: Identity
+    identity: Requester
 
 
 class Auth:
@@ -98,7 +98,7 @@ class Auth:
         """Revokes a token and its sessions; returns whether it existed."""
         return self._store.delete_token(token_id)
 
-    def identify(self, secret: str) -> Identity | None:
+    def identify(self, secret: str) -> Requester | None:
         """Returns the owner of the token with this secret; None if there is no such token or it has expired."""
         found = self._find(secret, "token")
         return found[0] if found is not None else None
@@ -123,7 +123,7 @@ class Auth:
         self._store.add_token(session, secret_hash=_hash(secret), csrf_hash=_hash(csrf))
         return Opened(secret=secret, csrf=csrf, identity=identity)
 
-    def identify_session(self, secret: str, *, csrf: str | None, changes: bool) -> Identity | None:
+    def identify_session(self, secret: str, *, csrf: str | None, changes: bool) -> Requester | None:
         """Returns the owner of the session with this secret; None if it is not valid.
 
         Args:
@@ -146,7 +146,7 @@ class Auth:
         if found is not None:
             self._store.delete_token(found[0].token_id)
 
-    def _find(self, secret: str, kind: str) -> tuple[Identity, str | None] | None:
+    def _find(self, secret: str, kind: str) -> tuple[Requester, str | None] | None:
         if not 1 <= len(secret) <= 200:
             return None
         found = self._store.token(_hash(secret))
@@ -158,7 +158,7 @@ class Auth:
             return None
         if token.last_used_at is None or now - token.last_used_at > _TOUCH_S:
             self._store.touch_token(token.id, now)
-        return Identity(name=token.name, role=token.role, token_id=token.id), csrf_hash
+        return Requester(name=token.name, role=token.role, token_id=token.id), csrf_hash
 
 
 def _hash(secret: str) -> str:

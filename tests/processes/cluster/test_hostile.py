@@ -22,7 +22,7 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.connect import connect, dial
 from headwater.cluster.transport.control_client import ControlClient
 from headwater.cluster.transport.frames import PREFIX, Frame
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.security import Security
 from headwater.cluster.transport.sockets import SocketChannel
@@ -48,8 +48,8 @@ class Trap:
 def open_channel(address: Address, *, local: bool = True) -> Channel:
     return connect(
         address,
-        me=Identity(task="a stranger", generation=0),
-        wanted=Identity(task="", generation=0),
+        me=PeerIdentity(task="a stranger", generation=0),
+        wanted=PeerIdentity(task="", generation=0),
         security=Security.from_environment(),
         options=TransportOptions(local_sockets=local),
     )

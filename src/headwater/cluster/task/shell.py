@@ -39,7 +39,7 @@ from headwater.cluster.transport.control_client import ControlClient
 from headwater.cluster.transport.control_server import ControlServer
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.handlers import DeviceInfo, MasterHandler
-from headwater.cluster.transport.handshake import Identity, new_generation
+from headwater.cluster.transport.handshake import PeerIdentity, new_generation
 from headwater.cluster.transport.links import Link, Wiring
 from headwater.cluster.transport.listener import Listener
 from headwater.cluster.transport.problems import ConnectFailure
@@ -131,12 +131,12 @@ class TaskShell:
         listens: bool = True,
         elastic: bool = True,
         inside_grpc: bool = False,
-        wiring: Callable[[Identity], Wiring] | None = None,
+        wiring: Callable[[PeerIdentity], Wiring] | None = None,
         predecessor: Predecessor | None = None,
     ) -> None:
         self.me: TaskName = me
         self.cluster: ClusterSpec = cluster
-        self.identity: Identity = Identity(
+        self.identity: PeerIdentity = PeerIdentity(
             task=str(me), generation=predecessor.generation if predecessor is not None else new_generation()
         )
         self.claim: Claim = Claim(

@@ -19,10 +19,10 @@ from headwater.cluster.transport.handshake import (
     TICKET,
     TLS,
     VERSION,
-    Identity,
     Met,
     Nonsense,
     Offer,
+    PeerIdentity,
     TimedMessages,
     of_user,
     prove,
@@ -52,11 +52,11 @@ class Refusal(Exception):
 def receive_greeting(
     talk: TimedMessages,
     *,
-    me: Identity,
+    me: PeerIdentity,
     security: Security,
     tls: ssl.SSLContext | None,
-    make_offer: Callable[[Identity, bool], Offer | None],
-    redeem: Callable[[bytes], Identity | None],
+    make_offer: Callable[[PeerIdentity, bool], Offer | None],
+    redeem: Callable[[bytes], PeerIdentity | None],
 ) -> Met | None:
     """Authenticates the other end, after the preamble was read.
 
@@ -89,11 +89,11 @@ def receive_greeting(
 
 def _receive_greeting(
     talk: TimedMessages,
-    me: Identity,
+    me: PeerIdentity,
     security: Security,
     tls: ssl.SSLContext | None,
-    make_offer: Callable[[Identity, bool], Offer | None],
-    redeem: Callable[[bytes], Identity | None],
+    make_offer: Callable[[PeerIdentity, bool], Offer | None],
+    redeem: Callable[[bytes], PeerIdentity | None],
 ) -> Met | None:
     flags = talk.receive(1)[0]
     if flags & TICKET:
@@ -113,7 +113,7 @@ def _receive_greeting(
     return Met(talk.sock, peer, lifeline=lifeline) if peer is not None else None
 
 
-def _receive_ticket(talk: TimedMessages, redeem: Callable[[bytes], Identity | None]) -> Met:
+def _receive_ticket(talk: TimedMessages, redeem: Callable[[bytes], PeerIdentity | None]) -> Met:
     match talk.receive_message():
         case (bytes(ticket),):
             peer = redeem(ticket)
@@ -129,8 +129,12 @@ def _receive_ticket(talk: TimedMessages, redeem: Callable[[bytes], Identity | No
 
 
 def _receive_identity(
-    talk: TimedMessages, nonce: bytes, me: Identity, security: Security, make_offer: Callable[[Identity], Offer | None]
-) -> Identity | None:
+    talk: TimedMessages,
+    nonce: bytes,
+    me: PeerIdentity,
+    security: Security,
+    make_offer: Callable[[PeerIdentity], Offer | None],
+) -> PeerIdentity | None:
     match talk.receive_message():
         case (int(version), *_) if version != VERSION:
             detail = f"version {version} of the channel protocol met version {VERSION}"
@@ -151,7 +155,7 @@ def _receive_identity(
     if wanted_generation not in (0, me.generation):
         detail = f"{me.task} is of generation {me.generation:x}, not {wanted_generation:x}"
         _refuse(talk, Problem.GENERATION, detail, detail)
-    peer = Identity(task=task, generation=generation)
+    peer = PeerIdentity(task=task, generation=generation)
     offer = make_offer(peer)
     proof = prove(known, ACCEPTING, *said, me.task, me.generation)
     talk.send_message(me.task, me.generation, proof, offer)

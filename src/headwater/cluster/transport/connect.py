@@ -8,7 +8,7 @@ import socket
 from headwater.cluster.addresses import Address
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.dialling import greet, show_ticket, stay
-from headwater.cluster.transport.handshake import Identity, Met
+from headwater.cluster.transport.handshake import Met, PeerIdentity
 from headwater.cluster.transport.listener import machine_id, make_channel
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.ports import resolve
@@ -19,8 +19,8 @@ from headwater.cluster.transport.security import Security
 def connect(
     address: Address,
     *,
-    me: Identity,
-    wanted: Identity,
+    me: PeerIdentity,
+    wanted: PeerIdentity,
     security: Security,
     options: TransportOptions,
     timeout_s: float = 5.0,
@@ -51,7 +51,7 @@ def connect(
 
 
 def connect_lifeline(
-    address: Address, *, me: Identity, wanted: Identity, security: Security, timeout_s: float
+    address: Address, *, me: PeerIdentity, wanted: PeerIdentity, security: Security, timeout_s: float
 ) -> socket.socket:
     """Opens a connection for heartbeats of the task; see `headwater.cluster.transport.lifeline`.
 
@@ -79,8 +79,8 @@ def _at_other_end(sock: socket.socket, security: Security) -> Security:
 def _introduce(
     sock: socket.socket,
     address: Address,
-    me: Identity,
-    wanted: Identity,
+    me: PeerIdentity,
+    wanted: PeerIdentity,
     security: Security,
     options: TransportOptions,
     timeout_s: float,

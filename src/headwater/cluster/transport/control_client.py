@@ -23,7 +23,7 @@ from headwater.cluster.transport.connect import dial
 from headwater.cluster.transport.grpc_channel import open_grpc_channel
 from headwater.cluster.transport.grpc_settings import COMMON_OPTIONS, OURS
 from headwater.cluster.transport.handlers import DeviceInfo, TaskStatus
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.lifeline import UNKNOWN_S, Lifeline
 from headwater.cluster.transport.listener import listens_here
 from headwater.cluster.transport.options import TransportOptions
@@ -86,8 +86,8 @@ _SAME_TIME_S = 1.0
 _LONG_S = 600.0
 
 #: The two ends of a lifeline: this listener, and any task.
-_LISTENS = Identity(task="a listener for signs of life", generation=0)
-_ANY = Identity(task="", generation=0)
+_LISTENS = PeerIdentity(task="a listener for signs of life", generation=0)
+_ANY = PeerIdentity(task="", generation=0)
 _PROBLEMS = {UNAUTHENTICATED: Problem.TOKEN, FAILED_PRECONDITION: Problem.OTHER_TASK, ABORTED: Problem.GENERATION}
 
 
@@ -302,7 +302,7 @@ class ControlClient:
 
     # --- channels
 
-    def open_channel(self, *, me: Identity, wanted: Identity, options: TransportOptions) -> Channel:
+    def open_channel(self, *, me: PeerIdentity, wanted: PeerIdentity, options: TransportOptions) -> Channel:
         """Opens a channel inside gRPC.
 
         Args:

@@ -23,7 +23,7 @@ from headwater.cluster.transport.daemon_threads import DaemonThreads
 from headwater.cluster.transport.grpc_channel import serve_channel
 from headwater.cluster.transport.grpc_settings import COMMON_OPTIONS, OURS
 from headwater.cluster.transport.handlers import MasterHandler, TaskHandler
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.health import Health
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.security import Security, Tokens
@@ -70,7 +70,7 @@ class ControlServer:
         self,
         path: str,
         *,
-        me: Identity,
+        me: PeerIdentity,
         security: Security,
         task: TaskHandler,
         master: MasterHandler | None,
@@ -152,7 +152,7 @@ class _Guard(grpc.ServerInterceptor):
 class _Answers:
     """Base of the services: sends errors to the caller with their codes."""
 
-    def __init__(self, me: Identity, on_trusted: Callable[[str], None]) -> None:
+    def __init__(self, me: PeerIdentity, on_trusted: Callable[[str], None]) -> None:
         self._me = me
         self._on_trusted = on_trusted
 
@@ -174,7 +174,7 @@ class _Answers:
 
 
 class _Task(_Answers):
-    def __init__(self, me: Identity, on_trusted: Callable[[str], None], handler: TaskHandler) -> None:
+    def __init__(self, me: PeerIdentity, on_trusted: Callable[[str], None], handler: TaskHandler) -> None:
         super().__init__(me, on_trusted)
         self._handler = handler
         self._started = time.time()
@@ -253,7 +253,7 @@ class _Task(_Answers):
 
 
 class _Master(_Answers):
-    def __init__(self, me: Identity, on_trusted: Callable[[str], None], handler: MasterHandler) -> None:
+    def __init__(self, me: PeerIdentity, on_trusted: Callable[[str], None], handler: MasterHandler) -> None:
         super().__init__(me, on_trusted)
         self._handler = handler
 
@@ -305,7 +305,7 @@ class _Master(_Answers):
 class _Channels(_Answers):
     def __init__(
         self,
-        me: Identity,
+        me: PeerIdentity,
         on_trusted: Callable[[str], None],
         on_channel: Callable[[Channel], None],
         options: TransportOptions,

@@ -18,10 +18,10 @@ from headwater.cluster.transport.handshake import (
     TICKET,
     TLS,
     VERSION,
-    Identity,
     Met,
     Nonsense,
     Offer,
+    PeerIdentity,
     TimedMessages,
     prove,
     proven,
@@ -34,8 +34,8 @@ from headwater.cluster.transport.shared import make_lane
 def greet(
     sock: socket.socket,
     *,
-    me: Identity,
-    wanted: Identity,
+    me: PeerIdentity,
+    wanted: PeerIdentity,
     host: str,
     security: Security,
     timeout_s: float,
@@ -70,7 +70,9 @@ def greet(
         return met
 
 
-def _greet(talk: TimedMessages, me: Identity, wanted: Identity, host: str, security: Security, flags: int) -> Met:
+def _greet(
+    talk: TimedMessages, me: PeerIdentity, wanted: PeerIdentity, host: str, security: Security, flags: int
+) -> Met:
     talk.send(PREAMBLE + bytes([flags | (TLS if security.tls else 0)]))
     peer_flags = _receive_preamble(talk)
     if peer_flags & FULL:
@@ -110,7 +112,7 @@ def _greet(talk: TimedMessages, me: Identity, wanted: Identity, host: str, secur
     if proven(tokens, proof, ACCEPTING, *said, task, generation) is None:
         detail = "it does not know this task's token" if tokens.values else "it has a token, this task has none"
         raise ConnectFailure(Problem.TOKEN, detail)
-    return Met(talk.sock, Identity(task=task, generation=generation), _read_offer(offer))
+    return Met(talk.sock, PeerIdentity(task=task, generation=generation), _read_offer(offer))
 
 
 def stay(sock: socket.socket, *, timeout_s: float) -> None:
@@ -118,7 +120,7 @@ def stay(sock: socket.socket, *, timeout_s: float) -> None:
     TimedMessages(sock, timeout_s).send_message(True)
 
 
-def show_ticket(sock: socket.socket, ticket: bytes, peer: Identity, *, timeout_s: float) -> Met:
+def show_ticket(sock: socket.socket, ticket: bytes, peer: PeerIdentity, *, timeout_s: float) -> Met:
     """Accepts an offer of ``peer``, at its Unix socket.
 
     Raises:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.transport.connect import connect
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.ports import holders_of_port, resolve
 from headwater.cluster.transport.problems import ConnectFailure, Problem
 from headwater.cluster.transport.security import Security
 
-_ME = Identity(task="headwater doctor", generation=0)
+_ME = PeerIdentity(task="headwater doctor", generation=0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +53,7 @@ def diagnose(address: str, *, timeout_s: float = 5.0, security: Security | None 
         channel = connect(
             place,
             me=_ME,
-            wanted=Identity(task=task, generation=0),
+            wanted=PeerIdentity(task=task, generation=0),
             security=security or Security.from_environment(),
             options=TransportOptions(local_sockets=False),
             timeout_s=timeout_s,

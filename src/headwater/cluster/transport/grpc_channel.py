@@ -19,7 +19,7 @@ from headwater.cluster.transport import control_pb2 as messages
 from headwater.cluster.transport import frames
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Buffer
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.problems import ConnectFailure, Problem
 from headwater.cluster.transport.streaming import ByteStreamChannel, as_bytes
@@ -158,8 +158,8 @@ def _outgoing(first: bytes, pieces: _Pieces) -> Iterator[object]:
 def open_grpc_channel(
     open_stream: Callable[[Iterator[Any]], Any],
     *,
-    me: Identity,
-    wanted: Identity,
+    me: PeerIdentity,
+    wanted: PeerIdentity,
     place: str,
     options: TransportOptions,
 ) -> Channel:
@@ -200,7 +200,7 @@ def serve_channel(
     pieces: Iterator[object],
     context: grpc.ServicerContext,
     *,
-    me: Identity,
+    me: PeerIdentity,
     on_channel: Callable[[Channel], None],
     options: TransportOptions,
 ) -> Iterator[Any]:
@@ -243,7 +243,7 @@ def serve_channel(
     return _outgoing(frames.pack((me.task, me.generation)), outgoing)
 
 
-def _introduced(pieces: Iterator[object], me: Identity) -> Identity:
+def _introduced(pieces: Iterator[object], me: PeerIdentity) -> PeerIdentity:
     first: Any = next(pieces, None)
     match frames.parse_header(first.data) if first is not None else ():
         case (str(task), int(generation), str(wanted), int(wanted_generation)):
@@ -256,4 +256,4 @@ def _introduced(pieces: Iterator[object], me: Identity) -> Identity:
         raise AbortedError(
             None, None, f"{me.task} is of generation {me.generation:x}, not {wanted_generation:x}: it was started anew"
         )
-    return Identity(task=task, generation=generation)
+    return PeerIdentity(task=task, generation=generation)

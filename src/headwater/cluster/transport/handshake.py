@@ -66,7 +66,7 @@ _LENGTH = struct.Struct("<I")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Identity:
+class PeerIdentity:
     """One end of a channel.
 
     Attributes:
@@ -105,7 +105,7 @@ class Met(NamedTuple):
     """
 
     sock: socket.socket
-    peer: Identity
+    peer: PeerIdentity
     offer: Offer | None = None
     lane: socket.socket | None = None
     lifeline: bool = False

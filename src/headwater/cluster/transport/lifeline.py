@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.transport.connect import connect_lifeline
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.heartbeat_process import ALIVE, BEAT_S, STOPPED
 from headwater.cluster.transport.problems import ConnectFailure, Problem
 from headwater.cluster.transport.security import Security
@@ -120,8 +120,8 @@ class Lifeline:
         self,
         address: Address,
         *,
-        me: Identity,
-        wanted: Identity,
+        me: PeerIdentity,
+        wanted: PeerIdentity,
         security: Security,
         on_change: Callable[[str], None],
         silence_s: float = SILENCE_S,

@@ -16,7 +16,7 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.connect import connect
 from headwater.cluster.transport.control_client import ControlClient
 from headwater.cluster.transport.handlers import TaskStatus
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.pool import ChannelPool
 from headwater.cluster.transport.problems import ConnectFailure, Problem
@@ -45,7 +45,7 @@ class Wiring:
       inside_grpc: whether tensors are sent inside gRPC.
     """
 
-    me: Identity
+    me: PeerIdentity
     security: Security = field(default_factory=Security.from_environment)
     options: TransportOptions = field(default_factory=TransportOptions)
     waiter: Waiter = field(default_factory=Waiter)
@@ -54,7 +54,7 @@ class Wiring:
 
 def client_wiring() -> Wiring:
     """Returns the settings for a client that is no task of the cluster."""
-    return Wiring(me=Identity(task=f"client {os.getpid()} on {socket.gethostname()}", generation=0))
+    return Wiring(me=PeerIdentity(task=f"client {os.getpid()} on {socket.gethostname()}", generation=0))
 
 
 class Link:
@@ -69,7 +69,7 @@ class Link:
     def __init__(self, wiring: Wiring, peer: TaskName | None, address: Address) -> None:
         self._wiring = wiring
         self._peer = peer or TaskName("master", 0)
-        self._wanted = Identity(task=str(peer) if peer else "", generation=0)
+        self._wanted = PeerIdentity(task=str(peer) if peer else "", generation=0)
         self._called = str(peer) if peer else "the master"
         self._address = address
         self._control: ControlClient | None = None

@@ -32,7 +32,7 @@ from headwater.cluster.transport import heartbeats
 from headwater.cluster.transport.accepting import Refusal, receive_greeting
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.daemon_threads import DaemonThreads
-from headwater.cluster.transport.handshake import FULL, PREAMBLE, Identity, Met, Offer, TimedMessages
+from headwater.cluster.transport.handshake import FULL, PREAMBLE, Met, Offer, PeerIdentity, TimedMessages
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.ports import listen
 from headwater.cluster.transport.problems import NO_DESCRIPTORS
@@ -119,7 +119,7 @@ class Listener:
         self,
         address: Address,
         *,
-        me: Identity,
+        me: PeerIdentity,
         security: Security,
         on_channel: Callable[[Channel], None],
         options: TransportOptions,
@@ -169,7 +169,7 @@ class Listener:
         self._dropped = 0
         self._reported_dropped_at = -math.inf
         self._channels: set[Channel] = set()
-        self._tickets: dict[bytes, Identity] = {}
+        self._tickets: dict[bytes, PeerIdentity] = {}
         self._channel_threads = DaemonThreads(f"{me.task} channel")
         self._thread = threading.Thread(target=self._run, name=f"{me.task} accepts", daemon=True)
 
@@ -473,7 +473,7 @@ class Listener:
             self._refuse(candidate, f"no process can be started that beats for this one: {error}")
         return None
 
-    def _let_in(self, candidate: _Unauthenticated, peer: Identity, lifeline: bool) -> Offer | None:
+    def _let_in(self, candidate: _Unauthenticated, peer: PeerIdentity, lifeline: bool) -> Offer | None:
         """Returns the offer to an authenticated ``peer``."""
         self._unauthenticated.remove(candidate)
         if not lifeline:
@@ -484,7 +484,7 @@ class Listener:
             heartbeats.begin()
         return None
 
-    def _make_offer(self, peer: Identity) -> Offer | None:
+    def _make_offer(self, peer: PeerIdentity) -> Offer | None:
         if not self._machine:
             return None
         ticket = secrets.token_bytes(32)
@@ -494,7 +494,7 @@ class Listener:
                 del self._tickets[next(iter(self._tickets))]
         return Offer(self._machine, self._local_path, ticket)
 
-    def _redeem(self, ticket: bytes) -> Identity | None:
+    def _redeem(self, ticket: bytes) -> PeerIdentity | None:
         with self._lock:
             return self._tickets.pop(ticket, None)
 

@@ -21,7 +21,7 @@ from headwater.cluster.telemetry.snapshot import GroupProgress, Snapshot, Wait
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.handlers import DeviceInfo
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.links import Wiring
 from headwater.cluster.transport.listener import listens_here
 from headwater.cluster.transport.security import Security
@@ -121,7 +121,7 @@ class Group:
         self._told: set[Channel] = set()
         self._ready: set[Channel] = set()
 
-        def wiring(me: Identity) -> Wiring:
+        def wiring(me: PeerIdentity) -> Wiring:
             return Wiring(me=me, security=security or Security.from_environment(), waiter=Waiter(patience))
 
         cluster: dict[str, dict[int, str]] = {}

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from headwater.cluster.addresses import Address
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.lifeline import Lifeline
 from headwater.cluster.transport.security import Security
 from headwater.cluster.transport.waiting import positive_seconds_from
@@ -43,7 +43,7 @@ class Pulse:
     """
 
     def __init__(
-        self, silence_s: float, on_silent: Callable[[int, str], None], *, me: Identity, security: Security
+        self, silence_s: float, on_silent: Callable[[int, str], None], *, me: PeerIdentity, security: Security
     ) -> None:
         self._lost_after_s = silence_s
         self._on_silent = on_silent
@@ -62,7 +62,7 @@ class Pulse:
                 lifeline.close()
                 self._on_silent(rank, reason)
 
-        wanted = Identity(task=task, generation=0)
+        wanted = PeerIdentity(task=task, generation=0)
         lifeline = self._lifelines[rank] = Lifeline(
             address,
             me=self._me,

@@ -16,7 +16,7 @@ from pydantic import StringConstraints
 from headwater.data.io.json_types import Json, JsonObject
 from headwater.platform.access import SESSION_COOKIE, PlatformOf, check_rate, client_of
 from headwater.platform.api import JobId
-from headwater.platform.auth import SESSION_S, Identity
+from headwater.platform.auth import SESSION_S, Requester
 from headwater.platform.errors import Refused
 from headwater.platform.service import Platform
 from headwater.platform.states import AskRestart, AskScale, AskStop, JobPhase, label
@@ -241,7 +241,7 @@ def delete(job_id: JobId, platform: PlatformOf, identity: Runner) -> Response:
     return _go("/")
 
 
-def _listed(platform: Platform, identity: Identity, wanted: Wanted, before: float | None) -> JsonObject:
+def _listed(platform: Platform, identity: Requester, wanted: Wanted, before: float | None) -> JsonObject:
     plain = wanted == Wanted()
     # Searching and sorting need more than one page of jobs, so look further back.
     found = platform.jobs(before=before, limit=_ON_PAGE if plain else _MOST_SEARCHED)
@@ -273,7 +273,7 @@ def _loss(job: JobSummary) -> float:
     return job.loss if isinstance(job.loss, float) else math.inf
 
 
-def _shown(platform: Platform, identity: Identity, job_id: str) -> JsonObject:
+def _shown(platform: Platform, identity: Requester, job_id: str) -> JsonObject:
     record = platform.manager.job(job_id)
     view = JobView.of(record, values=identity.may("run"))
     events = platform.store.events(job_id=job_id)

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from headwater.platform.access import PlatformOf, identify
-from headwater.platform.auth import Identity
+from headwater.platform.auth import Requester
 from headwater.platform.backends.base import BackendError
 from headwater.platform.errors import Refused
 from headwater.platform.manager import NoSuchJob
@@ -41,21 +41,21 @@ class PageRoute(APIRoute):
         return handled
 
 
-def visitor(request: Request, platform: PlatformOf) -> Identity:
+def visitor(request: Request, platform: PlatformOf) -> Requester:
     """Returns the identity of the page's user; raises `Refused` without a valid session."""
     return identify(request, platform, None)
 
 
-Visitor = Annotated[Identity, Depends(visitor)]
+Visitor = Annotated[Requester, Depends(visitor)]
 
 
-def _may_run(identity: Visitor) -> Identity:
+def _may_run(identity: Visitor) -> Requester:
     if not identity.may("run"):
         raise Refused(403, f"the token of {identity.name!r} allows to look only")
     return identity
 
 
-Runner = Annotated[Identity, Depends(_may_run)]
+Runner = Annotated[Requester, Depends(_may_run)]
 
 
 async def _form(request: Request) -> dict[str, str]:

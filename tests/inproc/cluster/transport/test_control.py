@@ -33,15 +33,15 @@ from headwater.cluster.transport.control_client import ControlClient
 from headwater.cluster.transport.control_server import ControlServer
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.handlers import DeviceInfo
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.listener import Listener
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.problems import ConnectFailure, Problem
 from headwater.cluster.transport.security import Security
 from headwater.cluster.transport.workplace import Workplace
 
-PS = Identity(task="/job:ps/task:0", generation=0xFFFF_FFFF_FFFF)
-WORKER = Identity(task="/job:worker/task:3", generation=7)
+PS = PeerIdentity(task="/job:ps/task:0", generation=0xFFFF_FFFF_FFFF)
+WORKER = PeerIdentity(task="/job:worker/task:3", generation=7)
 OPTIONS = TransportOptions()
 CPU = DeviceInfo(name="/job:ps/replica:0/task:0/device:CPU:0", type="CPU", memory_limit=1 << 40, incarnation=1 << 62)
 
@@ -396,10 +396,10 @@ def test_a_channel_inside_grpc_ends_with_its_task(serve: Serve) -> None:
 def test_a_channel_inside_grpc_to_somebody_else(serve: Serve) -> None:
     _, client = serve()
     with pytest.raises(ConnectFailure, match="it is /job:ps/task:0, not /job:ps/task:1") as caught:
-        client.open_channel(me=WORKER, wanted=Identity(task="/job:ps/task:1", generation=0), options=OPTIONS)
+        client.open_channel(me=WORKER, wanted=PeerIdentity(task="/job:ps/task:1", generation=0), options=OPTIONS)
     assert caught.value.problem is Problem.OTHER_TASK
     with pytest.raises(ConnectFailure, match="not 5") as caught:
-        client.open_channel(me=WORKER, wanted=Identity(task="", generation=5), options=OPTIONS)
+        client.open_channel(me=WORKER, wanted=PeerIdentity(task="", generation=5), options=OPTIONS)
     assert caught.value.problem is Problem.GENERATION
 
 

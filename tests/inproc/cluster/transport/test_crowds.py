@@ -15,15 +15,15 @@ from headwater.cluster.transport.connect import connect
 from headwater.cluster.transport.control_client import ControlClient
 from headwater.cluster.transport.control_server import ControlServer
 from headwater.cluster.transport.frames import Frame
-from headwater.cluster.transport.handshake import PREAMBLE, Identity
+from headwater.cluster.transport.handshake import PREAMBLE, PeerIdentity
 from headwater.cluster.transport.listener import Listener
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.security import Security
 from headwater.cluster.transport.workplace import Workplace
 from tests.inproc.cluster.transport.test_control import Recorder, echo
 
-PS = Identity(task="/job:ps/task:0", generation=11)
-WORKER = Identity(task="/job:worker/task:3", generation=7)
+PS = PeerIdentity(task="/job:ps/task:0", generation=11)
+WORKER = PeerIdentity(task="/job:worker/task:3", generation=7)
 TOKEN = Security(token="secret")
 # The time of a greeting is not what frees its place here: it is longer than any client waits.
 OPTIONS = TransportOptions(handshake_s=600.0, max_unauthenticated=64)

@@ -13,7 +13,7 @@ import pytest
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.transport.certificates import make_certificates
 from headwater.cluster.transport.connect import connect_lifeline
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.heartbeat_process import ALIVE
 from headwater.cluster.transport.lifeline import Lifeline
 from headwater.cluster.transport.listener import Listener, listens_here
@@ -23,8 +23,8 @@ from headwater.cluster.transport.security import Security
 from headwater.cluster.transport.workplace import Workplace
 from tests.support.relay import relay
 
-PS = Identity(task="/job:ps/task:0", generation=11)
-WORKER = Identity(task="/job:worker/task:3", generation=7)
+PS = PeerIdentity(task="/job:ps/task:0", generation=11)
+WORKER = PeerIdentity(task="/job:worker/task:3", generation=7)
 Start = Callable[[Security], Listener]
 
 

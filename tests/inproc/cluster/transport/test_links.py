@@ -10,7 +10,7 @@ import pytest
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.names import TaskName
 from headwater.cluster.transport.handlers import TaskStatus
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.links import Link, Wiring
 from headwater.cluster.transport.waiting import Patience, Waiter
 from headwater.errors import DeadlineExceededError, UnavailableError
@@ -43,7 +43,7 @@ class Ending(Link):
 
 def _link(deadline_s: float) -> Ending:
     waiter = Waiter(Patience(deadline_s=deadline_s, first_pause_s=0.0))
-    me = Identity(task="/job:worker/task:0", generation=1)
+    me = PeerIdentity(task="/job:worker/task:0", generation=1)
     return Ending(Wiring(me=me, waiter=waiter), TaskName("worker", 1), parse_address("localhost:1"))
 
 
@@ -77,7 +77,7 @@ def test_only_a_task_that_may_return_is_asked_again(may_return: bool, attempts: 
 
     waiter = Waiter(Patience(), clock=lambda: now[0], pause=pause)
     link = Ending(
-        Wiring(me=Identity(task="/job:chief/task:0", generation=1), waiter=waiter),
+        Wiring(me=PeerIdentity(task="/job:chief/task:0", generation=1), waiter=waiter),
         TaskName("worker", 1),
         parse_address("localhost:1"),
     )

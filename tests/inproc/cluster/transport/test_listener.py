@@ -28,7 +28,7 @@ from headwater.cluster.transport.certificates import CertificateFiles, make_cert
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.connect import connect
 from headwater.cluster.transport.frames import Frame
-from headwater.cluster.transport.handshake import PREAMBLE, Identity, new_generation
+from headwater.cluster.transport.handshake import PREAMBLE, PeerIdentity, new_generation
 from headwater.cluster.transport.listener import Listener
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.ports import BIND_HOST, LISTEN_FDS
@@ -39,9 +39,9 @@ from headwater.cluster.transport.sockets import SocketChannel, TlsChannel
 from headwater.cluster.transport.workplace import Workplace
 from headwater.errors import PermissionDeniedError, UnavailableError
 
-PS = Identity(task="/job:ps/task:0", generation=11)
-WORKER = Identity(task="/job:worker/task:3", generation=7)
-ANYBODY = Identity(task="", generation=0)
+PS = PeerIdentity(task="/job:ps/task:0", generation=11)
+WORKER = PeerIdentity(task="/job:worker/task:3", generation=7)
+ANYBODY = PeerIdentity(task="", generation=0)
 LOOPBACK = Address("127.0.0.1", 0)
 OPEN = Security()
 TCP_ONLY = TransportOptions(local_sockets=False)
@@ -90,7 +90,7 @@ def start() -> Iterator[Start]:
 def dial(
     listener: Listener,
     *,
-    wanted: Identity = PS,
+    wanted: PeerIdentity = PS,
     security: Security = OPEN,
     options: TransportOptions = TCP_ONLY,
     address: Address | None = None,
@@ -296,10 +296,10 @@ def test_a_certificate_for_another_host(start: Start, tls: Security, caplog: pyt
 
 def test_another_task_and_another_generation(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     listener = start()
-    other = Identity(task="/job:ps/task:1", generation=0)
+    other = PeerIdentity(task="/job:ps/task:1", generation=0)
     failure, _ = refused(listener, caplog, Problem.OTHER_TASK, wanted=other)
     assert "/job:ps/task:0, not /job:ps/task:1" in failure.detail
-    failure, _ = refused(listener, caplog, Problem.GENERATION, wanted=Identity(task=PS.task, generation=0xAB))
+    failure, _ = refused(listener, caplog, Problem.GENERATION, wanted=PeerIdentity(task=PS.task, generation=0xAB))
     assert "/job:ps/task:0" in failure.detail
     assert "generation b, not ab" in failure.detail
     dial(listener, wanted=ANYBODY).close()

@@ -16,14 +16,14 @@ from headwater.cluster.addresses import Address
 from headwater.cluster.claims import Claim
 from headwater.cluster.transport.connect import connect
 from headwater.cluster.transport.control_client import ControlClient
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.problems import ConnectFailure
 from headwater.cluster.transport.security import Security
 from headwater.errors import OpError
 
-ME = Identity(task="/job:worker/task:0", generation=1)
-ANY = Identity(task="", generation=0)
+ME = PeerIdentity(task="/job:worker/task:0", generation=1)
+ANY = PeerIdentity(task="", generation=0)
 
 
 def channel(port: int, security: Security) -> None:

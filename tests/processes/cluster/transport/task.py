@@ -15,13 +15,13 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.control_server import ControlServer
 from headwater.cluster.transport.handlers import DeviceInfo
-from headwater.cluster.transport.handshake import Identity, new_generation
+from headwater.cluster.transport.handshake import PeerIdentity, new_generation
 from headwater.cluster.transport.listener import Listener
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.security import Security
 from headwater.cluster.transport.workplace import Workplace
 
-ME = Identity(task="/job:ps/task:0", generation=new_generation())
+ME = PeerIdentity(task="/job:ps/task:0", generation=new_generation())
 
 
 class Nothing:

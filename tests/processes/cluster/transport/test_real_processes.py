@@ -26,7 +26,7 @@ from headwater.cluster.transport.connect import connect, connect_lifeline
 from headwater.cluster.transport.control_client import ControlClient
 from headwater.cluster.transport.doctor import diagnose
 from headwater.cluster.transport.frames import Frame
-from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.links import Link, Wiring
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.ports import holders_of_port, listen
@@ -36,8 +36,8 @@ from headwater.cluster.transport.waiting import Patience, Waiter
 from headwater.cluster.transport.workplace import Workplace
 from headwater.errors import AlreadyExistsError, UnavailableError
 
-PS = Identity(task="/job:ps/task:0", generation=0)
-WORKER = Identity(task="/job:worker/task:0", generation=7)
+PS = PeerIdentity(task="/job:ps/task:0", generation=0)
+WORKER = PeerIdentity(task="/job:worker/task:0", generation=7)
 OURS = Security.from_environment()
 TASK = Path(__file__).with_name("task.py")
 #: The kind of a frame that keeps the task busy.
