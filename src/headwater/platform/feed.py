@@ -13,7 +13,7 @@ from headwater.platform.store import Store
 _TURN_S = 0.5
 
 
-class Feed:
+class StoreChanges:
     """Changes of a store, for coroutines.
 
     Args:

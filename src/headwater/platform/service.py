@@ -9,7 +9,7 @@ from pathlib import PurePath
 from headwater.platform.archive_store import ArchiveStore
 from headwater.platform.auth import Auth
 from headwater.platform.errors import Refused
-from headwater.platform.feed import Feed
+from headwater.platform.feed import StoreChanges
 from headwater.platform.job_file import Problem
 from headwater.platform.limits import RateLimit
 from headwater.platform.manager import Manager, ManagerSettings
@@ -55,7 +55,7 @@ class Platform:
         self.manager = manager
         self.auth = auth
         self.archives: ArchiveStore = ArchiveStore(manager.settings.archives_dir, max_archive_bytes)
-        self.feed: Feed = Feed(store)
+        self.feed: StoreChanges = StoreChanges(store)
         self.rate: RateLimit = RateLimit(per_s, burst)
         self.failures: RateLimit = RateLimit(0.2, 20)
         self.hosts = hosts

@@ -248,14 +248,14 @@ def _no_signals(_handlers: object) -> Iterator[None]:
 
 
 def test_coroutines_learn_of_changes(tmp_path: Path) -> None:
-    from headwater.platform.feed import Feed
+    from headwater.platform.feed import StoreChanges
     from headwater.platform.store import Store
 
     store = Store(f"sqlite:///{tmp_path}/jobs.db")
     store.open()
 
     async def watch() -> None:
-        feed = Feed(store)
+        feed = StoreChanges(store)
         async with feed.run(), feed.listen() as changed:
             await feed.wait(changed, 60.0)  # the first turn of the thread
             await asyncio.to_thread(store.save, job(), now=1.0)

@@ -141,7 +141,7 @@ def _filled(mapping: Any, builds: Mapping[object, Rebuild], values: Sequence[Any
 _FLOATS = frozenset((float, np.float64))
 
 
-class Feed:
+class FedTensor:
     """Converts and checks the values fed to a tensor."""
 
     def __init__(self, tensor: Tensor) -> None:
@@ -240,7 +240,7 @@ def _feed_pairs(key: object, value: object) -> list[tuple[object, object]]:
     return [(key, value)]
 
 
-def make_request(fetches: Fetches, feeds: Sequence[Feed], block: int = 1) -> RunRequest:
+def make_request(fetches: Fetches, feeds: Sequence[FedTensor], block: int = 1) -> RunRequest:
     """Returns the request for these fetches with these feeds; ``block`` as in `RunRequest`."""
     return RunRequest(fetches.tensors, tuple(feed.tensor for feed in feeds), fetches.targets, block)
 

@@ -19,7 +19,7 @@ from headwater.graph.master.session_config import device_counts, process_setting
 from headwater.graph.master.targets import Master, OpenSession, Runnable, local_master
 from headwater.graph.runtime.process import configure
 from headwater.graph.session.default_config import default_config
-from headwater.graph.session.fetches import Feed, Fetches, cache_key, expand_feeds, make_request, to_result
+from headwater.graph.session.fetches import FedTensor, Fetches, cache_key, expand_feeds, make_request, to_result
 from headwater.graph.session.partial_run import PartialRun
 from headwater.graph.session.run_metadata import wanted_metadata
 from headwater.graph.types import FeedDict
@@ -53,7 +53,7 @@ class _Runner:
 
     __slots__ = ("feeds", "fetches", "one_each", "prepared")
 
-    def __init__(self, fetches: Fetches, feeds: Sequence[Feed], one_each: bool, prepared: Runnable | None) -> None:
+    def __init__(self, fetches: Fetches, feeds: Sequence[FedTensor], one_each: bool, prepared: Runnable | None) -> None:
         self.fetches = fetches
         self.feeds = feeds
         self.one_each = one_each
@@ -213,7 +213,7 @@ class BaseSession:
         wanted = Fetches(self._graph, fetches)
         if wanted.targets:
             raise RuntimeError("partial_run() requires empty target_list.")
-        fed = {t: Feed(t).array(value) for t, value in expand_feeds(self._graph, feed_dict or {}).items()}
+        fed = {t: FedTensor(t).array(value) for t, value in expand_feeds(self._graph, feed_dict or {}).items()}
         part = partial.begin(wanted.tensors, fed)
         try:
             values: Sequence[object] = ()
@@ -245,13 +245,13 @@ class BaseSession:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
         wanted = Fetches(self._graph, fetches)
         expanded = expand_feeds(self._graph, feed_dict)
-        feeds = [Feed(tensor) for tensor in expanded]
+        feeds = [FedTensor(tensor) for tensor in expanded]
         one_each = [id(value) for value in expanded.values()] == [id(value) for value in feed_dict.values()]
         if not wanted.tensors and not wanted.targets:
             return _Runner(wanted, feeds, one_each, None)
         return _Runner(wanted, feeds, one_each, self._prepare(wanted, feeds, block))
 
-    def _prepare(self, wanted: Fetches, feeds: Sequence[Feed], block: int) -> Runnable:
+    def _prepare(self, wanted: Fetches, feeds: Sequence[FedTensor], block: int) -> Runnable:
         try:
             return self._require_open().prepare(make_request(wanted, feeds, block))
         except OpError as error:
