@@ -154,9 +154,9 @@ class KernelPart:
                 if node.name in late:
                     self._add(node, True)
         results = [code.names[name] for name in compute.outputs]
-        fed = set(inputs)
+        given = ", inputs" if inputs else ""
         parts = [
-            f"{'own' if name in self._fetched else 'whole'}({result}{', True' if result in fed else ''})"
+            f"own({result}{given})" if name in self._fetched else f"whole({result})"
             for name, result in zip(compute.outputs, results, strict=True)
         ]
         if late:
@@ -326,18 +326,20 @@ def _on_host(value: Any) -> Any:
     return value if type(value) is np.ndarray else np.asarray(value)
 
 
-def _whole(value: Any, fed: bool = False) -> Any:
+def _whole(value: Any) -> Any:
     """Converts an output for another part of the step."""
-    del fed
     return value if type(value) is np.ndarray else np.asarray(value)
 
 
-def _own(value: Any, fed: bool = False) -> Any:
+def _own(value: Any, given: Sequence[Any] = ()) -> Any:
     """Converts an output for the program, which may change it: copies it if it shares memory.
 
     Args:
-      fed: whether it is a fed array.
+      given: the inputs, such as fed arrays, which a kernel may return as they are.
     """
-    if fed or type(value) is not np.ndarray or value.base is not None:
+    if type(value) is not np.ndarray or value.base is not None:
         return np.array(value)
+    for each in given:
+        if value is each:
+            return np.array(value)
     return value

@@ -269,3 +269,17 @@ def test_a_session_that_is_dropped_leaves_no_threads() -> None:
         for _ in range(3):
             tf.Session().run(x)
     assert set(threading.enumerate()) <= before
+
+
+def test_results_do_not_share_memory_with_fed_arrays() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [2])
+        weight = tf.placeholder(tf.float32, [2])
+        (gradient,) = tf.gradients(tf.add(x, x + 1.0), x, weight)
+        branch = tf.cond(tf.reduce_sum(x) > 0.0, lambda: x, lambda: -x)
+        (same,) = tf.gradients(tf.add(x, 1.0), x, weight)
+        fed = np.ones(2, np.float32)
+        feeds = {x: fed, weight: fed}
+        results = session.run([gradient, branch, same], feeds)
+        fed[:] = 7.0
+        assert [each.tolist() for each in results] == [[2.0, 2.0], [1.0, 1.0], [1.0, 1.0]]
