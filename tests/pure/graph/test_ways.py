@@ -5,27 +5,42 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headwater.graph.runtime.ways import Jit, Ways, Work, jit_of, runs_until_compiled, work_of
+from headwater.graph.runtime.ways import Jit, Way, Ways, Work, jit_of, runs_until_compiled, switch_after, work_of
 
 _HEAVY = Work(operations=20, nbytes=1 << 24)
 
 
 def _runs(ways: Ways, key: object, count: int, work: Work = _HEAVY) -> list[bool]:
+    """Whether each run uses an executable."""
     found: list[bool] = []
     for _ in range(count):
-        found.append(ways.uses_executable(key))
+        found.append(ways.next_way(key) is Way.EXECUTABLE)
         weigh = None if found[-1] else ways.weigher(key)
         if weigh is not None:
             weigh(work)
     return found
 
 
-def test_a_shape_is_compiled_once_that_has_paid() -> None:
-    until = runs_until_compiled(_HEAVY)
+def test_an_executable_takes_over_at_a_fixed_run_once_that_has_paid() -> None:
+    until, switch = runs_until_compiled(_HEAVY), switch_after(_HEAVY)
     assert until is not None
+    assert switch is not None
+    assert switch.compiled < until <= switch.used
     ways = Ways()
-    assert _runs(ways, "a", until + 3) == [False] * until + [True] * 3
+    assert _runs(ways, "a", switch.used + 3) == [False] * switch.used + [True] * 3
     assert (ways.distinct, ways.compiled) == (1, 1)
+
+
+def test_compiling_begins_once_at_half_the_runs() -> None:
+    switch = switch_after(_HEAVY)
+    assert switch is not None
+    ways, found = Ways(), list[Way]()
+    for _ in range(switch.used):
+        found.append(ways.next_way("a"))
+        weigh = ways.weigher("a")
+        if weigh is not None:
+            weigh(_HEAVY)
+    assert [run for run, way in enumerate(found) if way is Way.KERNELS_WHILE_COMPILING] == [switch.compiled]
 
 
 def test_two_runs_of_a_program_choose_alike() -> None:

@@ -25,6 +25,7 @@ from headwater.graph.passes.plan import Compute, Node, VariableInfo
 from headwater.graph.registry import Kind
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.recording import NOWHERE, InstructionPlace, Outcome
+from headwater.graph.runtime.background import Compilation
 from headwater.graph.runtime.compilations import count_compilations
 from headwater.graph.runtime.devices import is_default, local_device, moved
 from headwater.graph.runtime.host_values import cell_value, check_assigned
@@ -32,9 +33,9 @@ from headwater.graph.runtime.indices import IndexChecks
 from headwater.graph.runtime.initial_values import MOST_RUNS, split
 from headwater.graph.runtime.kernel_code import WithoutKernel
 from headwater.graph.runtime.kernel_part import KernelPart
-from headwater.graph.runtime.programs import Program, shared_program
+from headwater.graph.runtime.programs import Program, shapes_of, shared_program
 from headwater.graph.runtime.step import Step
-from headwater.graph.runtime.ways import Jit, Ways
+from headwater.graph.runtime.ways import Jit, Way, Ways
 from headwater.import_hooks import on_import
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class Executable:
         self._kernels = self._part(compute, fetched) if alone and jit is not Jit.ON and not self.only_reads else None
         if self._kernels is not None and jit is Jit.AUTO:
             self._ways = Ways()
+        self._compilations: dict[object, Compilation] = {}
         self._run_before = False
         first, rest = split(compute) if self._device is None and self._kernels is None else (None, None)
         if rest is not None and resources.recorder is not None:
@@ -199,13 +201,7 @@ class Executable:
             found = self._on_kernels(self._kernels, inputs, step_number, certain, step)
             if found is not None:
                 return found, ()
-        fixed = tuple([_static_key(inputs[i]) for i in self._static])
-        program = self._by_static.get(fixed)
-        if program is None:
-            static = {self._compute.inputs[i]: np.asarray(inputs[i]) for i in self._static}
-            program = self._by_static.setdefault(fixed, self._build(static))
-        if self._static:
-            inputs = [inputs[i] for i in self._dynamic]
+        program, fixed, inputs = self._program_for(inputs)
         run = program.run
         if self._device is not None:
             inputs = moved(inputs, self._device)
@@ -214,8 +210,8 @@ class Executable:
         counter = np.uint32(step_number & 0xFFFFFFFF) if self._random else None
         if not self.touches_state:
             if self._device is not None:
-                program.compile((), (), inputs, counter)
-            _, outputs, faults = run((), (), inputs, counter)
+                program.compile([], [], inputs, counter)
+            _, outputs, faults = run([], [], inputs, counter)
             if faults:
                 self._raise(faults)
             return outputs, ()
@@ -264,17 +260,22 @@ class Executable:
         weigh = None
         if self._ways is not None:
             key = tuple([value.shape for value in inputs]), tuple([_static_key(inputs[i]) for i in self._static])
-            before = self._ways.compiled
-            if self._ways.uses_executable(key):
-                if self._ways.compiled > before:
-                    _log.debug(
-                        "%s with inputs of %s is compiled after %d runs; it has had inputs of %d distinct shapes",
-                        self._compute.nodes[-1].name,
-                        key[0],
-                        self._ways.runs_of(key) - 1,
-                        self._ways.distinct,
-                    )
+            way = self._ways.next_way(key)
+            if way is Way.EXECUTABLE:
+                if key in self._compilations:
+                    self._compilations.pop(key).wait()
                 return None
+            if way is Way.KERNELS_WHILE_COMPILING:
+                name, runs = self._compute.nodes[-1].name, self._ways.runs_of(key) - 1
+                _log.debug(
+                    "%s with inputs of %s is compiled after %d runs; it has had inputs of %d distinct shapes",
+                    name,
+                    key[0],
+                    runs,
+                    self._ways.distinct,
+                )
+                if self._device is None:
+                    self._compilations[key] = self._compile_in_background(inputs)
             weigh = self._ways.weigher(key)
         if part.may_fail or self._admits or not self._run_before:
             certain = None
@@ -302,6 +303,29 @@ class Executable:
             return None
         self._run_before = True
         return outputs
+
+    def _program_for(self, inputs: Sequence[Any]) -> tuple[Program, object, Sequence[Any]]:
+        """Returns the program for the values of static inputs, these values as a key, and the other inputs."""
+        fixed = tuple([_static_key(inputs[i]) for i in self._static])
+        program = self._by_static.get(fixed)
+        if program is None:
+            static = {self._compute.inputs[i]: np.asarray(inputs[i]) for i in self._static}
+            program = self._by_static.setdefault(fixed, self._build(static))
+        return program, fixed, [inputs[i] for i in self._dynamic] if self._static else inputs
+
+    def _compile_in_background(self, inputs: Sequence[Any]) -> Compilation:
+        """Starts compiling for the shapes of ``inputs``. The thread refers to no variable's array and to no input, so
+        that kernels change variables in place meanwhile, and the program its feeds."""
+        given = [np.array(value) if i in self._static else _shape_and_type(value) for i, value in enumerate(inputs)]
+        with self._lock:
+            state = [list(map(_shape_and_type, values)) for values in self._state()]
+
+        def compile_it() -> None:
+            program, _, dynamic = self._program_for(given)
+            donated, kept, dynamic = map(shapes_of, (*state, dynamic))
+            program.compile(donated, kept, dynamic, np.uint32(0) if self._random else None)
+
+        return Compilation(compile_it, self._compute.nodes[-1].name)
 
     def _admitted(self, step: Step | None) -> Sequence[Callable[[], object]]:
         """Asks operations to admit the change; returns callbacks for when it is done. Raises if an operation

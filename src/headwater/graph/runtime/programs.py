@@ -114,6 +114,11 @@ class Program:
                 self._compiled.add(key)
 
 
+def shapes_of(pairs: Sequence[Any]) -> list[object]:
+    """Converts pairs of shape and type to stand-ins for arrays, to compile a program for them."""
+    return [_jax.ShapeDtypeStruct(*pair) for pair in pairs]
+
+
 _programs: WeakValueDictionary[bytes, Program] = WeakValueDictionary()
 _lock = threading.Lock()
 

@@ -3,9 +3,10 @@
 The choice depends only on counts: how often a part ran with inputs of these shapes, and the cost of its operations
 estimated from array sizes. It does not depend on measured time, so two runs of a program compute the same bits.
 
-A shape starts on kernels. An executable is compiled once it would have saved, by estimate, the time that compiling
-takes. As in the ski rental problem, the total time is then at most twice the optimum. Where kernels are as fast, as for
-a few operations on small arrays, a part stays on kernels.
+A shape starts on kernels. An executable takes over once it would have saved, by estimate, the time that compiling
+takes. As in the ski rental problem, the total time is then at most twice the optimum. It is compiled in the background
+from half as many runs on. It takes over at a fixed run, not as soon as it is compiled, and late enough that it should
+be compiled by then. Where kernels are as fast, as for a few operations on small arrays, a part stays on kernels.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _EXECUTABLE_CALL_NS: Final = 30_000
 _FUSION: Final = 4  # factor by which an executable reads and writes fewer bytes
 _COMPILE_NS: Final = 60_000_000
 _COMPILE_OPERATION_NS: Final = 6_000_000
+
+_PATIENCE: Final = 4  # times that the estimate for compiling passes on kernels while it is compiled
 
 _MOST_SHAPES: Final = 64
 _MOST_WEIGHED: Final = 8
@@ -93,12 +96,38 @@ def runs_until_compiled(work: Work) -> int | None:
     return None if saved <= 0 else -(-work.compilation_ns() // saved)
 
 
+class Way(enum.Enum):
+    """How one run is executed."""
+
+    KERNELS = "kernels"
+    KERNELS_WHILE_COMPILING = "kernels while compiling"
+    """On kernels; the executable has to be compiled in the background from now on."""
+    EXECUTABLE = "executable"
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """The numbers of runs on kernels after which the executable is compiled, and after which it takes over."""
+
+    compiled: int
+    used: int
+
+
+def switch_after(work: Work) -> Switch | None:
+    """Returns when a part switches to an executable; None if never."""
+    until = runs_until_compiled(work)
+    if until is None:
+        return None
+    compiled = -(-until // 2)
+    return Switch(compiled, max(until, compiled - (-_PATIENCE * work.compilation_ns() // work.kernels_ns())))
+
+
 @dataclass(slots=True)
 class _Shape:
     """Runs with inputs of one shape."""
 
     runs: int = 0
-    until: int | None = None
+    switch: Switch | None = None
 
 
 @dataclass(slots=True)
@@ -117,10 +146,10 @@ class Ways:
     _weighed: int = 0
     _hot: Any = None
 
-    def uses_executable(self, key: object) -> bool:
-        """Counts a run with inputs of shape ``key``; returns whether it uses an executable."""
+    def next_way(self, key: object) -> Way:
+        """Counts a run with inputs of shape ``key``; returns how it is executed."""
         if key == self._hot:
-            return True
+            return Way.EXECUTABLE
         shape = self._shapes.get(key)
         if shape is None:
             self.distinct += 1
@@ -130,11 +159,14 @@ class Ways:
         else:
             self._shapes.move_to_end(key)
         shape.runs += 1
-        if shape.until is None or shape.runs <= shape.until:
-            return False
-        self.compiled += shape.runs == shape.until + 1
+        switch = shape.switch
+        if switch is None or shape.runs <= switch.compiled:
+            return Way.KERNELS
+        if shape.runs <= switch.used:
+            return Way.KERNELS_WHILE_COMPILING if shape.runs == switch.compiled + 1 else Way.KERNELS
+        self.compiled += shape.runs == switch.used + 1
         self._hot = key
-        return True
+        return Way.EXECUTABLE
 
     def runs_of(self, key: object) -> int:
         """Returns the number of runs with inputs of this shape."""
@@ -147,14 +179,14 @@ class Ways:
         if shape.runs > 1:
             return None
         if self._weighed >= _MOST_WEIGHED:
-            shape.until = runs_until_compiled(self._heaviest)
+            shape.switch = switch_after(self._heaviest)
             return None
 
         def weigh(work: Work) -> None:
             self._weighed += 1
             if work.kernels_ns() > self._heaviest.kernels_ns():
                 self._heaviest = work
-            shape.until = runs_until_compiled(work)
+            shape.switch = switch_after(work)
 
         return weigh
 

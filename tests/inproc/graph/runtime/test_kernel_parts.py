@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headwater.graph.runtime import programs
+from headwater.graph.runtime.background import Compilation
 from headwater.graph.runtime.ways import VARIABLE
 from headwater.tf1.compat import tf
 from tests.support.compilations import compilations
@@ -119,13 +120,23 @@ def _refuse(*args: object) -> None:
     raise AssertionError(f"compiles {args}")
 
 
-def test_a_forward_pass_is_compiled_when_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forward_pass_is_compiled_once_when_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "auto")
+    switched: list[int] = []
+    wait = Compilation.wait
+
+    def noted(compilation: Compilation) -> None:
+        wait(compilation)
+        switched.append(len(compiled))
+
+    monkeypatch.setattr(Compilation, "wait", noted)
     with tf.Graph().as_default(), tf.Session() as session, compilations() as compiled:
         x = tf.placeholder(tf.float32, [200, 200])
         y = tf.reduce_sum(tf.exp(tf.tanh(tf.matmul(x, x) + 1.0)))
-        runs = 0
-        while not list(compiled) and runs < 10_000:
-            session.run(y, {x: np.ones((200, 200))})
-            runs += 1
-        assert 10 < runs < 10_000
+        values = list[Any]()
+        while not switched and len(values) < 10_000:
+            values.append(session.run(y, {x: np.ones((200, 200))}))
+        values += [session.run(y, {x: np.ones((200, 200))}) for _ in range(3)]
+    assert switched == [1]
+    assert len(compiled) == 1, "the run compiles again what was compiled in the background"
+    np.testing.assert_allclose(values, values[0], rtol=1e-5)

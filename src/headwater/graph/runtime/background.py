@@ -1,0 +1,45 @@
+"""Compiles executables beside the steps, one at a time."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from typing import Final
+
+_log = logging.getLogger(__name__)
+_turn: Final = threading.Lock()
+#: Seconds after which tracing, in Python, lets another thread run. With Python's default, a step's thread would wait
+#: for 5 ms after each operation that releases the interpreter's lock.
+_INTERVAL_S: Final = 0.0002
+
+
+class Compilation:
+    """A compilation in a thread of its own, which ends with the process.
+
+    Args:
+      compile_it: compiles; if it fails, the first run of the executable compiles again, and raises the error.
+      name: the executable's name in the log.
+    """
+
+    def __init__(self, compile_it: Callable[[], object], name: str) -> None:
+        self._compile = compile_it
+        self._name = name
+        self._thread = threading.Thread(target=self._run, name=f"compiling {name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with _turn:
+            interval = sys.getswitchinterval()
+            sys.setswitchinterval(_INTERVAL_S)
+            try:
+                self._compile()
+            except Exception as error:  # noqa: BLE001  raised by the first run of the executable
+                _log.debug("%s is not compiled in the background: %s", self._name, error)
+            finally:
+                sys.setswitchinterval(interval)
+
+    def wait(self) -> None:
+        """Waits until it has ended."""
+        self._thread.join()
