@@ -528,14 +528,17 @@ class ParameterClient:
             self._finishes = False
         self.trainings = max(self.trainings, training + 1)
 
-    def begin(self, training: int, epoch: int | None) -> int | None:
+    def begin(self, training: int, epoch: int | None, *, may_stop: bool = False) -> int | None:
         """Returns the epoch with which a training begins; None where the ``ps`` does not know it.
 
         Args:
           training: its number.
           epoch: set by the chief; None for other workers, which wait for the chief's.
+          may_stop: whether the chief may stop the training at the end of any epoch.
         """
-        answer = self.conversation.ask_until(0, Frame(kinds.BEGIN, (training, -1 if epoch is None else epoch)))
+        answer = self.conversation.ask_until(
+            0, Frame(kinds.BEGIN, (training, -1 if epoch is None else epoch, may_stop))
+        )
         match answer.header:
             case (int(begins),) if begins >= 0:
                 return begins

@@ -399,8 +399,8 @@ class HostedParameters:
                 return self._steps.tell_sums(connection, epoch, wait)
             case kinds.AGREE, (program, data) if is_said(program) and is_said(data):
                 return self._agree(connection, program, data)
-            case kinds.BEGIN, (int(training), int(epoch)):
-                return self._steps.begin(connection, training, epoch)
+            case kinds.BEGIN, (int(training), int(epoch), bool(may_stop)):
+                return self._steps.begin(connection, training, epoch, may_stop=may_stop)
             case kinds.FINISH, (int(training),):
                 return self.workers.finish(connection, training)
             case kinds.FOLLOW, (int(training), int(epoch)):

@@ -48,6 +48,7 @@ class Membership:
       expected: workers that were members on another server, and until when they may connect here.
       began: the latest training that the chief has begun, with its first epoch; None before.
       chief: the worker that began it.
+      may_stop: whether the chief may stop that training at the end of any epoch.
       is_over: whether the chief's program has ended without an error.
     """
 
@@ -74,6 +75,7 @@ class Membership:
         self.stays_s: float = 0.0
         self.is_over: bool = False
         self.began: tuple[int, int] | None = None
+        self.may_stop: bool = False
         self.chief: str = ""
 
     # Connecting -------------------------------------------------------------------------------------------------------

@@ -28,7 +28,8 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
                                             that is initialized; answered by DONE
     ASSIGN  ()                              values of all blocks except tables; the optimizer's state, unless that
                                             is unchanged; answered by DONE
-    BEGIN   (number of the training, epoch or -1)   the chief sets the epoch with which a training begins; answered by
+    BEGIN   (number of the training, epoch or -1, may stop)   the chief sets the epoch with which a training begins,
+                                            and whether it may stop the training at the end of any epoch; answered by
                                             DONE (that epoch), for other workers (-1) once the chief has set it
     FINISH  (number of the training,)       answered by DONE once no worker takes part, or the training is over
     STOP    ()                              no worker gets another step; answered by DONE

@@ -84,8 +84,8 @@ class StepNumbers:
         return self.ends is not None and self.longest > self.ends
 
     def busy_in(self, epoch: int, *, but: str) -> list[str]:
-        """Returns the workers other than ``but`` that are computing a step of ``epoch``."""
-        return sorted(other for other in self.at_work if other != but and self.asked.get(other) == epoch)
+        """Returns the workers other than ``but`` that are computing a step of ``epoch`` or an earlier one."""
+        return sorted(other for other in self.at_work if other != but and self.asked.get(other, epoch + 1) <= epoch)
 
     def ended(self, worker: str) -> None:
         """Notes that a worker has completed its step."""

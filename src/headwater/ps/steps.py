@@ -214,28 +214,30 @@ class Steps:
         return Frame(kinds.VALUES, header, values)
 
     def _await_epoch(self, connection: WorkerConnection, epoch: int) -> None:
-        """Waits until no worker is more than an epoch behind; in synchronous training, until the chief begins the
-        epoch.
+        """Waits until no worker is more than an epoch behind; in synchronous training, and where the chief may stop
+        asynchronous training, until the chief begins the epoch.
 
         The chief validates after each epoch and may stop the training there.
         """
-        step_numbers = self._step_numbers
+        step_numbers, chief = self._step_numbers, self._workers.chief
+        awaits_chief = isinstance(self._context.choice, Synchronous)
         step_numbers.asked[connection.worker] = epoch
         self._changed.notify_all()
         if isinstance(self._context.choice, Asynchronous):  # other choices keep the workers together by their updates
             self._waiting.wait(
                 connection, lambda: step_numbers.may_begin(epoch), "others that are more than an epoch behind"
             )
-        elif isinstance(self._context.choice, Synchronous):
-            chief = self._workers.chief
+            awaits_chief = self._workers.may_stop
+        if awaits_chief:
             self._waiting.wait(
                 connection, lambda: step_numbers.has_begun(chief, epoch), f"{chief} to end the epoch before"
             )
 
-    def begin(self, connection: WorkerConnection, training: int, epoch: int) -> Frame:
+    def begin(self, connection: WorkerConnection, training: int, epoch: int, *, may_stop: bool) -> Frame:
         """Answers with the epoch at which a training begins.
 
-        The chief sets it; other workers send a negative ``epoch`` and wait for the chief.
+        The chief sets it; other workers send a negative ``epoch`` and wait for the chief. ``may_stop`` says whether the
+        chief may stop the training at the end of any epoch.
 
         A worker does not wait where others train already, since this task may have been restarted after the chief set
         the epoch. The answer is -1 then.
@@ -248,7 +250,7 @@ class Steps:
 
         with self._changed:
             if epoch >= 0:
-                workers.chief = connection.worker
+                workers.chief, workers.may_stop = connection.worker, may_stop
                 if workers.began is None or workers.began[0] < training:
                     workers.began = training, epoch
                 self._changed.notify_all()

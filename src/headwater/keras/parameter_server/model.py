@@ -248,7 +248,8 @@ class ServedModel(ModelValues):
             self._bring_changes()
             initial_epoch = model._initial_epoch or initial_epoch
         if chief:
-            client.begin(self._training, initial_epoch)
+            may_stop = any(isinstance(it, keras.callbacks.EarlyStopping) for it in container.callbacks)
+            client.begin(self._training, initial_epoch, may_stop=may_stop)
         elif (begins := client.begin(self._training, None)) is not None:
             initial_epoch = max(initial_epoch, begins)
             self.sync()
@@ -258,6 +259,8 @@ class ServedModel(ModelValues):
             with Preempted.noticed_by(self, wanted=bool(self._backups)):
                 for epoch in range(initial_epoch, epochs):
                     over = self._epoch(epoch, batches, container)
+                    if over is None:
+                        break
                     logs = dict(model._get_metrics_result_or_logs(self._logs)) if self._logs else {}
                     self.sync(state=chief)
                     if chief and self._dynamic is not None:
@@ -271,14 +274,26 @@ class ServedModel(ModelValues):
                         break
         finally:
             model._eval_epoch_iterator = None
-        if late or initial_epoch < epochs:
+        takes_part = late or initial_epoch < epochs
+        if chief:
+            # Before the others read the final values: callbacks may replace them, as EarlyStopping does.
+            self._end_training(container, epochs, logs)
+            if takes_part:
+                self._bring_changes()
+        if takes_part:
             client.finish(self._training)
         self._training += 1
+        if not chief:
+            self._end_training(container, epochs, logs)
+        return model.history
+
+    def _end_training(self, container: Any, epochs: int, logs: dict[str, Any]) -> None:
+        """Reads the final values, and ends the training on this worker as Keras does."""
+        model = self.model
         self.sync(state=True)
         if epochs > 0:
             model.optimizer.finalize_variable_values(model.trainable_weights)
         container.on_train_end(logs)
-        return model.history
 
     def _serve_on_server(self) -> None:
         """On a ``ps``: serves, after a message that says so, and does not return."""
@@ -319,14 +334,11 @@ class ServedModel(ModelValues):
         self._training += 1
         container.on_train_end(logs)
 
-    def _epoch(self, epoch: int, batches: Batches, container: Any) -> bool:
-        """Runs an epoch; returns whether training is over."""
+    def _epoch(self, epoch: int, batches: Batches, container: Any) -> bool | None:
+        """Runs an epoch; returns whether training is over, or None where it was over before the epoch."""
         client, model, step, place = self._client, self.model, self._step, self.place
         assert client is not None
         assert step is not None
-        model.reset_metrics()
-        container.on_epoch_begin(epoch)
-        self._logs = {}
         in_rounds = isinstance(place.choice, Synchronous | KOfN)
         whole = (place.worker, place.workers) if in_rounds else (0, 1)
         found = batches.steps_of(epoch)
@@ -335,8 +347,16 @@ class ServedModel(ModelValues):
         wish: StepRequest = (self._training, epoch, steps, -1)
         if plan is not None:
             wish = (*wish, asking(epoch, plan, whole if in_rounds else None))
+        # The chief calls callbacks first, as Keras does. Others cannot know before whether it has stopped the training.
+        ticket = None if place.is_chief else _handed(client, wish, client.next_step(wish))
+        if ticket == TRAINING_OVER:
+            return None
+        model.reset_metrics()
+        container.on_epoch_begin(epoch)
+        self._logs = {}
         step.begin()
-        ticket = _handed(client, wish, client.next_step(wish))
+        if ticket is None:
+            ticket = _handed(client, wish, client.next_step(wish))
         made = 0
         while ticket >= 0:
             works: list[Work] = []
