@@ -153,7 +153,9 @@ class Program:
             return False
         if self.metrics == "of a batch" and self.model == "masked":  # Keras's metrics want a value for each row
             return False
-        if self.weights == "class" and not of_classes:
+        if self.weights == "class" and (not of_classes or self.data == "generator"):
+            return False
+        if self.model == "masked" and self.weights == "sample" and self.reduction == "mean_with_sample_weight":
             return False
         return not (of_classes and (self.loss != "mse" or self.metrics in ("means", "weighted")))
 

@@ -596,6 +596,26 @@ def test_a_learning_rate_that_a_callback_sets_reaches_the_ps() -> None:
     cluster.stop()
 
 
+def test_a_learning_rate_that_a_callback_sets_outlives_a_save_before_the_next_step(tmp_path: Path) -> None:
+    def make() -> Any:
+        return dense(lambda: keras.optimizers.SGD(0.1, momentum=0.5))
+
+    def callbacks(folder: str) -> list[Any]:
+        plateau = keras.callbacks.ReduceLROnPlateau("loss", mode="max", factor=0.5, patience=1)
+        return [plateau, keras.callbacks.BackupAndRestore(str(tmp_path / folder))]
+
+    alone = make()
+    kwargs: dict[str, Any] = {"batch_size": 16, "epochs": 4, "shuffle": False}
+    expected = alone.fit(X, Y, verbose=0, callbacks=callbacks("alone"), **kwargs)
+    cluster = Cluster(make, workers=2, consistency="sync")
+    first, _ = cluster.fit(X, Y, callbacks=lambda: callbacks("cluster"), **kwargs)
+    np.testing.assert_allclose(first.history["learning_rate"], expected.history["learning_rate"])
+    for model in cluster.models:
+        assert_same(model, alone)
+    np.testing.assert_allclose(float(cluster.models[0].optimizer.learning_rate), 0.0125)
+    cluster.stop()
+
+
 def test_training_goes_on_when_a_ps_is_lost_and_started_anew() -> None:
     cluster = Cluster(lambda: dense(lambda: keras.optimizers.Adam(0.02)), workers=2)
 

@@ -327,22 +327,27 @@ class ModelValues:
     # Values -----------------------------------------------------------------------------------------------------------
 
     def sync(self, *, state: bool = False) -> None:
-        """Reads the current values of the model's variables from the ``ps``; with ``state`` the optimizer's as well."""
+        """Reads the current values of the model's variables from the ``ps``; with ``state`` the optimizer's as well.
+
+        A learning rate that the chief's program has set, and no step has brought to the ``ps`` yet, stays.
+        """
         client = self._client
         if client is None:
             return
+        set_rate = self._unsent_rate() if self._sent_rate is not None else None
         if state:
             snapshot = client.snapshot()
             self._reach_tables()
             join_state(self.optimizer, self.layout(), self.variables, snapshot.states)
-            rate = self._rate()
-            self._sent_rate = rate
+            self._sent_rate = self._rate()
         else:
             client.pull()
         variables = self.variables
         for variable, value in zip(variables[: self.table_numbers().start], client.values(), strict=False):
             variable.assign(value)
         self._known = [variable._value for variable in (*variables, *self.optimizer.variables)]
+        if set_rate is not None:
+            self.optimizer.learning_rate = set_rate
 
     def _bring_changes(self) -> None:
         """Sends changes that the chief's program made to variables since they were read to the ``ps``."""
@@ -369,11 +374,16 @@ class ModelValues:
 
     def _knobs(self) -> Sequence[float]:
         """The hyperparameters to send: the learning rate, if the chief's program has changed it."""
-        rate = self._rate() if self.place.is_chief else None
-        if rate is None or rate == self._sent_rate:
+        rate = self._unsent_rate()
+        if rate is None:
             return ()
         self._sent_rate = rate
         return (rate,)
+
+    def _unsent_rate(self) -> float | None:
+        """The learning rate, where the chief's program has changed it since it was sent."""
+        rate = self._rate() if self.place.is_chief else None
+        return None if rate == self._sent_rate else rate
 
     def traffic(self) -> Traffic:
         """The traffic so far: bytes, round trips and rows."""
