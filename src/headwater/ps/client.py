@@ -287,8 +287,8 @@ class ParameterClient:
 
     @property
     def round(self) -> tuple[int, int]:
-        """The round of the values that were read last: the life of the first ``ps``, and the number of updates."""
-        return self._sessions[0].read_life, self.version
+        """The round of the values that were read last: the first ``ps``'s incarnation, and the number of updates."""
+        return self._sessions[0].read_incarnation, self.version
 
     def set_extras(self, variables: Sequence[int]) -> None:
         """Selects the variables, besides the optimized ones, whose changes and values are exchanged in every step."""

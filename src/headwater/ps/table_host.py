@@ -353,8 +353,8 @@ class TableService:
         """Keeps gradients until their round is over; ``client.lock`` is held."""
         number, *_, told = frame.header
         match told:
-            case (int(life), int(version), int(worker)):
-                named = Round(life, version)
+            case (int(incarnation), int(version), int(worker)):
+                named = Round(incarnation, version)
             case _:
                 raise InvalidArgumentError(None, None, f"a worker's round is told as {str(told)[:80]}")
         with self._in_round:

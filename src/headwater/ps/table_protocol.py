@@ -16,12 +16,13 @@ A worker keeps one channel to each ``ps``, and sends a frame only after the answ
                                             (`headwater.ps.table_requests`). Answered by DONE with the rows, in
                                             the form (`headwater.tables.row_formats`) that is named for each table: a
                                             tensor for each, or one flat one for all (`flat_rows`). ``round`` is None,
-                                            or (life, version), see `headwater.ps.table_rounds`
+                                            or (incarnation, version), see `headwater.ps.table_rounds`
     UPDATE       (number, names, rates, forms, bags, counts, sizes, round)   the same, and gradients, one for each key
                                             or bag, in as many tensors; ``rates`` are learning rates, or None. Answered
                                             by DONE. Idempotent: a number that the task has seen of this client is
-                                            answered, not applied again. ``round`` is None, or (life, version, worker)
-    SETTLE       (life, version)            a round, as a lookup names one. Answered by DONE
+                                            answered, not applied again. ``round`` is None, or (incarnation,
+                                            version, worker)
+    SETTLE       (incarnation, version)     a round, as a lookup names one. Answered by DONE
     SAVE_TABLE   (name, folder, number, delta)   answered by DONE (file, rows, gone, nbytes, step)
     TELL_TABLE   (name, keys)               answered by DONE (statistics, most used keys with their numbers of uses)
     READ_TABLE   (name, shard)              answered by DONE (step, shards) with the rows of one shard: words (key, use

@@ -4,8 +4,8 @@ A worker sends the gradients of its rows before its other gradients, which end t
 this and its lookups. So a request that names a later round shows that all gradients of a round have arrived, and until
 then no worker reads a row that another worker has changed in the same round.
 
-A round is a pair: the incarnation of the ``ps`` from which the worker has read the values of its step (``life``), and
-the number of updates of these values (``version``). Where a ``ps`` is restarted and its values go back to an earlier
+A round is a pair: the incarnation of the ``ps`` from which the worker has read the values of its step, and the number
+of updates of these values (``version``). Where a ``ps`` is restarted and its values go back to an earlier
 version, gradients of the round that was interrupted are dropped: the workers compute them again.
 """
 
@@ -28,7 +28,7 @@ from headwater.tables.hashing import distinct
 class Round(NamedTuple):
     """A round, see the module."""
 
-    life: int
+    incarnation: int
     version: int
 
 
@@ -75,21 +75,21 @@ class TableRounds:
 
     Attributes:
       version: of the round.
-      life: of the round: the one that was named first most recently.
-      past: lives before it.
+      incarnation: of the round: the one that was named first most recently.
+      past: incarnations before it.
       given: gradients by worker.
     """
 
     version: int = -1
-    life: int = 0
+    incarnation: int = 0
     past: set[int] = field(default_factory=set[int])
     given: dict[Worker, RowGradients] = field(default_factory=dict[Worker, RowGradients])
 
     def is_news(self, named: Round) -> bool:
-        """Returns whether a worker that names a round changes anything: with a later version, or a new life."""
-        if named.life == self.life:
+        """Returns whether a worker that names a round changes anything: with a later version, or a new incarnation."""
+        if named.incarnation == self.incarnation:
             return named.version > self.version
-        return named.life not in self.past
+        return named.incarnation not in self.past
 
     def over(self, named: Round) -> list[RowGradients]:
         """Returns gradients to apply as one update where a worker names a round: a later version ends the present
@@ -98,14 +98,14 @@ class TableRounds:
         return [self.given[worker] for worker in sorted(self.given)] if ends else []
 
     def begin(self, named: Round) -> None:
-        """Begins a round that is news. With a new life and an earlier version, it drops the present one."""
+        """Begins a round that is news. With a new incarnation and an earlier version, it drops the present one."""
         if not self.is_news(named):
             return
         if named.version != self.version:
             self.given, self.version = {}, named.version
-        if named.life != self.life:
-            self.past.add(self.life)
-            self.life = named.life
+        if named.incarnation != self.incarnation:
+            self.past.add(self.incarnation)
+            self.incarnation = named.incarnation
 
     def gather(self, named: Round, worker: Worker, gradients: RowGradients) -> None:
         """Stores gradients of the present round; those of other rounds come too late, and are dropped."""
@@ -118,7 +118,7 @@ class TableRounds:
         """Returns the state as words for a header and tensors, three for each worker."""
         told = [(worker, one.names, list(one.rates), list(one.counts)) for worker, one in self.given.items()]
         tensors = [array for one in self.given.values() for array in (one.words, one.checks, one.gradients)]
-        return (self.version, self.life, sorted(self.past), told), tensors
+        return (self.version, self.incarnation, sorted(self.past), told), tensors
 
     @staticmethod
     def from_parts(words: Any, tensors: Sequence[Any]) -> TableRounds:
@@ -128,7 +128,7 @@ class TableRounds:
           InvalidArgumentError: they do not fit.
         """
         try:
-            version, life, past, told = words
+            version, incarnation, past, told = words
             arrays = iter(tensors)
             given = {
                 int(worker): RowGradients(
@@ -141,7 +141,7 @@ class TableRounds:
                 )
                 for worker, names, rates, counts in told
             }
-            return TableRounds(version=int(version), life=int(life), past=set(past), given=given)
+            return TableRounds(version=int(version), incarnation=int(incarnation), past=set(past), given=given)
         except (TypeError, ValueError, StopIteration) as error:
             raise InvalidArgumentError(None, None, f"gradients of a round arrived as {str(words)[:80]}") from error
 
@@ -153,8 +153,8 @@ def as_round(word: Any) -> Round:
       InvalidArgumentError: it is none.
     """
     match word:
-        case (int(life), int(version)):
-            return Round(life, version)
+        case (int(incarnation), int(version)):
+            return Round(incarnation, version)
         case _:
             raise InvalidArgumentError(None, None, f"a round is told as {str(word)[:80]}")
 
