@@ -349,7 +349,7 @@ class TaskShell:
             try:
                 told = self.link(server).call(ControlClient.status).details.get(WHEREABOUTS_DETAIL)
             except OpError as error:
-                _log.debug("%s does not say who was there: %s", server, error.message)
+                _log.debug("%s does not list the tasks that were connected: %s", server, error.message)
             else:
                 found += [lifetime.Whereabouts.decode(told)] if told is not None else []
         return found

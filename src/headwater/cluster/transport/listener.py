@@ -327,10 +327,10 @@ class Listener:
         if candidate.talk is None and self._unauthenticated.remove(candidate):
             self._end(candidate)
             if candidate.splice is None:
-                self._refuse(candidate, "it did not say what it wants in time")
+                self._refuse(candidate, "it sent no greeting in time")
             else:
                 # Not a fault: after a restart of this task, other tasks may reconnect only to watch its health.
-                self._refuse(candidate, "it calls nothing for which it shows the token", logging.INFO)
+                self._refuse(candidate, "it makes no call that carries the token", logging.INFO)
 
     def _drop(self, candidate: _Unauthenticated) -> None:
         """Closes a connection to make room for another one."""
@@ -343,7 +343,7 @@ class Listener:
             if now - self._reported_dropped_at >= _REPORT_DROPPED_S:
                 self._reported_dropped_at = now
                 _log.warning(
-                    "%s dropped a connection from %s for others (%d so far): too many at once do not say who they are",
+                    "%s dropped a connection from %s for others (%d so far): too many unauthenticated connections at once",
                     self._me.task,
                     candidate.place,
                     self._dropped,
@@ -459,10 +459,10 @@ class Listener:
             self._refuse(candidate, refusal.detail if isinstance(refusal, Refusal) else refusal.message)
             return None
         except TimeoutError:
-            self._refuse(candidate, "it did not say who it is in time")
+            self._refuse(candidate, "it did not authenticate in time")
             return None
         except (OSError, EOFError) as error:
-            _log.debug("%s lost a connection before it said who it is: %s", self._me.task, error)
+            _log.debug("%s lost a connection before it authenticated: %s", self._me.task, error)
             candidate.sock.close()
             return None
         if met is None or not met.lifeline:

@@ -42,8 +42,8 @@ _HINTS = {
     Problem.UNKNOWN_HOST: "no such name; is it spelled right in the cluster spec?",
     Problem.SILENT: "the process that holds the port took the connection and says nothing; is it stopped or stuck, or "
     "something other than Headwater?",
-    Problem.CLOSED: "it ended the connection before it said who it is; is it starting, stopping or overloaded?",
-    Problem.BUSY: "it still ends what it did with a former life of this process",
+    Problem.CLOSED: "it closed the connection before it authenticated; is it starting, stopping or overloaded?",
+    Problem.BUSY: "it is still ending the work of the previous incarnation of this process",
     Problem.FULL: "raise the limit of open files (ulimit -n) for that task",
     Problem.NOT_HEADWATER: "another program holds this port; stop it or use another port in the cluster spec",
     Problem.CERTIFICATE: "compare HEADWATER_TLS_CERT, HEADWATER_TLS_KEY and HEADWATER_TLS_CA of both tasks; the "
