@@ -81,7 +81,7 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
         reason = f"{other} is of another cluster: this one has {newcomer.task} at {address}"
         return Verdict(prevails=other is holder, reason=reason)
     if holder.started and newcomer.started and newcomer.started < holder.started:
-        return Verdict(prevails=False, reason=f"{holder} was started later, and lives")
+        return Verdict(prevails=False, reason=f"{holder} was started later, and is alive")
     return Verdict(prevails=True, reason=f"{newcomer} was started later than {holder}")
 
 

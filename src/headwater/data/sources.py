@@ -267,7 +267,7 @@ class FixedLengthRecords(FilesNode):
                     raise InvalidArgumentError(
                         None,
                         None,
-                        f"Excess bytes at the end of {path}: what is between header_bytes={header} and "
+                        f"Excess bytes at the end of {path}: the bytes between header_bytes={header} and "
                         f"footer_bytes={footer} is no multiple of record_bytes={length}",
                     )
                 _read_exactly(source, header)

@@ -75,7 +75,7 @@ def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: object, 
         return
     model = callback.model
     model.jax_state_sync()
-    with TROUBLES.noted(path, "Training goes on; what was there before is whole; it is tried again when it is due"):
+    with TROUBLES.noted(path, "Training goes on; the previous file is intact; the next save is tried when it is due"):
         if callback.save_weights_only:
             saving.save_weights(model, path)
         else:
@@ -147,7 +147,7 @@ class BackupAndRestore(_backup):
         save: Any = np.savez
         kept = {f"{_KEPT} {number}": array for number, array in enumerate(others)}
         save(written, **{_DESCRIPTION: text}, **arrays, **kept)
-        then = "Training goes on; what was saved before is whole; it is tried again when it is due"
+        then = "Training goes on; the previous file is intact; the next save is tried when it is due"
         with TROUBLES.noted(self._path, then):
             if not files.exists(self.backup_dir):
                 files.makedirs(self.backup_dir)

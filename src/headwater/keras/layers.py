@@ -94,7 +94,7 @@ class DynamicEmbedding(keras.layers.Layer):
         if combiner is not None and combiner not in COMBINERS:
             raise ValueError(f"combiner is {combiner!r}, not one of {', '.join(COMBINERS)}")
         if padding is not None and combiner is None:
-            raise ValueError("padding leaves ids out of what is pooled, and needs a combiner")
+            raise ValueError("padding excludes ids from pooling, and needs a combiner")
         if padding is not None and isinstance(padding, str) != strings:
             raise ValueError(f"padding is {padding!r}, and ids are {'strings' if strings else 'integers'}")
         if isinstance(initializer, str):

@@ -45,7 +45,7 @@ from headwater.platform.views import (
 
 _REFUSALS: dict[int | str, JsonObject] = {
     400: {"model": ErrorView, "description": "The request cannot be understood."},
-    401: {"model": ErrorView, "description": "No token, or one that does not hold."},
+    401: {"model": ErrorView, "description": "No valid token."},
     403: {"model": ErrorView, "description": "The token does not allow it."},
     404: {"model": ErrorView, "description": "There is no such thing."},
     409: {"model": ErrorView, "description": "The job is not in a state for that."},
@@ -196,7 +196,9 @@ def submit(
         int | None, Query(ge=0, le=1000, description="Number of workers, within the job's range.")
     ] = None,
     archive: Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$", description="An archive's digest.")] = None,
-    sweep: Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,64}$", description="What it is one of many of.")] = None,
+    sweep: Annotated[
+        str | None, Query(pattern=r"^[a-z0-9-]{1,64}$", description="The group that it belongs to.")
+    ] = None,
     setting: Annotated[
         list[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.-]{0,60}=[^\x00]{0,200}$")]] | None,
         Query(max_length=20, description="NAME=VALUE, which differs within the sweep; passed as --NAME=VALUE."),

@@ -91,7 +91,7 @@ class LeavingState:
             self._kept.leave(words, tensors)
         except OpError as error:
             _log.info(
-                "%s could not leave its state of %r with %s, which will bring what it has read last: %s",
+                "%s could not hand its state of %r to %s, which will send the values that it has read last: %s",
                 self._task,
                 host.name,
                 self._chief,

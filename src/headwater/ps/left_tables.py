@@ -125,7 +125,7 @@ class LeavingTables:
                 self._leave(tables)
         except OpError as error:
             _log.info(
-                "%s could not leave its tables with %s, and they go back to what was saved last: %s",
+                "%s could not hand its tables to %s; they return to the last save: %s",
                 self._task,
                 self._kept.chief,
                 error.message,

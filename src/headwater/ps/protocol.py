@@ -3,11 +3,11 @@
 A worker keeps one channel to each ``ps``. It sends one frame and gets one answer, in turn; while an answer takes long,
 WAIT frames give the reason. The tensors of each frame are its arrays::
 
-    HELLO   (set, worker, signature, consistency, start of its process in seconds since 1970, life,
-            number of finished trainings that it knows of or -1, life of the ``ps`` whose values it has read
+    HELLO   (set, worker, signature, consistency, start of its process in seconds since 1970, incarnation,
+            number of finished trainings that it knows of or -1, incarnation of the ``ps`` whose values it has read
             or 0, the version of these)     answered by
                                             WELCOME (generation of the values or 0, version, finished trainings,
-                                            epoch, seed, life)
+                                            epoch, seed, incarnation)
     FILL    (version, tables, ledger, over)   all values except tables: blocks, then the optimizer's state; the rows
                                             of ``tables`` have been written, others are initialized; ``over``: a worker
                                             sends them, as the chief's program has ended; answered by DONE (generation
@@ -50,7 +50,7 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
 
 A ``ps`` asks another ``ps``::
 
-    ROUND_SUM (set, (worker, life, number)…)   answered by DONE (its part of a sum over all ``ps``), see
+    ROUND_SUM (set, (worker, incarnation, number)…)   answered by DONE (its part of a sum over all ``ps``), see
                                             `headwater.ps.round_sums`
 
 ``set`` names a set of parameters; a task can host several. ``step_request`` is None, or (number of the training, epoch,

@@ -81,7 +81,7 @@ class Waiting:
             while self.held_for and is_here() and not channel.closed:
                 self._changed.wait(LOOK_S)
             if self.held_for or not is_here():
-                what = self.held_for or "another task that has now what it had"
+                what = self.held_for or "another task, which has its state now"
                 raise UnavailableError(
                     None, None, f"{self._context.task} does not answer, and has workers wait for {what}"
                 )

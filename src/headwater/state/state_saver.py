@@ -126,7 +126,7 @@ class PeriodicSaver:
         try:
             self._remove()
         except OpError as error:
-            _log.error("%s cannot remove what it has saved, though the job is over: %s", self._task, error.message)
+            _log.error("%s cannot remove its saved state after the end of the job: %s", self._task, error.message)
 
     def _remove(self) -> None:
         raise NotImplementedError

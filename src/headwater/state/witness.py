@@ -168,4 +168,4 @@ class RemoteWitness:
                 raise_error(answer, self._task)
             case _:
                 pass
-        raise UnavailableError(None, None, f"{self._task} sent what is no view")
+        raise UnavailableError(None, None, f"{self._task} sent a malformed view")

@@ -400,7 +400,7 @@ def test_a_worker_that_was_left_behind_does_not_take_the_place_of_one_that_lives
     assert living.recv().kind == WELCOME
     for _ in range(2):
         stale = greeted(6, 1000.0)
-        with pytest.raises(FailedPreconditionError, match=r"refuses generation 6 .* was started later, and lives"):
+        with pytest.raises(FailedPreconditionError, match=r"refuses generation 6 .* was started later, and is alive"):
             raise_error(stale.recv(), "the ps")
     following = greeted(8, 3000.0)
     assert following.recv().kind == WELCOME

@@ -33,7 +33,7 @@ def test_a_worker_that_was_started_anew_replaces_its_former_life() -> None:
 def test_an_older_one_does_not_disturb_one_that_lives() -> None:
     verdict = decided(LIVING, replace(LIVING, generation=2, started=1000.0))
     assert not verdict.prevails
-    assert "was started later, and lives" in verdict.reason
+    assert "was started later, and is alive" in verdict.reason
 
 
 def test_one_of_another_cluster_does_not_either_whenever_it_was_started() -> None:

@@ -86,7 +86,7 @@ _SAME_TIME_S = 1.0
 _LONG_S = 600.0
 
 #: The two ends of a lifeline: this listener, and any task.
-_LISTENS = PeerIdentity(task="a listener for signs of life", generation=0)
+_LISTENS = PeerIdentity(task="a listener for heartbeats", generation=0)
 _ANY = PeerIdentity(task="", generation=0)
 _PROBLEMS = {UNAUTHENTICATED: Problem.TOKEN, FAILED_PRECONDITION: Problem.OTHER_TASK, ABORTED: Problem.GENERATION}
 

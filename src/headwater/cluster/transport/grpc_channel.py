@@ -249,7 +249,9 @@ def _introduced(pieces: Iterator[object], me: PeerIdentity) -> PeerIdentity:
         case (str(task), int(generation), str(wanted), int(wanted_generation)):
             pass
         case _:
-            raise InvalidArgumentError(None, None, "a channel inside gRPC did not begin with the name of the calling task")
+            raise InvalidArgumentError(
+                None, None, "a channel inside gRPC did not begin with the name of the calling task"
+            )
     if wanted and wanted != me.task:
         raise FailedPreconditionError(None, None, f"it is {me.task}, not {wanted}")
     if wanted_generation not in (0, me.generation):

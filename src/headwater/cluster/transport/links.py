@@ -123,7 +123,7 @@ class Link:
                 if failure.problem is not Problem.SILENT or not self.control.is_alive():
                     raise failure.as_error(what) from failure
                 # Heartbeats arrive: the task holds the GIL, or its machine is loaded.
-                _log.warning("%s yet: %s; but it shows signs of life, and is asked again", what, failure)
+                _log.warning("%s yet: %s; but its heartbeats arrive, and it is asked again", what, failure)
 
     def _meet(self, limit_s: float | None = None) -> TaskStatus:
         self._attempt(limit_s).close()

@@ -343,7 +343,7 @@ class Listener:
             if now - self._reported_dropped_at >= _REPORT_DROPPED_S:
                 self._reported_dropped_at = now
                 _log.warning(
-                    "%s dropped a connection from %s for others (%d so far): too many unauthenticated connections at once",
+                    "%s dropped a connection from %s for others (%d so far): too many unauthenticated connections",
                     self._me.task,
                     candidate.place,
                     self._dropped,

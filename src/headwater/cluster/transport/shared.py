@@ -210,7 +210,9 @@ class SharedMemoryChannel(SocketChannel):
             # Without the seal, the other end could shrink the memory, and reading it would kill this process (SIGBUS).
             sealed = fcntl.fcntl(descriptors[0], fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
             if not sealed or os.fstat(descriptors[0]).st_size < _PAGE + payload_bytes:
-                raise InvalidArgumentError(None, None, "the other end sent shared memory that is not what it announced")
+                raise InvalidArgumentError(
+                    None, None, "the other end sent shared memory of another size or kind than announced"
+                )
             return _mapped(descriptors[0], _PAGE + payload_bytes)
         finally:
             os.close(descriptors[0])

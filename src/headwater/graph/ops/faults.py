@@ -190,7 +190,7 @@ def error_of(op_type: str, name: str) -> OpError:
     if said is not None:
         return InvalidArgumentError(None, None, f"{said} {where}")
     if _FAULTS[op_type] is not _divided:
-        return InvalidArgumentError(None, None, f"an index or slice is out of bounds of what it indexes {where}")
+        return InvalidArgumentError(None, None, f"an index or slice is out of bounds {where}")
     # TensorFlow's message on CPUs.
     kind = InternalError if op_type.startswith("Truncate") else InvalidArgumentError
     return kind(None, None, f"Integer division by zero {where}")

@@ -132,7 +132,7 @@ def _wanted(members: Sequence[Operation], needed: set[Operation], soft_placement
                     None,
                     op,
                     f"Cannot colocate nodes '{op.name}' and '{first.name}': '{op.name}' asks for {op.device}, "
-                    f"and what it shares a variable with is on {merged.name()}",
+                    f"and an operation that shares a variable with it is on {merged.name()}",
                 )
     return merged
 

@@ -258,14 +258,12 @@ class Leaving:
                 _log.warning("%s ends in the midst of step %d of session %s", shell.me, step.number, step.session)
             together = note_of(self._runtime.resources).together
             if together and (on or self._steps.spoiled):
-                what = "%s leaves nothing with %s: a step has changed a part of what it changes; and %s"
+                what = "%s hands no state to %s: a step has changed only a part of its variables; and %s"
                 _log.warning(what, shell.me, chief, together)
                 return
             kept.leave((), left_of(self._runtime, self._steps, shell.identity.generation, shell.have_come))
         except OpError as error:
-            _log.warning(
-                "%s could not leave its state with %s, so what it has is lost: %s", shell.me, chief, error.message
-            )
+            _log.warning("%s could not hand its state to %s, so the state is lost: %s", shell.me, chief, error.message)
         else:
             count = sum(cell.value is not None for cell in self._runtime.resources.cells().values())
             _log.warning("%s has left its state of %d variables with %s until it is back", shell.me, count, chief)

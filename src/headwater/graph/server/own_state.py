@@ -203,7 +203,7 @@ class GraphSaver(StateSaver):
         try:
             self._counts = UpdateCounts(path, self._incarnation, begun)
         except OpError as error:
-            _log.error("%s will not know what it has lost, should it be lost: %s", self._task, error.message)
+            _log.error("%s cannot report lost updates after a failure: %s", self._task, error.message)
         with self._resources.lock:
             for key, slot in self._slots.items():
                 self._count_in_file(cells[key], slot)
@@ -324,6 +324,8 @@ def saver_for(resources: Resources, task: TaskName, tasks: int) -> GraphSaver | 
         saver.restore()
     except (KeyError, TypeError, ValueError) as error:
         raise FailedPreconditionError(
-            None, None, f"{saver.folder} holds what is no state of a graph's variables ({error}): name another folder"
+            None,
+            None,
+            f"{saver.folder} does not contain the state of a graph's variables ({error}): name another folder",
         ) from error
     return saver

@@ -242,7 +242,7 @@ class ServedStep(Step):
         """
         while self.unconfirmed:
             task, confirm = self.unconfirmed[0]
-            self.waits_for = f"{task} to have what it was sent", time.monotonic()
+            self.waits_for = f"{task} to confirm the frames that it was sent", time.monotonic()
             try:
                 confirm(self._check_and_look)
             except BaseException:

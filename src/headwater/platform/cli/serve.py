@@ -99,7 +99,7 @@ def schema() -> None:
 @token.command("create")
 def create_token(
     name: Annotated[str, typer.Argument(help="Whose it is, or what for.")],
-    role: Annotated[str, typer.Option(help="What it allows: view, run or admin.")] = "run",
+    role: Annotated[str, typer.Option(help="Permission of the token: view, run or admin.")] = "run",
     days: Annotated[float | None, typer.Option(min=0.001, help="How long it holds; for ever unless given.")] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,

@@ -68,7 +68,7 @@ class ShardLink:
                         found = link.reach(_TRY_S)
                         self._doubts, self._reached = False, time.monotonic()
                         return found
-                    error = UnavailableError(None, None, f"{place.task} shows no sign of life")
+                    error = UnavailableError(None, None, f"{place.task} sends no heartbeats")
                 except UnavailableError as failure:
                     error = failure
             self._doubts = True

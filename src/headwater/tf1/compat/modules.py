@@ -106,7 +106,7 @@ def missing_attribute(module_name: str, attribute: str) -> AttributeError:
     """The error for a name that TensorFlow may have and Headwater has not."""
     return AttributeError(
         f"module {module_name!r} has no attribute {attribute!r} in Headwater; "
-        f"{COMPATIBILITY_TABLE} lists what is there",
+        f"{COMPATIBILITY_TABLE} lists the names that exist",
         name=attribute,
     )
 
@@ -117,7 +117,7 @@ def missing_module(module_name: str) -> ModuleNotFoundError:
     Its ``name`` stays empty: with it, ``from tensorflow import absent`` would hide this message behind Python's own.
     """
     return ModuleNotFoundError(
-        f"Headwater has no {module_name!r}; {COMPATIBILITY_TABLE} lists what is there",
+        f"Headwater has no {module_name!r}; {COMPATIBILITY_TABLE} lists the names that exist",
         path=None,
     )
 

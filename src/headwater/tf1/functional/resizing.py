@@ -130,7 +130,7 @@ def resize_images_v2(
       ValueError: as `resize_images`.
     """
     if antialias:
-        raise NotImplementedError("tf.image.resize does not smooth what it makes smaller: leave antialias=True away")
+        raise NotImplementedError("tf.image.resize does not smooth images that it shrinks: remove antialias=True")
     function = _method(method)
     centers = {} if function is resize_area else {"half_pixel_centers": True}
     return _resized(images, size, lambda batch, wanted: function(batch, wanted, **centers), preserve_aspect_ratio, name)

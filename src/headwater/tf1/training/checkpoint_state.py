@@ -216,7 +216,7 @@ def _instead(found: FoundCheckpoints, path: str, problem: str) -> CheckpointStat
             None,
             None,
             f"The checkpoint state {path} cannot be used, {problem}, and no checkpoint beside it is whole: {damaged}. "
-            "Training does not begin anew over what is there: restore the files, or move them away",
+            "Training does not start over existing checkpoints: restore the files, or move them away",
         )
     message = f"The checkpoint state {path} cannot be used, {problem}. {found.newest} is the newest whole checkpoint"
     if _said.get(path) != message:

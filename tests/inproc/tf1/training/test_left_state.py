@@ -145,7 +145,7 @@ def test_what_goes_back_together_and_cannot_be_left_as_a_whole_is_not(
     with trains_in_rounds(cluster.targets["worker:0"], 1, tmp_path) as (session, train):
         session.run(numbers.initializer)
         tell_to_end(cluster, "ps:0")
-        assert "/job:ps/task:0 ends, and leaves nothing with /job:worker/task:0: " in caplog.text
+        assert "/job:ps/task:0 ends, and hands no state to /job:worker/task:0: " in caplog.text
         assert "so all go back together" in caplog.text
         cluster._start("ps:0")
         session.run(train)
@@ -162,7 +162,7 @@ def test_a_chief_that_is_gone_is_named(
         session.run(count.initializer)
         cluster.stop_one("worker:0")
         tell_to_end(cluster, "ps:0")
-    assert "/job:ps/task:0 could not leave its state with /job:worker/task:0, so what it has is lost" in caplog.text
+    assert "/job:ps/task:0 could not hand its state to /job:worker/task:0, so the state is lost" in caplog.text
 
 
 def test_nothing_is_left_when_the_job_is_over(start_cluster: StartCluster, caplog: pytest.LogCaptureFixture) -> None:

@@ -162,7 +162,7 @@ def test_what_is_missing_is_named_without_our_frames(programs: Path) -> None:
     assert [line for line in result.stderr.splitlines() if not line.startswith("    ")] == [
         "Traceback (most recent call last):",
         '  File "<string>", line 1, in <module>',
-        "ModuleNotFoundError: Headwater has no 'tensorflow.absent'; docs/compatibility.md lists what is there",
+        "ModuleNotFoundError: Headwater has no 'tensorflow.absent'; docs/compatibility.md lists the names that exist",
     ]
 
 

@@ -129,7 +129,7 @@ def test_a_missing_attribute_is_named(expression: str, module: str) -> None:
     with pytest.raises(AttributeError) as caught:
         eval(expression, {"tf": tf})
     assert str(caught.value) == (
-        f"module '{module}' has no attribute 'absent' in Headwater; docs/compatibility.md lists what is there"
+        f"module '{module}' has no attribute 'absent' in Headwater; docs/compatibility.md lists the names that exist"
     )
     assert not hasattr(tf, "__wrapped__")
 

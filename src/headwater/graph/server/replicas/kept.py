@@ -100,7 +100,7 @@ class CopiedResources(Resources):
         return FailedPreconditionError(
             None,
             None,
-            f"{self._task} has a backup of what it keeps ({REPLICAS}=2), and {why}: keep that on a worker (with "
+            f"{self._task} has a backup of its resources ({REPLICAS}=2), and {why}: keep that on a worker (with "
             f"tf.device), or leave {REPLICAS} away",
         )
 

@@ -165,7 +165,7 @@ class CopiedTaskLink:
         """Raises UnavailableError if the process of a replica is lost: to try to open a channel there would take
         seconds."""
         if link.is_lost():
-            raise UnavailableError(None, None, f"the process of a copy of {self._task} shows no sign of life")
+            raise UnavailableError(None, None, f"the process of a copy of {self._task} sends no heartbeats")
 
     def take_when_back(self, check: Callable[[], None]) -> Channel:
         """Waits until a channel can be opened; ``check`` is called now and then, and an exception that it raises ends
