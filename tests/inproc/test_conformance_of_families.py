@@ -24,12 +24,14 @@ def _is_long(case: Case) -> bool:
     [
         pytest.param(case, id=str(case), marks=[pytest.mark.long] if _is_long(case) else [])
         for case in stored_cases(
+            "crf",
             "distributions",
             "each_name",
             "final_names",
             "heads",
             "keras_names",
             "kept",
+            "legacy_seq2seq",
             "linear_operators",
             "more_names",
             "ragged",

@@ -11,6 +11,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
     "tf.contrib": Area(
         "``tf.contrib``: what programs take from it most.",
         modules={
+            "crf": "headwater.tf1.compat.tf.contrib.crf",
             "data": "headwater.tf1.compat.tf.contrib.data",
             "deprecated": "headwater.tf1.compat.tf.contrib.deprecated",
             "distribute": "headwater.tf1.compat.tf.contrib.distribute",
@@ -19,6 +20,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "image": "headwater.tf1.compat.tf.contrib.image",
             "layers": "headwater.tf1.compat.tf.contrib.layers",
             "learn": "headwater.tf1.compat.tf.contrib.learn",
+            "legacy_seq2seq": "headwater.tf1.compat.tf.contrib.legacy_seq2seq",
             "lookup": "headwater.tf1.compat.contrib_lookup",
             "losses": "headwater.tf1.compat.slim_losses",
             "metrics": "headwater.tf1.compat.contrib_metrics",
@@ -29,6 +31,15 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "tfprof": "headwater.tf1.compat.tf.contrib.tfprof",
             "tpu": "headwater.tf1.compat.tf.estimator_tpu",
             "training": "headwater.tf1.compat.tf.contrib.training",
+        },
+    ),
+    "tf.contrib.crf": Area(
+        "``tf.contrib.crf``: conditional random fields over sequences of tags.",
+        names={
+            "headwater.tf1.contrib.crf.cells": "CrfDecodeBackwardRnnCell CrfDecodeForwardRnnCell CrfForwardRnnCell",
+            "headwater.tf1.contrib.crf.scores": """
+                crf_binary_score crf_decode crf_log_likelihood crf_log_norm crf_multitag_sequence_score
+                crf_sequence_score crf_unary_score viterbi_decode""",
         },
     ),
     "tf.contrib.data": Area(
@@ -151,13 +162,30 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "learn_runner": "headwater.tf1.training.estimator.learn",
         },
     ),
+    "tf.contrib.legacy_seq2seq": Area(
+        "``tf.contrib.legacy_seq2seq``: sequence-to-sequence models unrolled in the graph.",
+        names={
+            "headwater.tf1.contrib.legacy_seq2seq.decoders": """
+                attention_decoder embedding_attention_decoder embedding_rnn_decoder rnn_decoder""",
+            "headwater.tf1.contrib.legacy_seq2seq.losses": """
+                model_with_buckets sequence_loss sequence_loss_by_example""",
+            "headwater.tf1.contrib.legacy_seq2seq.models": """
+                basic_rnn_seq2seq embedding_attention_seq2seq embedding_rnn_seq2seq embedding_tied_rnn_seq2seq
+                one2many_rnn_seq2seq tied_rnn_seq2seq""",
+        },
+    ),
     "tf.contrib.rnn": Area(
         "``tf.contrib.rnn``: recurrent networks, under the names of 1.0 and later.",
         names={
-            "headwater.tf1.rnn.cells": "BasicRNNCell GRUCell RNNCell",
+            "headwater.tf1.rnn.cells": "BasicRNNCell GRUCell LayerRNNCell=LayerCell RNNCell",
             "headwater.tf1.rnn.lstm": "BasicLSTMCell LSTMBlockCell LSTMCell LSTMStateTuple",
             "headwater.tf1.rnn.wrappers": "DeviceWrapper DropoutWrapper MultiRNNCell ResidualWrapper",
-            "headwater.tf1.rnn.networks": "static_bidirectional_rnn static_rnn",
+            "headwater.tf1.rnn.networks": "static_bidirectional_rnn static_rnn static_state_saving_rnn",
+            "headwater.tf1.contrib.rnn.projections": """
+                EmbeddingWrapper InputProjectionWrapper OutputProjectionWrapper""",
+            "headwater.tf1.contrib.rnn.stacks": """
+                best_effort_input_batch_size stack_bidirectional_dynamic_rnn stack_bidirectional_rnn
+                transpose_batch_time""",
         },
         modules={
             "rnn_cell": "headwater.tf1.compat.tf.rnn_cell",

@@ -1,5 +1,8 @@
 """Helpers: the inputs of a `BasicDecoder`'s steps, from given sequences or from its own outputs."""
 
+# TensorFlow's signatures of `sample` and `next_inputs` differ between its classes; callers name the arguments.
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 from collections.abc import Callable

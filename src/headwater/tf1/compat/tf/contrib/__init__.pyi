@@ -5,6 +5,7 @@ from headwater.tf1.compat import contrib_lookup as lookup
 from headwater.tf1.compat import contrib_metrics as metrics
 from headwater.tf1.compat import slim_losses as losses
 from headwater.tf1.compat.tf import estimator_tpu as tpu
+from headwater.tf1.compat.tf.contrib import crf as crf
 from headwater.tf1.compat.tf.contrib import data as data
 from headwater.tf1.compat.tf.contrib import deprecated as deprecated
 from headwater.tf1.compat.tf.contrib import distribute as distribute
@@ -13,6 +14,7 @@ from headwater.tf1.compat.tf.contrib import framework as framework
 from headwater.tf1.compat.tf.contrib import image as image
 from headwater.tf1.compat.tf.contrib import layers as layers
 from headwater.tf1.compat.tf.contrib import learn as learn
+from headwater.tf1.compat.tf.contrib import legacy_seq2seq as legacy_seq2seq
 from headwater.tf1.compat.tf.contrib import rnn as rnn
 from headwater.tf1.compat.tf.contrib import seq2seq as seq2seq
 from headwater.tf1.compat.tf.contrib import slim as slim
@@ -21,6 +23,7 @@ from headwater.tf1.compat.tf.contrib import tfprof as tfprof
 from headwater.tf1.compat.tf.contrib import training as training
 
 __all__ = [
+    "crf",
     "data",
     "deprecated",
     "distribute",
@@ -29,6 +32,7 @@ __all__ = [
     "image",
     "layers",
     "learn",
+    "legacy_seq2seq",
     "lookup",
     "losses",
     "metrics",
