@@ -8,8 +8,9 @@ operations stay in the graph, but never run there.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from headwater.dtypes import int32, resource, string, variant
@@ -233,6 +234,7 @@ def add_condition(
     name: str = "Merge",
     device: str | None = None,
     before: Iterable[Operation] = (),
+    replaced: Mapping[Tensor, Tensor] = MappingProxyType({}),
 ) -> Operation:
     """Adds the operation that runs the first of two branches if ``pred`` is true, else the second.
 
@@ -243,6 +245,7 @@ def add_condition(
       on_host: run it on the host even if it can be compiled.
       reads_late: only the branch that uses a variable reads it, on the host; the variable may have no value otherwise.
       before: operations that run before it, in addition to the branches' own.
+      replaced: for tensors from outside that the branches use, the tensors to use in their place.
     """
     graph = pred.graph
     inputs = captures(branches)
@@ -267,7 +270,7 @@ def add_condition(
     waits = [*before, *(op for branch in branches for op in branch.before)]
     return graph.create_op(
         "If" if on_host else "StatelessIf",
-        [pred, *inputs],
+        [pred, *(replaced.get(tensor, tensor) for tensor in inputs)],
         attrs,
         name,
         device=device,

@@ -11,6 +11,7 @@ from headwater.graph.composites import CompositeTensor, components_of
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.divided_conditions import add_conditions
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.types import TensorLike
 from headwater.tf1.functional import math, nest, reductions
@@ -71,7 +72,7 @@ def cond(
             outputs = [flow_of(part) for leaf in nest.flatten(structures[-1]) for part in components_of(leaf)]
             branches.append(bodies.record(graph, first, outputs))
         _check(structures, branches)
-        found = iter(bodies.add_condition(pred, branches, shapes_differ=_may_differ(structures)).outputs)
+        found = iter(add_conditions(pred, branches, shapes_differ=_may_differ(structures)))
         leaves = [like_leaf(leaf, found) for leaf in nest.flatten(structures[0])]
     result: Any = nest.pack(structures[0], leaves)
     unpack = not strict and type(structures[0]) in (list, tuple)
