@@ -43,6 +43,10 @@ MODULES: Mapping[str, Sequence[str]] = {
         "headwater.tf1.contrib.seq2seq.wrapper",
     ),
     "tensorflow.contrib.seq2seq.python.ops.*": ("tf.contrib.seq2seq",),
+    "tensorflow.contrib.opt.python.training.matrix_functions": ("headwater.tf1.contrib.opt.matrix_functions",),
+    "tensorflow.contrib.opt.python.training.sign_decay": ("headwater.tf1.contrib.opt.sign_decay",),
+    "tensorflow.contrib.opt.python.training.weight_decay_optimizers": ("headwater.tf1.contrib.opt.weight_decay",),
+    "tensorflow.contrib.opt.python.training.*": ("tf.contrib.opt",),
     # Where 0.8 and before had recurrent networks.
     "tensorflow.models.rnn.rnn": ("tf.nn",),
     "tensorflow.models.rnn.rnn_cell": ("tf.nn.rnn_cell",),

@@ -19,8 +19,11 @@ from headwater.graph.gradients import gradients
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
+from headwater.tf1.functional.arrays import shape
 from headwater.tf1.functional.control_flow import group
 from headwater.tf1.functional.control_flow import tuple as tuple_of
+from headwater.tf1.functional.reductions import unsorted_segment_sum
+from headwater.tf1.functional.searching import unique
 from headwater.tf1.training import slot_creator
 from headwater.tf1.training.accounted import account_for
 from headwater.tf1.variables.partitioned import PartitionedVariable
@@ -239,11 +242,7 @@ class Optimizer:
         return self._resource_apply_dense(grad, var)
 
     def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
-        """Returns the operation that updates ``var`` by the `IndexedSlices` ``grad`` with distinct indices.
-
-        Summing rows with equal indices leaves unused rows: their index is outside the variable, and sparse updates
-        ignore them.
-        """
+        """Returns the operation that updates ``var`` by the `IndexedSlices` ``grad`` with distinct indices."""
         return self._resource_apply_sparse(grad.values, var, grad.indices)
 
     def _resource_apply_dense(self, grad: Tensor, handle: object) -> Any:
@@ -255,11 +254,19 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} has no _apply_sparse")
 
     def _apply_sparse_duplicate_indices(self, grad: Any, var: GraphTensor) -> Any:
-        """Adds up rows of ``grad`` that have the same index, then `_apply_sparse`."""
+        """Adds up rows of ``grad`` that have the same index, then `_apply_sparse`.
+
+        ``SumEqualRows`` keeps the number of rows: unused ones have an index outside the variable. The sparse updates of
+        the package's optimizers ignore these; other classes may gather rows by the indices, and get used rows only.
+        """
         grad = grad.summed
         if grad.distinct:
             return self._apply_sparse(grad, var)
-        summed, indices = grad.graph.create_op("SumEqualRows", [grad.values, grad.indices]).outputs
+        if type(self)._apply_sparse.__module__.startswith("headwater.tf1.training.optimizers."):
+            summed, indices = grad.graph.create_op("SumEqualRows", [grad.values, grad.indices]).outputs
+        else:
+            indices, positions = unique(grad.indices)
+            summed = unsorted_segment_sum(grad.values, positions, shape(indices)[0])
         return self._apply_sparse(IndexedSlices(summed, indices, grad.dense_shape), var)
 
     def _finish(self, update_ops: Sequence[Operation], name_scope: str) -> Any:

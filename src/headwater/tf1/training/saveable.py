@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headwater.graph.context import get_default_graph
@@ -61,7 +61,7 @@ def saveables_of(var_list: SaveableList) -> list[SaveableObject]:
     """
     if not isinstance(var_list, dict | list | tuple | set):
         raise TypeError(f"Variables to save should be passed in a dict or a list: {var_list}")
-    named: dict[str, Any] = dict(var_list) if isinstance(var_list, dict) else _by_name(var_list)  # pyright: ignore[reportUnknownArgumentType]
+    named = by_name(var_list)
     seen: set[Any] = set()
     result: list[SaveableObject] = []
     for name in sorted(named):
@@ -78,9 +78,12 @@ def saveables_of(var_list: SaveableList) -> list[SaveableObject]:
     return result
 
 
-def _by_name(values: Iterable[object]) -> dict[str, object]:
+def by_name(var_list: Any) -> dict[str, Any]:
+    """Returns the objects to save by their names in a checkpoint, parts of one tensor as a list; see `saveables_of`."""
+    if isinstance(var_list, dict):
+        return dict(var_list)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     named: dict[str, Any] = {}
-    for value in values:
+    for value in var_list:
         info = value.save_slice_info if isinstance(value, Variable) else None
         if info is not None:
             parts = named.setdefault(info.full_name, [])

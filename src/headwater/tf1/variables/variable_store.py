@@ -68,7 +68,7 @@ class VariableStore:
             "initializer": initializer,
             "regularizer": regularizer,
             "reuse": reuse,
-            "trainable": trainable,
+            "trainable": synchronization is not VariableSynchronization.ON_READ if trainable is None else trainable,
             "collections": collections,
             "caching_device": caching_device,
             "partitioner": partitioner,
@@ -142,7 +142,7 @@ class VariableStore:
             variable = Variable(
                 initial_value=initial,
                 name=name,
-                trainable=synchronization is not VariableSynchronization.ON_READ if trainable is None else trainable,
+                trainable=trainable,
                 collections=collections,
                 caching_device=caching_device,
                 dtype=initial_dtype,

@@ -24,6 +24,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "lookup": "headwater.tf1.compat.contrib_lookup",
             "losses": "headwater.tf1.compat.slim_losses",
             "metrics": "headwater.tf1.compat.contrib_metrics",
+            "opt": "headwater.tf1.compat.tf.contrib.opt",
             "rnn": "headwater.tf1.compat.tf.contrib.rnn",
             "seq2seq": "headwater.tf1.compat.tf.contrib.seq2seq",
             "slim": "headwater.tf1.compat.tf.contrib.slim",
@@ -172,6 +173,26 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.contrib.legacy_seq2seq.models": """
                 basic_rnn_seq2seq embedding_attention_seq2seq embedding_rnn_seq2seq embedding_tied_rnn_seq2seq
                 one2many_rnn_seq2seq tied_rnn_seq2seq""",
+        },
+    ),
+    "tf.contrib.opt": Area(
+        "``tf.contrib.opt``: further optimizers, and optimizers that wrap others.",
+        names={
+            "headwater.tf1.contrib.opt.adam": """
+                AdaMaxOptimizer AdamGSOptimizer LazyAdamGSOptimizer LazyAdamOptimizer NadamOptimizer""",
+            "headwater.tf1.contrib.opt.agn": "AGNCustomGetter AGNOptimizer",
+            "headwater.tf1.contrib.opt.elastic_average": "ElasticAverageCustomGetter ElasticAverageOptimizer",
+            "headwater.tf1.contrib.opt.external": "ExternalOptimizerInterface ScipyOptimizerInterface",
+            "headwater.tf1.contrib.opt.ggt": "GGTOptimizer",
+            "headwater.tf1.contrib.opt.model_average": "ModelAverageCustomGetter ModelAverageOptimizer",
+            "headwater.tf1.contrib.opt.scaled": "LARSOptimizer RegAdagradOptimizer",
+            "headwater.tf1.contrib.opt.shampoo": "ShampooOptimizer",
+            "headwater.tf1.contrib.opt.signs": "AddSignOptimizer PowerSignOptimizer",
+            "headwater.tf1.contrib.opt.weight_decay": """
+                AdamWOptimizer DecoupledWeightDecayExtension MomentumWOptimizer extend_with_decoupled_weight_decay""",
+            "headwater.tf1.contrib.opt.wrappers": """
+                DropStaleGradientOptimizer MovingAverageOptimizer MultitaskOptimizerWrapper VariableClippingOptimizer
+                clip_gradients_by_global_norm""",
         },
     ),
     "tf.contrib.rnn": Area(

@@ -15,6 +15,7 @@ from headwater.tf1.compat.tf.contrib import image as image
 from headwater.tf1.compat.tf.contrib import layers as layers
 from headwater.tf1.compat.tf.contrib import learn as learn
 from headwater.tf1.compat.tf.contrib import legacy_seq2seq as legacy_seq2seq
+from headwater.tf1.compat.tf.contrib import opt as opt
 from headwater.tf1.compat.tf.contrib import rnn as rnn
 from headwater.tf1.compat.tf.contrib import seq2seq as seq2seq
 from headwater.tf1.compat.tf.contrib import slim as slim
@@ -36,6 +37,7 @@ __all__ = [
     "lookup",
     "losses",
     "metrics",
+    "opt",
     "rnn",
     "seq2seq",
     "slim",
