@@ -1,4 +1,4 @@
-"""Conditions whose branches change variables of several tasks: one operation per task and stage.
+"""Conditions with branches that change variables of several tasks: one operation per task and stage.
 
 An operation with references runs on the task of its variables, so one operation cannot hold a branch that changes
 variables of two tasks. Such a branch is divided into stages: operations of one task that depend on earlier stages only.

@@ -1,4 +1,4 @@
-"""Conditions whose branches change variables of several tasks."""
+"""Conditions with branches that change variables of several tasks."""
 
 from __future__ import annotations
 

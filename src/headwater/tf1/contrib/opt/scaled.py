@@ -31,7 +31,7 @@ class LARSOptimizer(SettingsOptimizer):
       eeta: e, the trust coefficient.
       epsilon: ε.
       name: name of the operations it adds.
-      skip_list: parts of names; variables whose names contain one are updated without r and λ.
+      skip_list: parts of names; variables with one of them in their names are updated without r and λ.
       use_nesterov: use Nesterov's momentum.
 
     Raises:

@@ -43,7 +43,7 @@ class CopyGetter:
     """Base of getters for ``tf.variable_scope(..., custom_getter=...)``.
 
     A trainable variable is created on the worker's device as a local variable, together with its global variable and
-    with a second local variable whose name begins with ``SECOND_NAME``.
+    with a second local variable, named ``SECOND_NAME/<name>``.
 
     Args:
       worker_device: the worker's device, such as ``"/job:worker/task:1"``.

@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class WrappingOptimizer(Optimizer):
-    """An optimizer that computes gradients with another, whose slots it has."""
+    """An optimizer that computes gradients with another, and returns the slots of the other."""
 
     def __init__(self, opt: Any, use_locking: bool, name: str) -> None:
         super().__init__(use_locking, name)
@@ -209,7 +209,7 @@ def _is_all_zeros(grad: Any) -> Tensor:
 
 
 class MultitaskOptimizerWrapper:
-    """Leaves variables and slots unchanged whose gradients are all zeros.
+    """Leaves variables with gradients of zeros, and their slots, unchanged.
 
     A model with several losses, one of which is nonzero in a step, then has momentum and averages of each task's own
     variables for steps of this task only. All attributes are the wrapped optimizer's, which it changes.
@@ -268,7 +268,7 @@ def clip_gradients_by_global_norm(
 
 
 class DropStaleGradientOptimizer(WrappingOptimizer):
-    """Drops gradients whose variables were read more than ``staleness`` global steps before they are applied.
+    """Drops gradients of variables read more than ``staleness`` global steps before.
 
     The number of dropped gradients is the variable ``stale_counter``; its share of all steps is the summary *Gradient
     staleness percentage*.
