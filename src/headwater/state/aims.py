@@ -1,7 +1,8 @@
 """Placement of a shard's replicas: on which ``ps`` they should be, and the primary's next step towards that. Pure.
 
-Replicas move one at a time, while the shard is served: a primary fills a third replica, which then replaces the backup;
-and it hands over to its backup. These two steps move a shard to any two ``ps``, and it always has two replicas.
+Replicas move one at a time, while the shard is served, in two kinds of steps: the primary fills a third replica, which
+then replaces the backup; or the primary hands over to its backup. A sequence of these steps moves a shard to any two
+``ps``, and the shard has two replicas all the time.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def settle(view: View, aim: Aim | None, beside: int, staying: Sequence[int]) -> 
         return now
     primary, backup = aim or now
     alone = aim is not None and backup is None and primary in staying
+    # The backup has the whole state already, so it becomes the primary without another transfer.
     if primary not in staying:
         found = backup if backup in staying else _after(primary, (), staying)
         if found is not None:
@@ -60,7 +62,10 @@ def settle(view: View, aim: Aim | None, beside: int, staying: Sequence[int]) -> 
 
 
 def _after(ps: int, but: Collection[int], staying: Sequence[int]) -> int | None:
-    """Returns the first of ``staying`` after ``ps``, in a ring and except ``but``; None where there is none."""
+    """Returns the next number of ``staying`` after ``ps`` that is not in ``but``; None where there is none.
+
+    The lowest number follows the highest one.
+    """
     ring = [*(each for each in staying if each > ps), *(each for each in staying if each <= ps)]
     return next((each for each in ring if each not in but), None)
 
@@ -93,6 +98,7 @@ def spread(homes: Sequence[int], staying: Sequence[int]) -> list[Aim]:
     """
     copies = dict.fromkeys(staying, 0)
     primaries: dict[int, int] = {}
+    # Shards that can stay at home first: shards without a home are then placed where the fewest replicas are.
     for shard, home in sorted(enumerate(homes), key=lambda each: each[1] not in copies):
         primaries[shard] = home if home in copies else min(staying, key=lambda ps: (copies[ps], ps))
         copies[primaries[shard]] += 1

@@ -33,7 +33,7 @@ class BackupCopy(Member):
         link = self._processes.link(view.primary.ps)
         with self._changed:
             before = self._fed if accepts(self._standing, view) else None
-        if before is not None:  # ends the feed of the preceding primary, whose thread holds `_taking`
+        if before is not None:  # ends the preceding primary's feed: the thread that serves it holds `_taking`
             before.close()
         with self._taking:
             with self._changed:
@@ -57,8 +57,8 @@ class BackupCopy(Member):
                 self._watch(link, channel)
                 while True:
                     frame = channel.recv()
-                    # Confirmed before it is applied, so that workers need not wait for that. A promotion acquires
-                    # `_taking`, and so waits until it is applied.
+                    # Confirm the frame before applying it, so that workers do not wait for the application. A promotion
+                    # waits for it, as it acquires `_taking` first.
                     with self._answering:
                         channel.send(Frame(kinds.DONE, (frame.header[0],)))
                     self._follow_frame(frame, channel)
@@ -70,7 +70,7 @@ class BackupCopy(Member):
                 link.give_back(channel, False)
 
     def _watch(self, link: PeerServerLink, channel: Channel) -> None:
-        """Closes the channel from now on where the primary's process or machine stops answering."""
+        """Has the channel closed as soon as the primary's process or machine stops answering."""
         try:
             link.reach(DIAL_S)
         except OpError as error:

@@ -44,7 +44,7 @@ class Contents:
     def _step_down(self) -> None:
         """Demotes this replica: calls `_stops_serving` between two changes, and stops answering clients.
 
-        It keeps the state of that moment in the form in which a backup has it. `_taking` is held.
+        This replica keeps its present state, in the form in which a backup keeps it. `_taking` is held.
         """
         raise NotImplementedError
 
@@ -60,7 +60,10 @@ class Contents:
         """Does periodic work; called regularly while this replica serves."""
 
     def _wake_other(self) -> None:
-        """Called regularly while the witness waits to hear from the other replica."""
+        """Asks the other ``ps`` for its replica, so that this replica is made and reports to the witness.
+
+        Called regularly while the witness knows no view, as the other replica has yet to report.
+        """
 
     @property
     def _fills_slowly(self) -> bool:

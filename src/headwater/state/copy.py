@@ -6,12 +6,14 @@ adds one role: knowing the view (`headwater.state.member`), following as the bac
 other replicas (`headwater.state.feeding`), serving as the primary (`headwater.state.primary`), and, here, the keeper
 and the shutdown. Subclasses of `KeptCopy` define the replicated state (`headwater.state.contents`).
 
-Each process of a ``ps`` may have a `KeptCopy` of each shard. Two of them are replicas that a view names; the others are
-*spare*: they are empty, and wait to be fed. `KeptCopy.aim` tells a primary the desired placement, and it moves replicas
-there one after the other while it serves (`headwater.state.aims`): it feeds a spare one until that replaces the backup,
-and hands over to its backup, for which the served state has to implement `KeptCopy._step_down`. A process that drains
-is not in `Processes.staying`; that suffices for its replicas to be moved elsewhere, and `KeptCopy.is_free` says when
-they are. Where `aim` is never called and all processes stay, replicas stay on two processes, too.
+Each process of a ``ps`` may have a `KeptCopy` of each shard. A view names two of these replicas; the others are
+*spare*: they are empty, and wait to be fed. `KeptCopy.aim` sets the desired placement. The primary then moves replicas,
+one at a time, while it serves (`headwater.state.aims`): it feeds a spare replica, which replaces the backup, and it
+hands over to its backup. Handing over requires that the served state implements `KeptCopy._step_down`.
+
+A process that drains is not in `Processes.staying`, and therefore primaries move its replicas to other processes.
+`KeptCopy.is_free` says when all of them have moved. Without a call of `aim`, and while no process drains, the replicas
+stay on the same two processes.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ class KeptCopy(PrimaryCopy):
             except OpError as error:
                 _log.info("%s: %s: %s", self._task, self._called, error.message)
                 self._pause(PAUSE_S)
-            except Exception:  # noqa: BLE001 - without this thread, neither copy would take the place of the other
+            except Exception:  # noqa: BLE001 - without its keeper a replica is never promoted, and feeds no backup
                 _log.exception("%s: the copy of %s goes on after an error", self._task, self._called)
                 self._pause(PAUSE_S)
 
@@ -144,7 +146,8 @@ class KeptCopy(PrimaryCopy):
         if standing.pairing is not None:  # the witness's answer was lost
             self._ask_pair(standing.pairing)
             self._part_feeds()
-            if self._standing.pairing is not None:  # the witness waits for other replicas; let them ask
+            # A restarted witness knows no view until other replicas have reported: give them time.
+            if self._standing.pairing is not None:
                 self._pause(PAUSE_S)
             return
         paired = view.backup is not None
@@ -170,14 +173,14 @@ class KeptCopy(PrimaryCopy):
     # Shutdown ---------------------------------------------------------------------------------------------------------
 
     def leave(self) -> bool:
-        """Shuts this replica down, as its process ends; from now on it acknowledges nothing.
+        """Shuts this replica down, as its process ends. It acknowledges nothing from this call on.
 
         Where no other process has this state, it is handed to the chief; see `headwater.state.left_copies`.
 
         Returns:
           Whether the chief could be reached.
         """
-        # Before the keeper stops, which ends the feed.
+        # Determined now, as stopping the keeper ends the feed.
         has_other = self.is_whole if self._standing.serves else self._fed is not None
         self._acknowledges_no_more()
         self._stop_keeping()
@@ -211,7 +214,8 @@ class KeptCopy(PrimaryCopy):
             channel.end()
             what = "%s has left its copy of %s with %s until it is served again: term %d"
             _log.warning(what, self._task, self._called, left.chief, view.term)
-        # Last: once this replica is lost, an empty one may serve, with the state that the chief has by then.
+        # Not earlier: after this request the witness may promote an empty replica, which fetches the state from the
+        # chief.
         self._ask_last(RequestKind.LEAVE)
 
     def _last_view(self, has_other: bool) -> View | None:

@@ -2,12 +2,12 @@
 
 The frames of a channel from a primary to the other replica::
 
-    BACKUP  (name, view, goes on)  the first frame: the shard, the primary's view, and whether it sends no snapshot but
-                                only changes of the state that the other replica has handed over;
-                                answered by DONE (whether the other replica accepts the feed, its number, its
+    BACKUP  (name, view, goes on)  the first frame: the shard, and the primary's view. ``goes on``: the other replica
+                                was the primary and has handed over, so changes follow without a snapshot.
+                                Answered by DONE (whether the other replica accepts the feed, its number, its
                                 incarnation, its view, whether it still has the state that it has handed over)
-    NEW_VIEW (number, view, aim)  a new view, and the desired placement, where one was requested. Where the view makes
-                                the other replica the primary, it closes the channel and opens one the other way round
+    NEW_VIEW (number, view, aim)  a new view, and the desired placement, where one was requested. A replica that becomes
+                                the primary by this view closes the channel, and opens one in the other direction
     ...     (number, ...)       the snapshot and changes, in frames that the kind of state defines
 
     RESIGNS ()                  from the other replica: its task ends, and it will never serve
@@ -80,8 +80,8 @@ class Feed:
         self.resigned: bool = False
         #: The feed of a third replica, which is to replace this one's target: it is sent the same changes.
         self.beside: Feed | None = None
-        #: Number of the frame whose confirmation means that the other replica has the whole state as of the moment this
-        #: became the feed.
+        #: Number of a frame: once the other replica has confirmed it, that replica has all changes that were made
+        #: before this feed became the feed of the backup.
         self.secures: int = self.begins
         self._lock = threading.Lock()
         self._beginning = begins
@@ -101,7 +101,7 @@ class Feed:
 
     def send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
         """Sends a change, or queues it while the other replica is filled."""
-        # To the third replica, too: it may be the backup already, where the witness's answer is on its way or lost.
+        # The third replica may be the backup already: the witness's answer may be on its way, or lost.
         if self.beside is not None:
             self.beside.send(kind, header, tensors)
         self._send(kind, header, tensors)
@@ -158,7 +158,8 @@ class Feed:
     def _fill(self, goes_on: Callable[[], bool]) -> None:
         try:
             for frame in self._first_frames():
-                # Frames of the snapshot but the last have number 0: wait for the confirmation of this one.
+                # All frames of the snapshot except the last have number 0. Reset the count of confirmed frames, or the
+                # confirmation of an earlier one would count for this one.
                 self.confirmed = frame.header[0] - 1
                 self._send_confirmed(frame, goes_on)
                 if self.broken.is_set():
@@ -185,8 +186,10 @@ class Feed:
         yield Frame(last.kind, (self.begins, *last.header[1:]), last.tensors)
 
     def _send_confirmed(self, frame: Frame, goes_on: Callable[[], bool]) -> None:
-        """Sends a frame and waits for its confirmation, so that unsent bytes are in the queue, which is bounded,
-        only."""
+        """Sends a frame and waits for its confirmation.
+
+        So unsent bytes pile up in the queue only, whose size is bounded, and not in the channel.
+        """
         self._put(frame)
         if not self.wait(frame.header[0], goes_on):
             self.end()
@@ -202,9 +205,8 @@ class Feed:
             if self.broken.is_set() or not goes_on():
                 return False
             if not self._receiving.acquire(blocking=False):
-                # Another thread receives, and notifies this one of confirmations. It may take the lock again at once,
-                # so this thread also returns from the wait on the number alone: `fill` sends nothing until it knows
-                # that its frame was confirmed.
+                # Another thread receives, and notifies this one. That thread may acquire `_receiving` again before this
+                # one runs, so a confirmed number also ends the wait; else `fill` would not send its next frame.
                 with self._heard:
                     self._heard.wait_for(lambda: self.confirmed >= number or not self._receiving.locked(), LOOK_S)
                 continue
@@ -253,8 +255,10 @@ class Feed:
         self._ended()
 
     def at_end(self, call: Callable[[], object]) -> None:
-        """Registers ``call`` for the end of the feed; it may be called more than once, and at once where that has
-        passed."""
+        """Registers ``call``, which runs when the feed ends, perhaps more than once.
+
+        Where the feed has ended already, it runs at once.
+        """
         self._ended = call
         if self.broken.is_set():
             call()

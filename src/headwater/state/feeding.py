@@ -27,8 +27,9 @@ class FeedingCopy(BackupCopy):
         """Feeds the backup of ``view`` over a new channel. Where that fails, asks to be alone, and returns None."""
         assert view.backup is not None
         resigned = self._standing.resigned
-        # A backup that is filled piece by piece cannot be promoted meanwhile, so clients need not wait for it: ask to
-        # be alone instead. When the job is over clients do wait, as no witness may be left to allow that.
+        # A slow snapshot arrives in pieces, and a backup with some of them cannot be promoted. Clients gain nothing by
+        # waiting for it, so ask to be alone. They do wait when the job is over: the witness may have ended with it, and
+        # only the witness may let a primary serve alone.
         waits = not self._fills_slowly or resigned or self._over
         if waits and (feed := self._filled(view, view.backup.ps)) is not None:
             return feed
@@ -65,7 +66,7 @@ class FeedingCopy(BackupCopy):
     def _replace_second(self, feed: Feed, view: View, ps: int) -> Feed:
         """Replaces the backup that ``feed`` feeds by the replica of another ``ps``.
 
-        Returns the feed of the backup then.
+        Returns the feed of the backup: of the new one, or ``feed`` where the backup was not replaced.
         """
         before = self._other
         # `_feeds` attaches the new feed beside the feed of the backup, which stays in use until the view has changed.
@@ -101,7 +102,7 @@ class FeedingCopy(BackupCopy):
                 feed.fill()
         except CancelledError:
             raise
-        except Exception:  # noqa: BLE001 - what cannot be sent, others have not: those who are served need not wait
+        except Exception:  # noqa: BLE001 - e.g. no memory; no other replica has the state, so clients need not wait
             _log.exception("%s cannot fill up %s with %s", self._task, self._processes.name(ps), self._called)
             return None
         return None if feed is None or feed.broken.is_set() else feed
@@ -181,9 +182,9 @@ class FeedingCopy(BackupCopy):
     # Choosing the backup ----------------------------------------------------------------------------------------------
 
     def _pair(self, feed: Feed) -> None:
-        """Makes the replica that ``feed`` feeds the backup.
+        """Asks the witness to make the replica that ``feed`` feeds the backup.
 
-        From now on no update is acknowledged that it does not have.
+        From this call on the primary acknowledges only updates that this replica has confirmed.
         """
         # Set before the witness is asked: its answer may be lost, and then the target may already be the backup.
         with self._changed:
@@ -197,7 +198,7 @@ class FeedingCopy(BackupCopy):
         self._ask_pair(feed.target)
 
     def _ask_pair(self, other: Copy) -> None:
-        """Asks the witness to make ``other`` the backup, and sends that the new view."""
+        """Asks the witness to make ``other`` the backup. Where it agrees, sends ``other`` the new view."""
         self._ask(RequestKind.PAIR, other)
         view, feed = self._standing.view, self._feed
         if view is None or view.backup != other or feed is None:
@@ -208,9 +209,10 @@ class FeedingCopy(BackupCopy):
                     each.tell(view, self._aim)
 
     def _part_feeds(self) -> None:
-        """Ends one of two feeds: after a third replica was fed beside the backup, keeps the feed of the current backup.
+        """Ends one of two feeds, the backup's or the third replica's: keeps the feed of the replica that is the backup.
 
-        As long as the witness has not said which one that is, both are fed, as either may be promoted.
+        While the witness has not answered which of the two is the backup, both feeds go on, as either replica may be
+        promoted.
         """
         with self._between_changes(), self._changed:
             feed, view = self._feed, self._standing.view
@@ -227,7 +229,7 @@ class FeedingCopy(BackupCopy):
                 self._feed = third
             self._changed.notify_all()
         if not whole or not replaced:
-            third.end()  # it lacks the changes since the other feed broke
+            third.end()  # changes are sent to it through the other feed, so it lacks those since that feed broke
         if replaced:
             feed.end()
 
@@ -242,7 +244,7 @@ class FeedingCopy(BackupCopy):
                 self._drop_backup()
 
     def _drop_backup(self) -> None:
-        """Notes that the backup will never serve, as its process is gone."""
+        """Notes that the backup will never serve, as its process has ended."""
         with self._changed:
             self._left = self._over
             self._changed.notify_all()

@@ -12,7 +12,8 @@ from headwater.cluster.task.waiting import Reminder
 
 _log = logging.getLogger("headwater")
 
-#: How long it waits for a reachable process, and for a lost one, which may be restarted, in seconds.
+#: How long a process that shuts down waits for others to take its state over, in seconds: for processes that can be
+#: reached, and for lost ones, which may be restarted.
 LEAVE_S: Final = 60.0
 LOST_S: Final = 20.0
 #: Seconds between two checks.

@@ -1,13 +1,13 @@
 """Handoff of the last replica of a shard to the chief, which keeps it until a process of job ``ps`` serves again.
 
 Where all processes that have a replica shut down, though the job goes on, the primary feeds the chief as it would feed
-a backup (`headwater.state.feed`), and the chief keeps the frames (`headwater.cluster.task.left_states`): part ``n`` of
-the saved state has the words (kind, header...) and the tensors of frame ``n``, and the words of the whole state are
-(number of parts,).
+a backup (`headwater.state.feed`). The chief keeps the frames as the parts of a state
+(`headwater.cluster.task.left_states`): the words of part ``n`` are the kind and the header of frame ``n``, and the
+words of the state itself are (number of parts,).
 
 The key is the name of the replica and the *term* in which it served. Where all replicas of a view are lost, the witness
-makes the view of the next term, whose primary is empty: it restores the state that was left in the preceding term, if
-any. State from earlier terms is outdated, as replicas have served and changed it since.
+makes a view with the next term. The primary of this view is empty, and restores the state that was left in the
+preceding term, if any. State from earlier terms is outdated, as replicas have served and changed it since.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ChiefFeedChannel:
         """Stores a frame on the chief.
 
         Raises:
-          OpError: the chief has not confirmed it; it may have it all the same.
+          OpError: the chief has not confirmed the frame, but may have stored it.
         """
         self._kept.leave_part(self._count, (frame.kind, *frame.header), frame.tensors)
         self._count += 1
@@ -62,7 +62,7 @@ class ChiefFeedChannel:
         """Completes the saved state: only from now on can it be restored.
 
         Raises:
-          OpError: the chief has not confirmed it; it may have completed it all the same.
+          OpError: the chief has not confirmed the end, but may have completed the state.
         """
         self._kept.leave((self._count,), ())
 

@@ -27,7 +27,9 @@ ANSWER_S: Final = 5.0
 
 
 def new_incarnation(before: int = 0) -> int:
-    """Returns a new incarnation number: above ``before``, and above all of earlier processes of this ``ps``."""
+    """Returns a new incarnation number: above ``before``, and above all numbers of earlier processes of this ``ps``."""
+    # The witness takes the higher of two numbers for the newer one, and no process keeps its number on disk: the clock
+    # makes numbers grow across restarts, and the random part makes them differ within a microsecond.
     return max(before + 1, (int(time.time() * 1e6) << 10) + new_generation() % 1024)
 
 
@@ -61,18 +63,18 @@ class Member(Contents):
         self._answering = threading.Lock()
         self._fed: Channel | None = None
         self._feed: Feed | None = None
-        # Whether the job is over, and the backup's process was found to have exited since the last feed.
+        # Set when the job is over and the backup's process has exited; reset by the next feed.
         self._left = False
         # The feed of the backup, while the feed of its replacement is opened.
         self._beside: Feed | None = None
         self._aim: Aim | None = None
-        # Whether a primary has handed over to this replica, and whether this replica has handed over; neither has
-        # changed the state since, so the two can go on without a snapshot.
+        # `_handed`: a primary has handed over to this replica. `_gave`: this replica, as the primary, has handed over.
+        # In both cases the state has not changed since, so the new primary can feed the old one without a snapshot.
         self._handed = False
         self._gave = False
         # Whether a primary has sent anything to it in this incarnation.
         self._has_been_fed = False
-        # Whether it is to serve because all replicas of the preceding view are lost.
+        # Whether a view promotes this replica, though it is empty, because all replicas of the preceding view are lost.
         self._begins_anew = False
         # Whether `leave` was called.
         self._is_left = False
@@ -121,7 +123,10 @@ class Member(Contents):
 
     @property
     def is_spare(self) -> bool:
-        """Whether it is empty: no view names it, no primary feeds it, and it had no replica at the start."""
+        """Whether this replica is empty: no view that it knows names it, and no primary feeds it.
+
+        A replica of the initial pair is not spare before its first view, which may name it.
+        """
         standing = self._standing
         at_first = standing.view is None and self._site.ps in self._site.pair
         return not (standing.serves or standing.follows or self._fed is not None or at_first)
@@ -228,14 +233,17 @@ class Member(Contents):
         return WitnessRequest(standing.me, standing.view, kind, other or standing.pairing, home, among)
 
     def _become(self, view: View | None) -> None:
-        """Follows a view of the witness: demotes or resets this replica where it requires that. No lock is held."""
+        """Adopts a view of the witness, and demotes or resets this replica where the view requires it.
+
+        No lock is held.
+        """
         if view is None:
             return
         with self._changed:
             known = self._standing.view
             if known is not None and view.term <= known.term:
-                # The current view is the known one: a pending pair was not granted. An older view, from a restarted
-                # witness, says nothing about it.
+                # If the witness answers with the known view, it did not grant the pending request for a pair. An older
+                # view is the answer of a restarted witness, which may have granted the pair before: keep it pending.
                 pairing = self._standing.pairing if view != known else None
                 self._standing = replace(self._standing, pairing=pairing)
                 return
@@ -249,7 +257,7 @@ class Member(Contents):
         if stays:
             if deposed:  # keep the state: it may be needed until the new primary has fed this replica
                 with self._taking:
-                    if self._serving and not self._standing.serves:  # else the new primary's feed was first
+                    if self._serving and not self._standing.serves:  # else `take` has demoted it for the new primary
                         self._step_down()
             return
         # Ends `take`, whose thread holds `_taking` while it waits for frames.

@@ -62,7 +62,7 @@ class PrimaryCopy(FeedingCopy):
             for frame in left.find(self.name, term):
                 self._apply(frame, channel)
                 count += 1
-        except Exception:  # noqa: BLE001 - it serves without that, as where nothing was left
+        except Exception:  # noqa: BLE001 - serve without the state that was left: the chief then restores its own
             _log.exception("%s cannot go on with the copy of %s that was left", self._task, self._called)
             with self._changed:
                 self._renew()
@@ -80,12 +80,12 @@ class PrimaryCopy(FeedingCopy):
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def _is_elsewhere(self) -> bool:
-        """Whether the other replica serves, as far as is known, and this one is not about to be promoted."""
-        # A primary without a backup is not elsewhere: it may have no values yet, and the chief, which asks here, has
-        # them.
+        """Whether a worker should try the other replica: as far as is known, this one does not serve, nor will soon."""
+        # The primary itself, also without a backup, is not sent away: where it has no values yet, the chief connects
+        # here to bring them.
         view = self._standing.view
         outside = view is not None and self._standing.me not in view
-        # When the job is over, the witness makes no more views.
+        # When the job is over, the witness makes no more views, so this replica will not be promoted.
         return self._fed is not None or self._closed or self._over or outside
 
     def _await_serving(self, channel: Channel, contents: Callable[[], _Found]) -> _Found | None:
@@ -144,8 +144,9 @@ class PrimaryCopy(FeedingCopy):
                     raise UnavailableError(None, None, f"{self._task} serves {self._called} no more")
                 now = self._feed
                 third = now.beside if now is not None else None
-                # When the job is over and the backup has ended with it, no witness is left to make a view without it.
-                # The backup may have been promoted while this process was stopped, so its process has to be gone.
+                # When the job is over, the witness may have ended, and cannot make a view without the backup. Then
+                # acknowledge without it, but only once its process has ended: a backup that is running may have been
+                # promoted while this process was stopped.
                 left = self._left and (now is None or now.broken.is_set())
                 if self._over and third is not None and third.broken.is_set():
                     third = None
@@ -154,7 +155,7 @@ class PrimaryCopy(FeedingCopy):
                 if left or (alone and (now is None or now.has_room)):
                     return
                 if now is not feed:
-                    # The new feed has the update once `secures` is confirmed: it became the feed after the update.
+                    # The update was made before this became the feed, so the target has it once `secures` is confirmed.
                     feed, number = now, now.secures if now is not None else 0
                 is_needed = third is not None and self._standing.needs(third.target)
                 if feed is None or feed.broken.is_set() or (is_needed and third is not None and third.broken.is_set()):
@@ -171,12 +172,12 @@ class PrimaryCopy(FeedingCopy):
     # Moving -----------------------------------------------------------------------------------------------------------
 
     def _move(self, feed: Feed) -> Feed:
-        """Takes the next step to the desired placement. Returns the feed of the backup then."""
+        """Takes the next step to the desired placement. Returns the feed of the backup after that step."""
         standing = self._standing
         view = standing.view
         if view is None or not standing.serves:
             return feed
-        if standing.pairing is not None:  # a restarted witness had no answer
+        if standing.pairing is not None:  # the witness has not answered, as it was restarted: ask again
             self._ask_pair(standing.pairing)
             self._part_feeds()
             return self._feed or feed
@@ -199,8 +200,9 @@ class PrimaryCopy(FeedingCopy):
 
     def _hand_over(self, feed: Feed, view: View) -> None:
         """Hands over to the backup, and follows it."""
-        # Go on serving where the witness cannot be asked, or knows no view, as service would stop until it answers. Do
-        # so also when the job is over: the backup and the witness may have ended with it.
+        # Go on serving where the witness cannot be asked or knows no view: once this replica has stopped serving, no
+        # replica could serve until the witness answers. Go on also when the job is over, as the backup and the witness
+        # may have ended.
         if (
             self._ask(RequestKind.VIEW) != view
             or not feed.wait(self._given(feed), lambda: not self._closed)

@@ -97,7 +97,7 @@ class Site:
       pair: the numbers of the ``ps`` that have replicas when the job starts, the primary's first.
       processes: the processes that may have replicas.
       ask: asks the witness, see `headwater.state.witness`.
-      left: takes the state of a last replica over; None where such state is lost.
+      left: hands the state of the last replica to the chief; None where that state is lost when its process ends.
       grace_s: how long a backup waits for its primary to reconnect before it asks to serve, in seconds.
     """
 

@@ -5,9 +5,9 @@ the replica that serves workers (the *primary*) and the one that follows it (the
 are numbered by *terms*. Only the *witness*, on the chief, makes views; `judge` is its whole logic.
 
 - A primary acknowledges an update when the backup of its view has it too, or when its view has no backup.
-- A replica of a view with two that cannot reach the other asks to be *alone*. The first that asks gets the next term.
-  The other replica is then outside the view, and learns that before it can acknowledge anything, as it lacks the
-  confirmation of the first.
+- Where the two replicas of a view lose their connection, each asks to be *alone*. The first request gets the next term,
+  and the other replica is outside that view. It cannot acknowledge anything before it learns this, as an
+  acknowledgement would need the confirmation of the replica that is alone now.
 - A replica outside the view discards its data and rejoins with a new *incarnation* number. So a replica that a view
   names has all updates that were acknowledged in that view.
 - A primary without a backup fills another replica. From the moment it asks for the *pair*, it acknowledges only updates
@@ -19,20 +19,20 @@ are numbered by *terms*. Only the *witness*, on the chief, makes views; `judge` 
 Replicas may be on more than two ``ps``; those that no view names are empty. A *restarted witness* knows no view, and
 the newest view that is reported to it need not be the newest that exists. It accepts that view as current
 
-- where each replica that the view names, and each that one of these may have as its backup without knowing it yet, has
-  reported that it knows no newer view. Each view is made at the request of a replica of the preceding view, so no
-  newer view can exist then;
-- or where every ``ps`` has reported its view: those that any of them knows of, and those that a reported view names.
-  The replicas of the newest view are among these.
+- where all replicas of the view have reported that they know no newer one, and so has each replica that one of them has
+  asked to pair with, since that may be its backup by now. Each view is made at the request of a replica of the
+  preceding view, so no newer view can exist then;
+- or where every ``ps`` has reported: every one that a report lists or that a reported view names. The replicas of the
+  newest view are among these.
 
 Before the first view, every ``ps`` has to report that it knows no view.
 
-Incarnation numbers of a ``ps`` increase. So a replica is lost once the witness has seen a newer incarnation of its
-``ps``. A replica whose process shuts down asks to *go*: it is lost, too, where the other replica of its view is not;
-otherwise it is alone, as the last one. The last one hands its state to the chief, tells the witness so (*leave*), and
-is lost. No primary hands over to a lost replica, or makes it its backup. Where all replicas of a view are lost, no
-``ps`` has the shard: the first empty replica that asks serves in the next term, with the state that the chief has; see
-`headwater.state.left_copies`.
+Incarnation numbers of a ``ps`` increase. So the witness marks a replica as *lost* once it has seen a newer incarnation
+of its ``ps``. A replica whose process shuts down asks to *go*. If the other replica of its view is not lost, the
+replica that asks is marked as lost; otherwise it is the last replica, and gets a view in which it is alone. The last
+replica hands its state to the chief, reports that to the witness (*leave*), and is marked as lost. A lost replica never
+becomes primary or backup. Where all replicas of a view are lost, no ``ps`` has the shard: the first empty replica that
+asks serves in the next term, with the state that the chief has; see `headwater.state.left_copies`.
 
 The model test (``tests/pure/state/test_views.py``) runs random histories of the protocol.
 """
@@ -110,7 +110,7 @@ class Witness:
     Attributes:
       view: the current view; None before it is known.
       heard: while the view is not known, the last request of each ``ps``.
-      lost: the lost replicas of the view; of others, the last lost one of each ``ps``.
+      lost: the lost replicas of the view, and for each ``ps`` the replica outside the view that was lost last.
     """
 
     view: View | None = None
@@ -147,8 +147,8 @@ def judge(witness: Witness, request: WitnessRequest) -> Witness:
         # Only a replica that knows the current view may change it; others learn it from the answer first.
         if request.view == view:
             after = _granted(view, request, witness.lost)
-    # All replicas of the view are lost: the first other one that asks serves, once it knows the view. One with an older
-    # view may not have discarded its state yet; it does when it gets the answer.
+    # All replicas of the view are lost, so another replica may serve. It must know the current view: a replica with an
+    # older view may still have outdated state, which it discards when it learns the current view from this answer.
     elif both <= witness.lost and request.kind is RequestKind.VIEW and (gone or request.view in (None, view)):
         after = View(view.term + 1, me, None)
     return replace(witness, view=after)
@@ -241,7 +241,7 @@ class Standing:
 
 
 def learn(standing: Standing, view: View, incarnation: int) -> Standing:
-    """Returns a replica's knowledge after ``view``. Where that has removed it, it gets ``incarnation``."""
+    """Returns a replica's knowledge after ``view``. A replica that ``view`` has removed gets ``incarnation``."""
     if standing.view is not None and view.term <= standing.view.term:
         return standing
     was_in = standing.view is not None and standing.me in standing.view
