@@ -1,4 +1,5 @@
-"""Reading ahead: a run gets the values for the next run of the same request with its answer, where that pays off.
+"""Reading ahead: the answer to a run also brings the values that the next run of the request reads, where that pays
+off.
 
 The answer to a run includes the values that the next run of the same request reads, and their version. The next run
 computes from them at once, and sends its result with that version: one round trip instead of two. The task accepts the
@@ -14,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-#: Values of more bytes than this are not read ahead: the answer would wait for an update that takes longer than the
-#: round trip that it saves, and during which a worker that is alone may go on.
+#: Values of more bytes than this are not read ahead. With values for the next run, an answer can only be sent after the
+#: update; without them, the only worker of a task gets its answer before the update and computes meanwhile. For large
+#: values, that overlap saves more time than the round trip.
 MOST_BYTES = 1 << 14
 #: Bounds of the pause, in runs.
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1 << 4, 1 << 10
@@ -54,7 +56,7 @@ class ReadsAhead:
         self.pays: bool = True
         self._values: list[Values] = []
         self._pause = 0
-        self._wait = 1  # many requests are run only once
+        self._wait = 1  # many requests are run only once, and need no values for a second run
 
     def take(self) -> Values | None:
         """Takes the received values, for one run only; None if there are none."""

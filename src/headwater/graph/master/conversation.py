@@ -43,8 +43,8 @@ class ChannelConversation:
       reconnect: if given, the conversation outlives its channel.
     """
 
-    # `_begun`: RUN was sent, or will be sent with the transfer computed from values read ahead. `_given`: that
-    # transfer, for resumable steps, unless it proved outdated.
+    # `_begun`: `begin` was called; with values read ahead, RUN itself is sent later, by the first `send`. `_given`: the
+    # transfer that was sent in RUN; only of a resumable step, and only until its values have proved outdated.
     _begun = False
     _given: tuple[int, Sequence[Any]] | None = None
 
@@ -73,15 +73,15 @@ class ChannelConversation:
         self._feeds: Sequence[Any] = ()
         self._sent: list[Frame] = []
         self._resuming = False
-        # Values read ahead, until they are used; `_unproved`: sent to the task, which has not yet said whether they are
-        # current.
+        # `_values`: values read ahead, until `send` uses them. `_unproved`: the result computed from them was sent, and
+        # the task has not yet shown whether the values were current.
         self._ahead: ReadsAhead | None = None
         self._values: Values | None = None
         self._unproved = False
 
     def begin(self, feeds: Sequence[Any], ahead: ReadsAhead | None = None) -> None:
-        """Asks the task to run its part. If the step has read ``ahead``, RUN is only sent with the first transfer, by
-        `send`."""
+        """Asks the task to run its part. If ``ahead`` has values for this run, `send` later sends RUN together with the
+        first transfer."""
         self._feeds, self._begun = feeds, True
         if ahead is not None:
             self._ahead, self._values = ahead, ahead.take()
@@ -96,7 +96,7 @@ class ChannelConversation:
         """Requests the present values, after the step's own part has failed with values read ahead.
 
         Returns:
-          Whether values read ahead were in use, before the task had heard of the step.
+          Whether the step used values read ahead and had not sent RUN yet; otherwise nothing is done.
         """
         if self._values is None:
             return False
@@ -149,8 +149,8 @@ class ChannelConversation:
         if not self._open:
             return
         if self._reconnect is not None and self._channel.sends_at_once(0):
-            # If GIVE_UP is lost, the step ends there with its session, or when the task meets the master's next
-            # incarnation.
+            # If GIVE_UP is lost, the task ends the step with its session, or when the master's next incarnation
+            # connects.
             with contextlib.suppress(UnavailableError, CancelledError):
                 self._channel.send(Frame(GIVE_UP, (self._step.number, reason)))
         self._close(False)
@@ -189,8 +189,8 @@ class ChannelConversation:
                     )
                 before = len(self._stash)
                 self._look_around()
-                # A conversation that reconnected meanwhile has looked around, too, and may have handled this one's
-                # frames.
+                # While another conversation reconnected within `_look_around`, it called `look` on this one, which may
+                # have received the awaited frame already.
                 if self._done is not None or len(self._stash) > before:
                     return
             except UnavailableError as error:
@@ -243,7 +243,7 @@ class ChannelConversation:
         if said not in _ENDS or set(map(type, header)) != _INT:
             raise bad_header(frame, self._task)
         if header[0] != self._step.number:
-            return  # of an earlier step
+            return  # the late end of an earlier step on this channel
         if said == _WITH_VALUES:
             _, transfer, count, ahead, version = header
             end = len(results) - ahead
@@ -283,7 +283,8 @@ class ChannelConversation:
             raise UnavailableError(
                 None, None, f"{self._task} was lost during step {self._step.number}: {error.message}"
             ) from error
-        # Other conversations that wait meanwhile must not `look` here: they would receive RESUMED.
+        # Other conversations of the step call `look` on this one while they wait. They must not do so now: they would
+        # take RESUMED from the channel.
         self._resuming = True
         try:
             while True:
@@ -309,7 +310,7 @@ class ChannelConversation:
             self._take(channel.recv())
         if self._done is None:
             sent = self._sent
-            if self._given is not None and not self._unproved:  # the task counts it as the first transfer
+            if self._given is not None and not self._unproved:  # in the task's count, it is the first transfer
                 transfer, tensors = self._given
                 sent = [Frame(TENSORS, (self._step.number, transfer), tensors), *sent]
             for frame in sent[received:]:

@@ -81,8 +81,9 @@ class ClusterPeers:
       me: this task.
       own_devices: its devices.
       link: creates the link to a task.
-      courtesy_s: how long a new session waits for tasks that it does not need, in seconds, before the cluster has run
-        its first step. (TensorFlow waits for every task forever, so one dead worker blocks a restarted chief.)
+      courtesy_s: how long a new session waits for a task that does not answer, in seconds, if the cluster has not run a
+        step yet; in a cluster that runs steps, it does not wait. (TensorFlow waits for every task forever, so one dead
+        worker blocks a restarted chief.)
 
     Attributes:
       refused: whether a task has refused a plan of this one, because another process has taken this task's place or
@@ -106,7 +107,7 @@ class ClusterPeers:
         self._links: dict[TaskName, PeerLink] = {}
         self._known: dict[TaskName, PeerStatus] = {}
         self._missing: set[TaskName] = set()
-        # By session and by full task name as in plans, since each step looks both up.
+        # Keys are session handles and full task names, as in plans: each step looks them up, and must not parse names.
         self._generations: dict[str, dict[str, int]] = {}
         self._routes: dict[str, PeerLink] = {}
         self._met: set[str] = set()
@@ -161,8 +162,8 @@ class ClusterPeers:
                 self.refused = True
                 raise
             except UnavailableError as error:
-                # The session may have run steps already, so it is worth waiting: a hook may run a new request after a
-                # step.
+                # Waiting is worthwhile even here: a hook may run a new request late in a session, and an error would
+                # lose the steps that the session has run.
                 if not resumes or isinstance(error, GaveUpError):
                     raise
                 _log.warning("%s lost %s and waits for it, to give it a plan: %s", self._me, task, error.message)
@@ -224,8 +225,8 @@ class ClusterPeers:
           check: if given, an unreachable task is waited for until ``check`` raises.
 
         Returns:
-          A function that waits for the acknowledgement and has to be called soon. It sends the transfer again if the
-          channel was lost first, since the last frames on a channel that breaks may be lost.
+          A function that waits for the acknowledgement and has to be called soon. If the channel breaks before the
+          acknowledgement, the function sends the transfer again: frames sent just before a break may be lost.
 
         Raises:
           UnavailableError: the task is lost, and there is no ``check``; also raised by the returned function.

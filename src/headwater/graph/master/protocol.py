@@ -5,7 +5,7 @@ A master and a task talk in frames of these kinds; the tensors of each are its a
     RUN      master -> task   (session, plan, step, seconds left or None,   the feeds
                                whether to trace it, whether it may resume)
              likewise          (..., whether it may resume, ahead)           the feeds; where ``ahead`` is a version,
-                                                                            then the transfer computed from that
+                                                                            then the transfer computed from it
     TENSORS  either way       (step, transfer)                              a transfer between the two
                               (step, transfer, transfers received)          likewise, of a resumable step
     DONE     task -> master   (step,)                                       the fetches, and the trace if there is one
@@ -51,7 +51,7 @@ from headwater.cluster.task.answers import bad_header
 from headwater.cluster.transport.frames import Frame
 
 WANTS_VALUES: Final = -1
-"""In a RUN frame, in place of the version of values read ahead: no values were read, but the next run wants them."""
+"""Stands for the version in a RUN frame without values read ahead: requests values for the next run."""
 
 
 def transfer_of(frame: Frame, sender: str) -> tuple[int, int, int]:

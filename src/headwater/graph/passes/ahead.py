@@ -1,7 +1,8 @@
 """Finds requests that may read ahead: a run starts from variables that it received with the previous run's answer.
 
 The run's result names the version of the values that it has used. If that version is outdated, the task sends the
-present values, and the run's own part is repeated: up to that point, it must have no side effects.
+present values, and the master repeats its own part of the run. So this part must have no side effects before the
+exchange.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class Exchange(NamedTuple):
       read: the transfer of variables' values to the master.
       given: the transfer with which the master answers.
       variables: the variables read, in the order of the first transfer.
-      shown: maps each tensor read before the exchange, also those for the task itself, to its variable.
+      shown: maps each tensor that is read before the exchange, for the master or for the task itself, to its variable.
     """
 
     read: Send

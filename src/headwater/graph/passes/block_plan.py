@@ -1,8 +1,8 @@
 """Block plans: plans of queue runners, changed to process many elements in one run.
 
 A queue runner runs the same step in a loop: read a record, parse it, add it to a queue. Run one by one, each element
-costs a call per operation. If everything between reading and adding is a function of the one element, a block of
-elements can be processed together, with the same results.
+costs a call per operation. If all operations in between depend on that element only, a block of elements can be
+processed together, with the same results.
 """
 
 from __future__ import annotations

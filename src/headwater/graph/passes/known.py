@@ -1,4 +1,5 @@
-"""Properties of values that follow from the operations that compute them, unless the program feeds a tensor between."""
+"""Properties of values that follow from the operations that compute them, unless the program feeds one of the tensors
+in between."""
 
 from __future__ import annotations
 

@@ -116,7 +116,8 @@ class _Joining:
         return [group for group in groups.values() if len(group) > 1 and self._travel_together(list(group.values()))]
 
     def _travel_together(self, tensors: Sequence[str]) -> bool:
-        """Whether all ``tensors`` are sent from one executable, or the host, to others, and are used only there."""
+        """Whether all ``tensors`` come from one executable, or from the host, are sent in the same transfers, and are
+        used by executables only."""
         wanted = set(tensors)
         sources = 0
         sent = False

@@ -138,9 +138,10 @@ def _move_up(
 ) -> None:
     """Moves operations to the highest level that their users allow.
 
-    Moved are pure operations, and operations that only read and change variables of their own lane and are not used
-    outside of it: one executable then updates in place, and transfers to other tasks do not wait for it. Fetched reads
-    are not moved, so that they need not be copied before an update in place.
+    Two kinds of operations are moved: pure operations; and operations that only read and change variables of their own
+    lane, with results that are not used outside of it. One executable then updates in place, and transfers to other
+    tasks do not wait for the update. Fetched reads stay at their level: moved to the level of an update in place, their
+    values would have to be copied.
     """
     latest: dict[Operation, int] = {}
     last: dict[Lane, int] = {}

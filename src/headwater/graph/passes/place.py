@@ -113,8 +113,8 @@ def _anchors_first(members: Sequence[Operation]) -> list[Operation]:
 
 
 def _wanted(members: Sequence[Operation], needed: set[Operation], soft_placement: bool) -> Device:
-    """Merges the devices that a group's operations request. Variables take precedence; operations that the request does
-    not need may disagree."""
+    """Merges the devices that a group's operations request. The devices of variables take precedence, and conflicts
+    with operations that the request does not need are ignored."""
     merged = Device()
     for op in _anchors_first(members):
         asked = parse_device(op.device)

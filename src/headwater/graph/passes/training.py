@@ -23,8 +23,8 @@ _TAKES = frozenset(
 def trains(plan: TaskPlan) -> bool:
     """Whether a run of the plan is a training step of its worker: it changes variables, or contributes gradients.
 
-    Updates that a background thread makes of gathered gradients are not steps of its worker: they continue while its
-    program hangs.
+    Updates from gathered gradients do not count: a background thread of the chief makes them, and they continue while
+    the chief's program hangs.
     """
     nodes = [node for item in plan.instructions for node in _nodes(item)]
     types = {node.type for node in nodes}

@@ -2,15 +2,16 @@
 
 The handed-over state (`headwater.cluster.task.left_states`) is a text in JSON, followed by arrays: the variables in the
 format of saved states (`headwater.graph.server.own_state`), the seal of the training, the task's other resources
-(`headwater.graph.resources.keeping`), and all that masters know the task by: its generation, their sessions with the
-plans, answers that may not have arrived, waiting steps with their intermediate values, and transfers that no step has
-taken. The next incarnation keeps the generation, so for other tasks only the connections were lost for a while: a step
-resumes where it was, by the protocol of `headwater.graph.master.protocol`, and is applied once on every ``ps``.
+(`headwater.graph.resources.keeping`), and the state of its conversations with masters: its generation, their sessions
+with the plans, answers that may not have arrived, waiting steps with their intermediate values, and transfers that no
+step has taken. The next incarnation keeps the generation, so to other tasks the restart looks like a temporary loss of
+connections: by the protocol of `headwater.graph.master.protocol`, a step resumes where it was, and is applied once on
+every ``ps``.
 
-Some resources cannot be serialised (iterators, readers) and start afresh. Masters have to notice that, so the next
-incarnation then has a new generation: sessions are created again, and the chief finds the seals and restores no
-checkpoint, as with saved states. Without a seal, or where all ``ps`` have to restore together, nothing is handed over
-in that case.
+Some resources cannot be serialised (iterators, readers) and start afresh. Masters have to notice that. So the next
+incarnation of a task with such resources has a new generation: sessions are created again, and the chief finds the
+seals and restores no checkpoint, as with saved states. If there is no seal, or if all ``ps`` have to restore together,
+a task with such resources hands over nothing.
 """
 
 from __future__ import annotations
@@ -129,6 +130,8 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Col
       generation: of this incarnation.
       come: tasks that have connected to it.
     """
+    # Freeze before reading anything: a change that is accepted later is missing in the result, and must not be
+    # acknowledged.
     known, is_all = steps.freeze(), not _unsayable(runtime)
     with runtime.resources.lock:
         cells = runtime.resources.cells().items()
@@ -184,6 +187,8 @@ def _midst(
 ) -> tuple[list[Any], list[Any]]:
     """Encodes the point where a step resumes, as `LeftState` reads it: values for JSON, and arrays."""
     position, slots = midst.stopped
+    # The next incarnation compiles the same plan, so its initial slots need not be stored: only values that differ from
+    # them are encoded.
     before = runtime.plan(session, midst.plan).slots()
     filled = [(at, value) for at, value in enumerate(slots) if value is not None and value is not before[at]]
     handles = [[at, *places[id(value.item())]] for at, value in filled if is_handle(value)]
@@ -215,6 +220,8 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftSta
         fetched = StateAtChief(FOLDER, task.index, str(chief), link).fetch()
         if fetched is None:
             return None
+        # Acknowledge before use: the chief drops the state, so that no later incarnation continues from a state that
+        # this one is about to change.
         fetched.taken()
     except OpError as error:
         _log.info("%s has no state with %s: %s", task, chief, error.message)
@@ -257,6 +264,8 @@ class Leaving:
             for step in on:
                 _log.warning("%s ends in the midst of step %d of session %s", shell.me, step.number, step.session)
             together = note_of(self._runtime.resources).together
+            # A partly applied step is tolerable for asynchronous training. If the task's variables are only valid
+            # together with those of other tasks, it is not.
             if together and (on or self._steps.spoiled):
                 what = "%s hands no state to %s: a step has changed only a part of its variables; and %s"
                 _log.warning(what, shell.me, chief, together)
@@ -269,7 +278,8 @@ class Leaving:
             _log.warning("%s has left its state of %d variables with %s until it is back", shell.me, count, chief)
 
     def _why_not(self) -> str:
-        """Returns why the variables are of no use without the task's other resources; empty if they are of use."""
+        """Returns why the variables must not be handed over without the task's other resources; empty if they may
+        be."""
         more = _unsayable(self._runtime)
         if not more:
             return ""

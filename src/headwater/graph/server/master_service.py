@@ -1,4 +1,4 @@
-"""The master of a server, for the program in its own process and for clients in other processes."""
+"""A server's master, which the program in its own process and clients in other processes use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from headwater.graph.passes.prune import RunRequest
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.tensorboard_protos import graph_pb2
 
-#: Time in which a client has to hold a session that it has created, in seconds.
+#: Time within which a client has to send HOLD for a session that it has created, in seconds. Until then, the master
+#: would not notice the end of the client.
 _HOLD_WITHIN_S = 60.0
 
 
@@ -94,7 +95,7 @@ class MasterService:
             self._clients[session.handle] = _ClientSession(session)
             self._not_held[session.handle] = now + _HOLD_WITHIN_S
             overdue = [handle for handle, until in self._not_held.items() if until < now]
-        for handle in overdue:  # their clients died before they could hold them
+        for handle in overdue:  # their clients ended before they sent HOLD
             self.close_session(handle)
         return session.handle
 

@@ -1,10 +1,10 @@
-"""Periodic saves of a graph ``ps``: after a restart it resumes from its newest saved state, while all other tasks keep
-theirs; see `headwater.state.state_saver`.
+"""Periodic saves of a graph ``ps``: a restarted ``ps`` resumes from its newest saved state, while all other tasks keep
+their present state; see `headwater.state.state_saver`.
 
 A state has the variables, including optimizer slots and the global step, and the seal of the training
 (`headwater.tf1.training.seals`). The seal tells the chief that the training is complete on all tasks, so it restores no
-checkpoint. From the moment that a chief breaks the seals, to restore a checkpoint on all tasks, until the next seal,
-there is no saved state to resume from.
+checkpoint. When a chief is about to restore a checkpoint on all tasks, it breaks the seals, and the saved states are
+deleted. Until the next seal, there is no saved state to resume from.
 
 Other resources of the task (queues, readers, iterators) start empty afterwards, as after any loss of a task.
 """
@@ -201,6 +201,8 @@ class GraphSaver(StateSaver):
         for key, slot in self._slots.items():
             begun[slot] = cells[key].updates
         try:
+            # The counts of the previous incarnation have been read above. They must be replaced before the first
+            # update, or updates of both incarnations would be counted together.
             self._counts = UpdateCounts(path, self._incarnation, begun)
         except OpError as error:
             _log.error("%s cannot report lost updates after a failure: %s", self._task, error.message)
@@ -226,8 +228,8 @@ class GraphSaver(StateSaver):
         )
 
     def end(self) -> None:
-        """Saves the final state. The task has ended and has no connections, so no later change is acknowledged to any
-        task.
+        """Saves the final state. Called when all connections are closed, so that no change after this save can be
+        acknowledged.
 
         If the job is over, removes all saved states instead: nothing will restore them.
         """
@@ -244,6 +246,8 @@ class GraphSaver(StateSaver):
         """Handles a change of the seal: a chief has prepared the model on all tasks, or is about to."""
         if not self._note.text or self._note.together:
             with self._saving:
+                # Saved states precede the chief's restore of a checkpoint: a ps that resumed from one would have other
+                # values than the rest of the cluster.
                 state_files.remove(self.folder)
                 self._last = None
         else:

@@ -48,7 +48,8 @@ Raises:
 
 _log = logging.getLogger("headwater")
 
-#: A step that has waited for others for this long, in seconds, is assumed not to continue by itself.
+#: A drain stops waiting for a step that has waited for other tasks for this long, in seconds: the step is assumed to
+#: need an event that will not happen before the task ends.
 _STANDS_S: Final = 0.5
 
 _LOST = UnavailableError, CancelledError
@@ -72,7 +73,8 @@ class InMidst(NamedTuple):
 
 
 class LeftStep(NamedTuple):
-    """The handed-over state of a step that has ended with an answer that may be lost, or that will resume.
+    """A step in the state that a draining task hands over: an ended step, whose answer may be lost, or a step that will
+    resume.
 
     Attributes:
       session, number: of the step.
@@ -106,9 +108,9 @@ class ServedStep(Step):
       on_lost: called when it starts to wait for the master.
       gives_values: whether the answer includes the values for the next run, so that it cannot be sent before the
         update.
-      answered: whether its end was sent, or is kept for its master.
+      answered: whether its answer or error was sent, or is kept until its master reconnects.
       unconfirmed: tasks with unacknowledged transfers, each with a function that waits for the acknowledgement.
-      over: whether it has ended here.
+      over: whether it has ended on this task.
       put_off: whether it was suspended because its task ends.
       goes_on_with: the plan in which it was suspended, to resume in the next incarnation; None if it does not resume.
       lacking: whether another task may lack a transfer sent to it.
@@ -129,8 +131,8 @@ class ServedStep(Step):
     _dropped = 0
     _away_since: float | None = None
     _changed: threading.Condition | None = None
-    # The variables that its master reads ahead, the version that the master has used, and the transfer computed from
-    # it.
+    # For a master that reads ahead: the variables, the version of the values that the master has used, and the transfer
+    # that it has computed from them.
     _reads: FirstReads | None = None
     _read = WANTS_VALUES
     _given: Sequence[Any] = ()
@@ -162,7 +164,8 @@ class ServedStep(Step):
     # Values that the master reads ahead -------------------------------------------------------------------------------
 
     def read_ahead(self, reads: FirstReads, version: int, given: Sequence[Any]) -> None:
-        """Notes that the master wants the values for the plan's next run, and perhaps has read this run's values ahead.
+        """Notes that the master requests the values for the plan's next run. It may also have computed this run's
+        transfer from values read ahead.
 
         Args:
           reads: the plan's first reads.
@@ -186,11 +189,15 @@ class ServedStep(Step):
         reads, version, given = self._reads, self._read, self._given
         assert reads is not None
         self.has_read_ahead, self._given = False, ()
+        # The comparison under the lock is the moment at which this run reads the variables. Later updates do not
+        # matter, as for any other read.
         kept = reads.current(version)
         if kept is None:
             # Other workers update in between, so values for the next run would be outdated, too.
             self._reads, self.gives_values = None, False
             return None
+        # The transfer arrived within RUN. Count it as received, so that both ends agree on the numbers of transfers
+        # when the step resumes.
         self._came.add(reads.exchange.given.transfer)
         return [*kept, *given]
 
@@ -199,6 +206,7 @@ class ServedStep(Step):
     def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
         if destination != self._master:
             frame = Frame(TRANSFER, (self.session, self.number, transfer), tensors)
+            # The receiver acts on the transfer, so the backup must have the changes that the transfer depends on.
             if self._secured is not None:
                 self._await_backup(self._secured)
             check = self._check_and_look if self.resumes else None
@@ -217,6 +225,7 @@ class ServedStep(Step):
 
     def send_last(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
         if destination == self._master and self.channel.sends_at_once(_nbytes(tensors)):
+            # Sent within DONE, which saves a frame and a wake-up of the master.
             self._closing = transfer, tensors
         else:
             self.send(destination, transfer, tensors)
@@ -253,15 +262,15 @@ class ServedStep(Step):
                 del self.unconfirmed[0]
 
     def _check_and_look(self) -> None:
-        """As `check`, for waits for another task, in which nothing is received from the master: checks its connection,
-        too."""
+        """As `check`, for waits for another task. Nothing is received from the master during such a wait, so this also
+        checks whether the master is connected."""
         channel = self.channel
         if self.resumes and channel.peer_gone():
             self._still_away(channel)
         self.check()
 
     def confirm_rest(self) -> None:
-        """As `confirm`, at the end of the step, also of a failed one; errors are logged."""
+        """As `confirm`, at the end of the step, even if the step has failed; errors are only logged."""
         while self.unconfirmed:
             try:
                 self.confirm()
@@ -280,6 +289,7 @@ class ServedStep(Step):
     def recv(self, source: str, transfer: int) -> Sequence[Any]:
         if source != self._master:
             return self._runtime.rendezvous.take(self, transfer, source)
+        # Before a wait for the master, which may itself wait for the receiver of such a transfer.
         if self.unconfirmed:
             self.confirm()
         while transfer not in self._stash:
@@ -301,6 +311,8 @@ class ServedStep(Step):
         if step != self.number:
             raise bad_header(frame, self._master)
         if self.resumes:
+            # A transfer from the master acknowledges earlier frames. Dropping them releases the read values before the
+            # update, which can then happen in place.
             if received > self._dropped:
                 self._drop(received)
             if transfer in self._came:  # a duplicate of a transfer received on a lost channel
@@ -343,6 +355,7 @@ class ServedStep(Step):
             header, tensors = (self.number, transfer, len(last)), [*tensors, *last]
         if self._reads is not None:
             with contextlib.suppress(FailedPreconditionError):  # another session has discarded the values
+                # After the update, so that these are the values that the next run has to read.
                 version, values = self._reads.read()
                 header = (*(*header, 0, 0)[:3], len(values), version)
                 tensors = [*tensors, *values]
@@ -351,8 +364,8 @@ class ServedStep(Step):
     def answer_early(self, results: Sequence[Any]) -> None:
         """Answers before the step's last update, if the answer can be sent without waiting.
 
-        With several sessions there is no gain: the master's next step would compete with this one for its core while
-        the others wait for the update.
+        Only for the single session of a task. With several sessions there is no gain: the master's next step would
+        compete with this update for a core, while the other sessions wait for the update.
         """
         alone = self._runtime.session_count() == 1
         if alone and not self.unconfirmed and self.channel.sends_at_once(_nbytes(results)):
@@ -377,12 +390,13 @@ class ServedStep(Step):
                 self._changed.notify_all()
 
     def stands(self) -> bool:
-        """Whether it has waited for a while, for something other than acknowledgements of its transfers."""
+        """Whether it has waited for longer than `_STANDS_S` for an event other than the acknowledgement of its
+        transfers."""
         waits = self.waits_for
         return waits is not None and not self.unconfirmed and time.monotonic() - waits[1] >= _STANDS_S
 
     def ended(self) -> None:
-        if not (self.put_off and self.stopped is not None):  # it may resume; see `give_up`
+        if not (self.put_off and self.stopped is not None):  # else it may resume; see `give_up`
             super().ended()
 
     def give_up(self) -> None:
@@ -391,7 +405,7 @@ class ServedStep(Step):
         self.ended()
 
     def put_it_off(self, reason: str) -> None:
-        """Suspends the step as its task ends; every wait of the step is interrupted. See `StepService.hold`."""
+        """Interrupts every wait of the step, because its task drains; see `StepService.hold`."""
         self.put_off = True
         self.cancel(reason)
         self.channel.break_off(reason)  # wakes the thread that waits for its master
@@ -425,6 +439,8 @@ class ServedStep(Step):
             self.channel.send(frame)
             return
         with self._sending:
+            # Keep the frame even if it is sent without an error: the socket may accept it just before the connection
+            # breaks.
             self._kept.append(frame)
             try:
                 self.channel.send(frame)
@@ -437,6 +453,7 @@ class ServedStep(Step):
 
         def waits(what: str) -> None:
             self.waits_for = what, began
+            # Without this check, a lost backup could keep a thread in a wait whose answer no master would receive.
             if not self.resumes and self.channel.peer_gone():
                 raise UnavailableError(None, None, f"{self._master}, which asked for step {self.number}, is gone")
 
@@ -527,7 +544,7 @@ class ServedStep(Step):
         for condition in list(self._waiting):
             with condition:
                 condition.notify_all()
-        if former is not None:  # the step may not have noticed the loss, and so not have called it
+        if former is not None:  # the step may not have noticed the loss, so `on_lost` may not have been called
             former()
         with changed:
             while not self.over:

@@ -99,9 +99,9 @@ class Server:
         no chief) has ended without an error after it has run sessions, and every other worker has connected and ended,
         too.
 
-        In the main thread, SIGTERM ends the wait rather than the process, and then this method raises SystemExit with
-        code 0: programs assume that it never returns, and the code after it may be a worker's. In another thread it
-        returns. Ctrl-C raises KeyboardInterrupt.
+        In the main thread, SIGTERM ends the wait; then this method raises SystemExit with code 0, because programs
+        assume that it never returns, and the code after the call may be a worker's. In another thread it returns.
+        Ctrl-C raises KeyboardInterrupt.
         """
         self._require_running().shell.wait_until_over()
         self.stop()

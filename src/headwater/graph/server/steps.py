@@ -30,7 +30,7 @@ from headwater.graph.server.served_step import LeftStep, Push, Secured, ServedSt
 _log = logging.getLogger("headwater")
 
 _LOOK_S = 0.005
-# Time that suspended steps may take to notice it, in seconds.
+# Time in which the threads of suspended steps have to notice the suspension, in seconds.
 _PUT_OFF_S = 5.0
 #: Types in the header of RUN, and of RUN and RESUME with a further number: see `headwater.graph.master.protocol`.
 _REQUESTS = frozenset(
@@ -61,8 +61,9 @@ class Follower(Protocol):
         ...
 
     def failed(self) -> None:
-        """Called when a step has failed, before the error is sent: `secured` then returns only if this replica is still
-        the primary. A previous primary may fail only because it lacks what the step needs."""
+        """Called when a step has failed, before the error is sent. Makes the next call of `secured` contact the backup,
+        so that it returns only if this replica is still the primary: a replaced primary may lack state that the step
+        needs, and its error must not reach the master."""
         ...
 
     def ended(self, session: str, step: int) -> None:
@@ -92,13 +93,14 @@ class StepService:
     Args:
       runtime: the task's.
       push: sends a transfer to another task; see `headwater.graph.master.peers.Peers.push`.
-      watchdog: is notified of training steps. patience_s: how long a step waits for a master that has lost its channel,
-        in seconds; by default somewhat longer than a master tries to reconnect.
+      watchdog: is notified of training steps.
+      patience_s: how long a step waits for a master that has lost its channel, in seconds; by default 1.5 times as long
+        as a master tries to reconnect.
       follower: the task's backup, if the task is replicated.
 
     Attributes:
       steps: number of steps run.
-      watchdog: is told of steps of training.
+      watchdog: is notified of training steps.
       spoiled: whether a suspended step has changed state and cannot resume, so that the state is inconsistent.
     """
 
@@ -117,6 +119,8 @@ class StepService:
         self.steps: int = 0
         self._unanswered: set[ServedStep] = set()
         self.watchdog: ProgressWatchdog = watchdog or ProgressWatchdog(runtime.knows)
+        # Longer than a master's own deadline, so that a task never gives up a step while its master still tries to
+        # reconnect.
         self._patience_s = 1.5 * Patience.from_environment().deadline_s if patience_s is None else patience_s
         self._lock = threading.Lock()
         self._known: dict[tuple[str, int], ServedStep] = {}
@@ -172,9 +176,9 @@ class StepService:
                     last = self._run(channel, frame, trained, lost)
                 elif kind == TRANSFER:
                     self._take_push(channel, frame)
-                elif kind not in (TENSORS, GIVE_UP) and not other(frame):  # left over from a step that ended early
+                elif kind not in (TENSORS, GIVE_UP) and not other(frame):  # these may follow an aborted step
                     raise bad_header(frame, channel.peer)
-                del frame  # and its tensors, which may lie in shared memory that the peer waits for
+                del frame  # releases its tensors, which may occupy shared memory that the peer waits for
                 frame = channel.recv()
         finally:
             if last is not None and last.channel is channel:
@@ -191,7 +195,7 @@ class StepService:
         Args:
           seconds: limit for running steps.
           return_s: limit for tasks that have not acknowledged a transfer, and for masters to reconnect; masters that
-            lost their channels longer ago are not waited for.
+            have been away for longer than this are not waited for.
 
         Returns:
           Whether all were answered.
@@ -217,7 +221,8 @@ class StepService:
                     self._follower.passed(channel, session, step, transfer, frame.tensors)
                 elif self._runtime.owner(session):  # else the session is over, and the transfer would never be taken
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
-                    # After `put`: a transfer that the handed-over state may lack must not be acknowledged.
+                    # Check after `put`: if the state was handed over before `put`, it lacks the transfer, which must
+                    # then not be acknowledged.
                     self.require_not_frozen()
                 channel.send(Frame(TAKEN, frame.header, ()))
             case _:
@@ -226,8 +231,8 @@ class StepService:
     # Drain: the task's next incarnation resumes its steps -------------------------------------------------------------
 
     def hold(self, seconds: float) -> Sequence[ServedStep]:
-        """Stops starting steps, and waits for the running ones to end. Masters of new steps get no answer until the
-        task stops; then they send these steps to its next incarnation.
+        """Stops starting steps, and waits for the running ones to end. A step that arrives from now on gets no answer
+        until the task stops; its master then sends it to the next incarnation.
 
         Running steps get ``seconds`` to end, less if all of them wait for each other. The remaining steps are
         suspended: a step that has changed nothing yet is treated as never received; a waiting step resumes in the next
@@ -251,7 +256,7 @@ class StepService:
         return sorted(found, key=lambda step: (step.number, step.session))
 
     def freeze(self) -> Sequence[LeftStep]:
-        """Stops accepting changes, see `require_not_frozen`: they would be missing from the state that is handed over.
+        """From now on, `require_not_frozen` refuses changes: the state that is handed over would lack them.
 
         Returns:
           The state of steps with answers that masters may ask for again, and of steps that are to resume.
@@ -260,10 +265,12 @@ class StepService:
         return [step.left() for step in list(self._known.values()) if step.over]
 
     def require_not_frozen(self) -> None:
-        """Must be called after a change was accepted and before it is acknowledged.
+        """Checks that the state has not been handed over. To be called between a change and its acknowledgement; blocks
+        until the task stops if the check fails.
 
         Raises:
-          UnavailableError: the state may have been handed over without the change. Raised only when the task stops.
+          UnavailableError: the handed-over state may lack the change. Raised only when the task stops, so that the
+            master then repeats the request at the next incarnation.
         """
         if self._frozen:
             self._wait_for_stop()
@@ -311,6 +318,8 @@ class StepService:
         key = step.session, step.number
         with self._lock:
             if again:
+                # Remembered until the session ends: a RUN in the buffer of the lost channel may be read at any later
+                # time.
                 self._resumed.setdefault(step.session, set()).add(step.number)
             elif self._resumed and step.number in self._resumed.get(step.session, ()):
                 return step
@@ -325,12 +334,13 @@ class StepService:
                 return  # the session is over, so no master will resume the step
             self._left.pop(key, None)
             self._left[key] = now + self._patience_s
+            # Each loss of a channel also removes expired steps, so no timer is needed.
             for old in [old for old, until in self._left.items() if until < now]:
                 self._known.pop(old, None)
                 del self._left[old]
 
     def _forget(self, step: ServedStep) -> None:
-        """Treats a step as never received."""
+        """Treats a step as never received: its master runs it again, on the next incarnation."""
         with self._lock:
             if self._known.get((step.session, step.number)) is step:
                 del self._known[step.session, step.number]
@@ -350,6 +360,7 @@ class StepService:
         master, which then has to reconnect, or if the master has reconnected already."""
         runtime = self._runtime
         compiled, master = runtime.find_plan(session, plan), runtime.owner(session)
+        # Feeds and transfers exist only at the master. If it is gone, the step cannot be completed.
         if compiled is None or _needs(compiled.plan, master):
             return
         step = ServedStep.without_channel(number, session, master, runtime, self._push, self._secured)
@@ -390,6 +401,7 @@ class StepService:
         )
         again = received is not None
         compiled = runtime.find_plan(session, plan)
+        # A plan that changes nothing is run again after a loss, so nothing has to be kept for it.
         if resumes and (compiled is None or compiled.changes):
             step.resumes, step.patience_s, step.on_lost = True, self._patience_s, on_lost
             known = self._enter(step, again)
@@ -407,6 +419,8 @@ class StepService:
         if self._follower is not None:
             step.at_end(functools.partial(self._follower.ended, session, number))
         self._unanswered.add(step)
+        # Checked after registration in `_unanswered`: a step that was registered before `hold` is seen there, and a
+        # later one is stopped here.
         if self._held:
             self._forget(step)
             self._unanswered.discard(step)
@@ -445,9 +459,13 @@ class StepService:
                 feeds = feeds[:count]
             if len(feeds) != count and stopped is None:
                 raise InvalidArgumentError(None, None, f"plan {plan} takes {count} feeds, {len(feeds)} came")
+            # The answer must follow the last update if it has a trace with the times of the update, or values for the
+            # next run, and if a backup has to confirm the update first.
             early = not traced and not step.gives_values and self._secured is None
             answer = step.answer_early if early else None
             if stopped is not None:
+                # The step took its range in the previous incarnation; without this, the range would be handed out again
+                # after a minute.
                 for ledger in self._runtime.resources.of_kind(ExampleLedger).values():
                     ledger.go_on_with(step)
                 results = self._runtime.execute(compiled, (), step, stopped=stopped)
@@ -492,9 +510,13 @@ class StepService:
         if isinstance(error, CancelledError) and not step.answered and (step.put_off or self._stopped.is_set()):
             if step.put_off and compiled is not None and step.stopped is not None:
                 if compiled.changed_nothing(step.stopped):
+                    # The master has no answer and the state no change, so the next incarnation can run the step from
+                    # its start.
                     step.give_up()
                     self._forget(step)
                     return
+                # If another task lacks a transfer of this step, the next incarnation could not send it: transfers
+                # already sent are not handed over.
                 if step.resumes and not step.lacking and compiled.can_go_on(step.stopped):
                     step.goes_on_with = plan
                     return
@@ -506,8 +528,11 @@ class StepService:
             _log.exception("%s: step %s of session %s failed", runtime.task, step.number, step.session)
         step.settle()
         if step.answered:
+            # The master has an acknowledgement for an update that was not made. It can only learn of the failure by
+            # losing its session.
             runtime.release(step.session, f"step {step.number} failed after it had been answered: {error}")
         else:
+            # A deadline passes on every replica alike, so this error is valid even on a replaced primary.
             if self._follower is not None and not isinstance(error, DeadlineExceededError):
                 self._follower.failed()
             step.fail(error)

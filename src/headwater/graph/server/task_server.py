@@ -47,9 +47,10 @@ from headwater.state.witness import RemoteWitness, WitnessService
 
 _log = logging.getLogger("headwater")
 
-# Time that a process gives its last answers to be sent when it ends, in seconds.
+# Time that an ending process waits until its last answers are sent, in seconds.
 _LAST_ANSWERS_S = 2.0
-# Time that it waits for a master that has lost its channel to reconnect for the answer of its last step, in seconds.
+# Time that an ending process waits for masters that have lost their channels and may reconnect for the answer to their
+# last step, in seconds.
 _RETURN_S = 15.0
 
 
@@ -86,7 +87,10 @@ class TaskServer(Service):
         configure(settings or ProcessSettings())
         self.runtime: TaskRuntime = TaskRuntime(task.device_prefix, device_counts)
         self._twice = replicas_of(cluster) > 1
+        # A drained ps hands its state to the chief only if the state is kept nowhere else: not on a backup, and not in
+        # saved states.
         leaves = task.job == PS and not self._twice and saves_of_environment() is None
+        # Before the shell exists: the fetched state has the generation with which the shell must start.
         left = left_state.fetch(cluster, task, inside_grpc=inside_grpc) if leaves else None
         predecessor = None if left is None else left.predecessor
         self.shell: TaskShell = TaskShell(
@@ -99,6 +103,7 @@ class TaskServer(Service):
         self._peers = ClusterPeers(tasks, task, self.runtime.devices, self._link)
         self._steps = StepService(self.runtime, self._peers.push, self.shell.watchdog)
         if left is not None:
+            # Before the shell starts to serve, so that no master finds an empty task with the previous generation.
             left.restore(self.runtime, self._steps)
         self._leaving = left_state.Leaving(self.shell, self.runtime, self._steps) if leaves else None
         keeps = self._twice and task.job == PS
@@ -109,11 +114,14 @@ class TaskServer(Service):
         self.copies: CopyService | None = None
         if self._processes is not None and task.job == PS:
             self.copies = self._copies_of(self._processes)
+        # Restores the saved state, so it must precede `shell.start`, too.
         self._saver = saver_for(self.runtime.resources, task, len(cluster.task_indices(PS))) if task.job == PS else None
         self.shell.add_service(self)
         if self.copies is not None:
             self.shell.add_service(self.copies)
         if self._twice and self.shell.is_chief:
+            # The witness is on the chief, because training cannot continue without the chief anyway: it adds no point
+            # of failure.
             self.shell.add_service(WitnessService(self._left))
         if self.shell.is_chief:
             self.shell.add_service(self._left)
@@ -146,6 +154,7 @@ class TaskServer(Service):
         def links() -> Sequence[CopyLink]:
             with lock:
                 present = processes.present()
+                # The initial primary first, then the initial backup: in most jobs, the first attempt finds the primary.
                 for number, address in sorted(present, key=lambda each: (each[0] != pair[0], each[0] != pair[1])):
                     if (number, address) not in made:
                         host = TaskName(PS, number)
@@ -215,12 +224,12 @@ class TaskServer(Service):
             self._saver.end()
 
     def answer_all(self) -> None:
-        """Waits until steps of other tasks that are nearly done have been answered; see `StepService.answer_all`."""
+        """Waits until the running steps of other tasks have been answered; see `StepService.answer_all`."""
         self._steps.answer_all(_LAST_ANSWERS_S, _RETURN_S)
 
     def leave(self) -> None:
-        """Announces that this worker's program has ended, also to each ``ps`` that is no primary and has not met the
-        worker."""
+        """Tells each ``ps`` that this worker's program has ended, including a ``ps`` that holds no primary and so has
+        never met this worker. Does nothing without replication."""
         if self._twice and not self._peers.refused:
             self.shell.leave()
 
@@ -260,7 +269,8 @@ class TaskServer(Service):
         )
 
     def lost(self, task: str, generation: int) -> None:
-        # A master that is not in `_met` has only checked whether this task is back, to resume an earlier step.
+        # A master that is not in `_met` has no steps on this incarnation: it has only checked whether the task is back,
+        # to resume an earlier step.
         if generation and generation in self._met and self.runtime.lose(generation, "its last connection has ended"):
             _log.warning(
                 "%s has lost %s: its last connection has ended, and its sessions are still open", self.shell.me, task
@@ -277,6 +287,7 @@ class TaskServer(Service):
 
     def before_end(self, *, over: bool) -> None:
         if self._leaving is not None and not over and self.shell.chief.job in self.shell.cluster.jobs:
+            # Sessions whose master is here end with it; their steps must not delay the handover.
             self._master.close()
             self._leaving.leave()
 
@@ -330,7 +341,7 @@ class TaskServer(Service):
 
 
 def _tasks_of_graph(cluster: ClusterSpec, processes: GraphProcesses | None) -> ClusterSpec:
-    """Returns the cluster without those ``ps`` that are no tasks of the graph, but only processes that may hold
+    """Returns the cluster without each ``ps`` that is not a task of the graph, but only a process that may hold
     replicas."""
     if processes is None:
         return cluster
@@ -345,6 +356,8 @@ def _share_machine(cluster: ClusterSpec, task: TaskName) -> None:
     """Reserves a core for each ``ps`` of this machine, which works in short bursts; other tasks share the remaining
     cores."""
     host = parse_address(cluster.task_address(task.job, task.index)).host
+    # With a thread of XLA per core in each process, a computation often waits for a thread whose core another process
+    # uses (docs/decisions/cores-of-a-machine.md).
     here = [name.job for name, address in cluster.tasks() if parse_address(address).host == host]
     servers = here.count(PS)
     if task.job == PS:

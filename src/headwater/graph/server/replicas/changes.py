@@ -12,11 +12,12 @@ The frames of a feed (see `headwater.state.feed`); each header begins with the f
     PASSED       (session, step, transfer)               a transfer from another task to a step
     SEAL         (text, together, prepares)              the note of the training
 
-An ``instruction`` is (session, plan, position in the plan, step, whether the step may resume). REPEAT adds its inputs
-that are handles of resources, as (position, place), and whether it completes without waiting. REPLACE adds its failed
-operations, its error as (code, message) or None, and whether it committed its step. A variable is (container, name,
-updates). A resource in ``kept`` is (place, class, words, number of tensors), with ``place`` as
-`headwater.graph.resources.kept.Key`. ``over`` are the steps, as (session, step), that no master will ask for again.
+An ``instruction`` is (session, plan, position in the plan, step, whether the step may resume). In REPEAT, two fields
+follow: the inputs that are handles of resources, as (position, place), and whether the instruction completes without
+waiting. In REPLACE, three fields follow: the failed operations, the error as (code, message) or None, and whether the
+instruction committed its step. A variable is (container, name, updates). A resource in ``kept`` is (place, class,
+words, number of tensors), with ``place`` as `headwater.graph.resources.kept.Key`. ``over`` are the steps, as (session,
+step), that no master will ask for again.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Changes:
         self._runtime = runtime
         self._resources = resources
         self._feed = feed
+        # The state of each resource that the backup has: the object, and its number of changes. The object is compared
+        # as well, since a resource may be discarded and created again under its key.
         self._told: dict[Key, tuple[Kept, int]] = {}
         resources.recorder, resources.on_change = self, self.publish
         self._lock = threading.Lock()
@@ -92,11 +95,14 @@ class Changes:
         if inputs is not None and compiled is not None:
             # No copy is needed: the inputs do not change until the step continues, and it waits for the backup first.
             sent = [np.asarray(value) for value in compiled.travelling(place.position, inputs)]
+            # Inputs instead of results: the same executable computes the same bits from them, and gradients are two to
+            # three times smaller than variables with an optimizer's slots.
             feed.send(kinds.REPEAT, (self._take_over(), (*told, (), True)), sent)
         else:
             feed.send(*self._replaced((*told, *_ended(outcome)), cells, (), outcome.outputs))
 
     def _note(self, step: RecordedStep, place: InstructionPlace, outcome: Outcome) -> None:
+        # A step that does not resume is never asked for again, so its outcomes need not be kept.
         if step.resumes:
             with self._lock:
                 self._outcomes.setdefault((step.session, step.number), {})[place] = outcome
@@ -122,13 +128,17 @@ class Changes:
         with self._resources.lock:
             while True:
                 tried = Tried(self._resources, operation, Attempt(step, operation.place, notes, error), inputs)
+                # Not an error of the operation, but a defect in its implementation: it may have changed a part of a
+                # resource.
                 if tried.failure is not None:
-                    for key in tried.touched:  # the next change sends their full state to the backup
+                    for key in tried.touched:  # so that the next change sends the full state to the backup
                         self._told.pop(key, None)
                     raise tried.failure
                 self._tell(operation, step, inputs, tried)
                 if tried.waits is None:
                     return tried.outcome
+                # A backup must not wait: its thread applies all further changes. The primary sends another REPEAT after
+                # its wait.
                 if step.follows:
                     raise tried.waits
                 try:
@@ -142,6 +152,8 @@ class Changes:
         through = tried.waits is None
         if not (changed or tried.cells or (operation.stable and through)):
             return
+        # A handle refers to an object of this process, so it cannot be sent. A resumed step gets a handle by running
+        # the operation again, which only looks the resource up.
         noted = through and not tried.gives_handles
         if noted:
             self._note(step, operation.place, tried.outcome)
@@ -149,6 +161,7 @@ class Changes:
         if feed is None:
             return
         known = [self._told.get(key, (None, 0))[0] is its for key, its in changed.items()]
+        # The backup can only repeat the operation if it has the previous state of all changed resources.
         repeats = any(its.repeats for its in changed.values()) and all(known) and not tried.cells
         compiled = self._runtime.find_plan(step.session, operation.place.plan)
         if repeats and compiled is not None:
@@ -220,8 +233,8 @@ class Changes:
     # Steps in progress ------------------------------------------------------------------------------------------------
 
     def ask(self) -> None:
-        """Sends an empty change. Its acknowledgement shows that the other replica has not been promoted meanwhile;
-        after a promotion it may know more than this one."""
+        """Sends an empty change. The backup acknowledges it only if it has not been promoted meanwhile. A promoted
+        replica may have newer state, and then this replica must not answer."""
         with self._resources.lock:
             feed = self.feed
             if feed is not None:
@@ -232,7 +245,8 @@ class Changes:
         runtime = self._runtime
         with runtime.resources.lock:
             if not runtime.owner(session):
-                # The session may only be unknown because the other replica was promoted meanwhile.
+                # The session may be unknown only because this replica has been replaced as primary. `ask` makes the
+                # caller find that out before it acknowledges the transfer.
                 self.ask()
                 return
             with self._lock:
@@ -261,6 +275,7 @@ class Changes:
         with self._lock:
             known = [self._outcomes.pop(key, None), self._passed.pop(key, None)]
             if any(found is not None for found in known) and self.feed is not None:
+                # Sent along with the next change: the backup only has to free memory, which is not worth a frame.
                 self._over.append(key)
 
     def forget(self, session: str) -> None:
@@ -316,11 +331,13 @@ class Changes:
         except StillWaitsError:
             if through:
                 raise
-            # On the primary it waits, too, after a first change.
+            # The operation waits on the primary as well, after it has made a first change.
         except Exception as error:
+            # The primary sends only instructions that have changed something. If the same error occurs here after that
+            # change, both replicas are equal; before it, this replica differs.
             if not (isinstance(error, OpError) if compiled.keeps(position) else self._count > before):
                 raise
-            # On the primary it has failed, too, after a first change.
+            # The operation has failed on the primary as well, after it has made a first change.
 
     def replace(
         self,

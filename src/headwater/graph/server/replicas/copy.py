@@ -2,8 +2,9 @@
 
 Masters do not know which process has the primary: they open a channel to either replica with ``OPEN_COPY``, and the
 primary answers with the generation of the *task*, which both replicas share. So after a failover a master finds the
-same generation of the task, and resumes the step as after any lost connection. The new primary knows the recorded
-changes of the step (`headwater.graph.server.replicas.changes`), and makes the rest.
+same generation of the task, and resumes the step as after any lost connection. The new primary has the recorded
+outcomes of the changes that the step has made (`headwater.graph.server.replicas.changes`), and makes only the remaining
+changes.
 
 The frames of masters::
 
@@ -180,12 +181,13 @@ class _Contents:
         return [(kinds.STATE, (self.generation,), ()), *plans, *self.changes.all(), self._seal()]
 
     def end(self) -> None:
-        """Stops serving masters, which then look for the new primary. Does not take the lock of the resources."""
+        """Closes the channels of masters, which then look for the new primary. Does not take the lock of the
+        resources."""
         for channel in list(self.channels):
             channel.break_off(f"another copy of {self._copy.served} serves")
 
     def cancel(self) -> None:
-        """Cancels all steps. Takes the lock of the resources, since waiting steps have to take it to end."""
+        """Cancels all steps. Takes the lock of the resources: the conditions on which steps wait use this lock."""
         self.steps.stop()
         self.runtime.cancel_all(f"another copy of {self._copy.served} serves")
 
@@ -214,8 +216,8 @@ class GraphCopy(KeptCopy):
         self.served: TaskName = served
         self._around = around
         self._aims = aims
-        # The contents replaced by a snapshot are kept until the next snapshot, so that equal plans reuse their
-        # executables.
+        # The contents that a snapshot replaces. They are kept until this replica is promoted or gets another snapshot:
+        # as long as they exist, equal plans of the new contents reuse their executables.
         self._before: _Contents | None = None
         super().__init__(SET, served.index, site=site, called=f"the state of {served}")
 
@@ -224,6 +226,7 @@ class GraphCopy(KeptCopy):
 
     def _end(self) -> None:
         self._contents.end()
+        # In a thread of its own, since it needs the lock of the resources, which a step may hold for long.
         threading.Thread(target=self._contents.cancel, name="end-of-copy", daemon=True).start()
 
     # Service interface ------------------------------------------------------------------------------------------------
@@ -272,6 +275,7 @@ class GraphCopy(KeptCopy):
           InvalidArgumentError: a frame cannot be understood.
         """
         with self._changed:
+            # A promotion is often decided within moments. Waiting for it saves the master a round over all replicas.
             self._changed.wait_for(lambda: self._serving or self._is_elsewhere(), LOOK_S)
             contents = self._contents
             serving = self._serving and not self._closed
@@ -309,6 +313,7 @@ class GraphCopy(KeptCopy):
         except UnavailableError:
             raise
         except OpError as error:
+            # An error may be the result of missing state on a replaced primary, so it must be confirmed like an answer.
             contents.failed()
             self.secure(contents, lambda _: _require_there(channel))
             channel.send(error_frame(0, error, contents.runtime.task))
@@ -366,8 +371,8 @@ class GraphCopy(KeptCopy):
         super()._take_over()
         contents = self._contents
         if self._serving:
-            # Other tasks may have done their parts of these steps, and the master that would resume them may have
-            # ended.
+            # These steps are updates on several tasks, and other tasks may have made their parts. They are completed
+            # here without their master, which may have ended.
             for (session, step), plan in contents.changes.committed():
                 contents.steps.go_on(session, step, plan)
 
@@ -379,6 +384,7 @@ class GraphCopy(KeptCopy):
     def _begin_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         contents = self._contents
         with contents.runtime.resources.lock:
+            # Under one lock: a change is in the snapshot, or it is sent after the snapshot, but never both or neither.
             feed = Feed(channel, other, contents.all())
             self._feeds(feed)
         return feed
@@ -392,6 +398,8 @@ class GraphCopy(KeptCopy):
             frames = contents.all()
             self._stops_serving()
         contents.end()
+        # The own snapshot is installed like that of another primary, so that this replica continues as a backup with
+        # new contents: steps of the old contents cannot change them.
         for kind, header, tensors in frames:
             self._carry_out(Frame(kind, (0, *header), tensors), self._task)
 

@@ -1,8 +1,8 @@
 """Resources other than variables on a replicated task, and how operations on them are run.
 
-An operation runs atomically under the lock of the resources: it is tried, and if it has to wait, it waits without
-effects and is tried again. So its effects are one change with a place in the order of all changes. A waiting step has
-changed nothing; after a failover it waits on the new primary.
+An operation runs atomically under the lock of the resources. If it has to wait, the attempt ends without effects, the
+step waits without the lock, and the operation is tried again. So all its effects are one change, with one place in the
+order of all changes. A waiting step has changed nothing; after a failover it waits on the new primary.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ class CopiedResources(Resources):
         if not can_keep(kind):
             what = _REFUSED.get(kind.__name__, f"a {kind.__name__}")
             raise self._refusal(name, f"there would be none of {name!r}, {what}")
+        # Only an operation of its own instruction is tried under the lock; operations inside branches and loops are
+        # not.
         if touched is None:
             raise self._refusal(
                 name, f"what a branch or a loop does with {name!r}, a {kind.__name__}, cannot be done there, too"
@@ -91,7 +93,8 @@ class CopiedResources(Resources):
             return super().of_kind(kind)
 
     def _touches(self, container: str, name: str, kind: type[Any], found: object) -> None:
-        """Records that an operation uses a resource; whether it has changed it is checked later."""
+        """Records that an operation uses a resource. `Changes` checks later whether the operation has changed the
+        resource."""
         touched = self._touched
         if touched is not None and isinstance(found, Kept):
             touched[Key(container, kind.__name__, name)] = found
@@ -155,6 +158,8 @@ class Attempt(Step):
         self._error = error
 
     def wait_until(self, condition: Any, ready: Callable[[], bool], what: str) -> None:
+        # The wait between two attempts has failed. The operation has to raise the error itself, since it may convert it
+        # or clean up.
         if self._error is not None:
             raise self._error
         if not ready():
@@ -204,7 +209,7 @@ class Tried:
                 self.waits = waits
             except OpError as error:
                 self.outcome = Outcome(error=error)
-            except Exception as failure:  # noqa: BLE001 - it is raised once it is known what to tell the other copy
+            except Exception as failure:  # noqa: BLE001 - raised by `Changes`, which first has to handle its effects
                 self.failure = failure
         self.cells = [cell for cell, was in zip(operation.cells, before, strict=True) if cell.updates != was]
 

@@ -13,7 +13,7 @@ from headwater.errors import FailedPreconditionError, InvalidArgumentError
 
 
 def tasks_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> int:
-    """Returns the number of replicated ``ps`` tasks of a graph; other ``ps`` of the cluster are processes that may hold
+    """Returns the number of a graph's ``ps`` tasks. Any further ``ps`` of the cluster is only a process that may hold
     replicas."""
     environ = os.environ if environ is None else environ
     count, first = len(cluster.task_indices(PS)), environ.get(FIRST_PS, "")
@@ -21,7 +21,7 @@ def tasks_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> 
 
 
 def replicas_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> int:
-    """Reads from the environment on how many ``ps`` each variable of a graph is kept: 1 or 2.
+    """Reads the number of replicas of each variable of a graph from the environment: 1 or 2.
 
     Raises:
       InvalidArgumentError: the value is neither 1 nor 2.

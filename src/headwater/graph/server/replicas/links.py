@@ -162,8 +162,8 @@ class CopiedTaskLink:
         return channel
 
     def _require_heartbeat(self, link: OneCopy) -> None:
-        """Raises UnavailableError if the process of a replica is lost: to try to open a channel there would take
-        seconds."""
+        """Raises UnavailableError if the process of a replica sends no heartbeats. Without this check, an attempt to
+        open a channel to it would take seconds to fail."""
         if link.is_lost():
             raise UnavailableError(None, None, f"the process of a copy of {self._task} sends no heartbeats")
 
@@ -205,7 +205,7 @@ class CopiedTaskLink:
             link = links[self._at]
             try:
                 self._require_heartbeat(link)
-                link.reach(_TRY_S)  # the control plane, too: its heartbeats detect the next loss
+                link.reach(_TRY_S)  # also connects the control plane, whose heartbeats detect the next loss
                 return self.take()
             except UnavailableError as error:
                 reasons[link] = error.message
@@ -231,7 +231,7 @@ class CopiedTaskLink:
             try:
                 return self._ask(channel, frame)
             except UnavailableError:
-                continue  # the backup is promoted; sending the plan again is idempotent
+                continue  # a failover: look for the new primary; adding a plan is idempotent
 
     def release(self, session: str) -> None:
         self._ask(self.take(), Frame(COPY_RELEASE, (session,)))

@@ -1,8 +1,8 @@
 """The processes of job ``ps`` that may hold replicas: all in the cluster spec, and any that join a running job.
 
 A graph's *tasks* are fixed by its program. The *processes* that hold them may change: a process announces itself to all
-others when it starts, and before it ends. A record of a process carries its incarnation and state, which only grow: of
-two records the greater one is valid, in whatever order they arrive.
+others when it starts, and before it ends. A record of a process has its incarnation and its state. The pair only grows,
+so the greater of two records is the newer one, in whatever order they arrive.
 
 The frame between processes, on a channel of its own::
 
@@ -78,8 +78,8 @@ class GraphProcesses:
         self._link = link
         self._me = me
         self._changed = threading.Condition()
-        # If all processes end, none may remain that knows this process's last incarnation, so a new one must not start
-        # at 0.
+        # Incarnations start at the time of day, not at 0: if all processes have ended, none is left that knows this
+        # process's previous incarnation, but masters may.
         self._records = {
             number: Record(new_incarnation() if number == me else 0, THERE, address)
             for number, address in addresses.items()
@@ -102,8 +102,8 @@ class GraphProcesses:
         return str(TaskName(PS, number))
 
     def present(self) -> list[tuple[int, str]]:
-        """Returns number and address of each process that has not ended. If all have ended, returns all known ones: any
-        may have restarted, and no process is left to announce it."""
+        """Returns number and address of each process that has not ended. If all known processes have ended, returns all
+        of them: any may have restarted since, and no process is left that would announce it."""
         with self._changed:
             all_gone = all(record.state == GONE for record in self._records.values())
             known = sorted(self._records.items())
@@ -165,7 +165,7 @@ class GraphProcesses:
                 known = self._records.get(number)
                 if number == self._me:
                     assert known is not None
-                    if record[:2] > known[:2]:  # of an earlier incarnation, or of this one before it returned
+                    if record[:2] > known[:2]:  # others have a later record of this process
                         self._records[number] = known._replace(incarnation=record.incarnation + 1)
                 elif known is None or record[:2] > known[:2]:
                     self._records[number] = record

@@ -42,7 +42,8 @@ class CopyService(Service):
       processes: the processes that may hold replicas.
 
     Attributes:
-      copies: the replicas. processes: the processes that may hold replicas.
+      copies: the replicas.
+      processes: the processes that may hold replicas.
     """
 
     kinds: ClassVar[Collection[int]] = (OPEN_COPY, BACKUP, PROCESSES)
@@ -80,8 +81,8 @@ class CopyService(Service):
                 raise bad_header(first, channel.peer)
 
     def _look_for_others(self) -> None:
-        """Ends an extra process that has been alone for long: the job may have ended while it was unreachable or
-        suspended."""
+        """Ends an extra process that has reached no other process for `ALONE_S`: the job may have ended while this
+        process was disconnected or stopped."""
         if self.processes.others_answer() or not all(copy.is_spare for copy in self.copies):
             self._alone_since = None
         elif self._alone_since is None:
@@ -116,8 +117,8 @@ class CopyService(Service):
 
     def lost(self, task: str, generation: int) -> None:
         for copy in self.copies:
-            # A backup gets such changes from the primary. A master not served here has only asked which replica is
-            # primary.
+            # The loss of a master is a change of state, which a backup gets from the primary. A master that was not
+            # served here has only asked which replica is the primary.
             if (
                 generation
                 and copy.has_met(generation)
@@ -136,9 +137,11 @@ class CopyService(Service):
     def before_end(self, *, over: bool) -> None:
         """Hands this process's replicas to other processes if the job continues and there are others."""
         if not over:
+            # Announced before the handoff, so that no other process chooses this one for a replica meanwhile.
             self.processes.say(LEAVING)
             self.processes.tell_now()
             leave(str(self._shell.me), self.copies, self._missed, self._patience_s)
+        # Announced explicitly: others need not wait for heartbeats to notice the end, nor for a return of this process.
         self.processes.say(GONE)
         self.processes.tell_now(over=over or self._shell.is_over)
 
@@ -147,8 +150,8 @@ class CopyService(Service):
         return [] if self._shell.is_over else [copy for copy in self.copies if not copy.is_free]
 
     def _patience_s(self) -> float:
-        """Returns how long to wait for a staying process, or for a lost process that may return while workers need
-        it."""
+        """Returns how long the handoff may take: `LEAVE_S` with another live process, `LOST_S` if a lost process may
+        return and workers need it, else 0."""
         if self.processes.others_stay():
             return LEAVE_S
         return LOST_S if self.processes.others_stay(lost=self._shell.is_needed) else 0.0
