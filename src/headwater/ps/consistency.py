@@ -31,8 +31,8 @@ class Consistency:
     """One of the four choices.
 
     Attributes:
-      patience_s: time after which a worker that others wait for counts as lost until its next gradient, in seconds.
-        None: only workers known to be lost count as lost.
+      patience_s: how long others wait for a worker before it counts as lost, until its next gradient, in seconds. None:
+        only a worker whose loss is known counts as lost.
     """
 
     patience_s: float | None = None
@@ -237,8 +237,8 @@ class TrainingState:
       updating: whether an update was requested and has not been reported yet.
       dropped: number of gradients dropped so far.
       started: whether training was started, with `Restarted`.
-      held: whether no update of several gradients may be made before that: it would run while the tasks are started one
-        after the other, so some tasks would count it and others would not.
+      held: whether updates of several gradients wait until ``started``. The chief starts one task after the other; an
+        update in between would be counted by some tasks and not by others.
       arriving: workers that may be in their first step, and are not members yet.
       void: workers whose current step began before training was restarted: its gradient does not count.
     """
@@ -290,8 +290,8 @@ class Left:
 class Gave:
     """``worker`` has completed a step and asks for the next; its gradient, of variables at ``version``, has arrived.
 
-    ``void`` says whether the step began before training was restarted, where the worker reports the start that its step
-    belongs to; None where it does not: then `TrainingState.void` decides.
+    ``void``: whether the step began before training was restarted. None where the worker does not report this; then
+    `TrainingState.void` decides.
     """
 
     worker: str
@@ -311,13 +311,13 @@ class NoneToCome:
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
-    """Training begins, perhaps once more, and the variables are at ``version``.
+    """Training begins, or begins again, and the variables are at ``version``.
 
-    Once more: no earlier gradient counts, for its variables may be lost, or it may be in some accumulators and not in
-    all. Waiting workers continue from the present variables; workers in a step do when it ends, and its gradient is
-    dropped.
+    When it begins again, no earlier gradient counts: the variables from which it was computed may be lost, or only some
+    of the accumulators may have it. Workers that wait continue with the present variables. A worker that is in a step
+    continues at its end, and the gradient of that step is dropped.
 
-    ``again`` marks a restart of the training where the state belongs to a task that was restarted.
+    ``again``: training begins again, though this state has no record of the first beginning, as its task was restarted.
     """
 
     version: int
@@ -331,8 +331,10 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """``worker`` counted as lost after it contributed a gradient of the current version, and has returned: that
-    gradient counts, and the worker waits for the update."""
+    """``worker`` has returned, after it contributed a gradient of the current version and then counted as lost.
+
+    The gradient counts, and the worker waits for the update.
+    """
 
     worker: str
 
@@ -341,8 +343,8 @@ class Back:
 class Released:
     """``worker`` continues without the update that its gradient will be part of.
 
-    Where variables are on several tasks, its gradient was late on another task, where workers may wait for its next
-    one.
+    Its gradient was too late for another task, which has other variables. Workers may wait there for its next gradient,
+    so it must not wait here.
     """
 
     worker: str

@@ -1,7 +1,8 @@
 """Server side of a set of parameters: the part that runs on a ``ps`` and holds the values.
 
-Each worker has a channel, served by a thread of its own. One lock is held by the thread that decides and updates; a
-wait releases it. `headwater.ps.consistency` decides which workers wait, and for which others.
+Each worker has a channel, which a thread of its own serves. All threads share one lock: a thread holds it while it
+decides and updates, and releases it while it waits. `headwater.ps.consistency` decides which workers wait, and for
+which others.
 """
 
 from __future__ import annotations
@@ -115,6 +116,7 @@ class HostedParameters:
         ]
         specs = [spec for spec, _ in self._blocks]
         self._tables = sum(spec.table for spec in specs)
+        # Reentrant: a caller that exports the state, such as a move, holds it while it freezes the state.
         lock = threading.RLock()
         self.lock: threading.Condition = threading.Condition(lock)
         self._agreement = Agreement(task, program or {})
@@ -190,6 +192,7 @@ class HostedParameters:
     def group(self) -> GroupProgress:
         """Returns the progress of the training."""
         updates, state, examples = self.updates, self.updates.state, ""
+        # With a time limit: an update may hold the lock for long, and a report must not wait for it.
         if self.lock.acquire(timeout=_GLANCE_S):
             try:
                 examples = str(self._accounts)
@@ -291,7 +294,8 @@ class HostedParameters:
             if connection.watched:
                 watchdog.closed(worker, self.name)
             workers.gone(connection)
-            if self.secured is None:  # else the journal would record examples before a backup has them
+            # With `secured`, the backup may lack the latest updates now, and the journal must not be ahead of it.
+            if self.secured is None:
                 self._accounts.flush()
 
     def _refused(self, claim: Claim, signature: str, choice: str) -> FailedPreconditionError | None:
@@ -319,7 +323,7 @@ class HostedParameters:
         """Answers a frame; one with gradients is a step of the worker's training."""
         channel, worker, name = connection.channel, connection.worker, self.name
         if frame.kind == kinds.RELEASE:
-            return  # the awaited answer was sent meanwhile
+            return  # sent before the worker received the awaited answer, so there is nothing to release it from
         if frame.kind == kinds.PUSH:
             if not connection.watched:
                 watchdog.opened(worker, name)
@@ -417,7 +421,7 @@ class HostedParameters:
     ) -> Frame:
         blocks, workers = len(self._blocks) - self._tables, self.workers
         with self.lock:
-            # The values are there already; ignore the FILL of a second worker.
+            # Ignore the FILL of a second worker: the values are there already, and may have been updated since.
             if not self.updates.filled:
                 if ledger is not None:
                     workers.trainings = max(workers.trainings, self._accounts.restore(ledger, version))
@@ -425,6 +429,7 @@ class HostedParameters:
                 for number, table in enumerate(self._updater.tables):
                     if number not in written:
                         table.begin()
+                # Random, so that workers do not repeat requests whose gradients were lost with earlier values.
                 self.updates.filled = new_generation()
                 self.updates.event(Restarted(version))
                 if over:

@@ -1,4 +1,4 @@
-"""Export and import of the whole state of a ``ps``: for a file of its own, and for another server that takes over."""
+"""Export and import of the whole state of a ``ps``: for its saved state, and for another server that takes over."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ class HostMemory:
         """Returns the header with which another server of the same values can take over. The lock is held."""
         updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         at_work, asked = sorted(step_numbers.at_work.items()), sorted(step_numbers.asked.items())
-        # Gathered gradients of an unfinished round are left out, since their workers push them again. Workers that were
-        # told to continue without the update, because another ``ps`` has rejected their gradient, do not; so their
-        # latest request stays, as rejected.
+        # The state leaves out gathered gradients of an unfinished round, as the workers that wait push them again. A
+        # worker that continued without the update, because another ``ps`` has rejected its gradient, does not push
+        # again: record its latest request as rejected.
         gathered = updates.gathered_of()
         again = gathered - workers.going_on()
         latest = {

@@ -45,7 +45,8 @@ class Membership:
       finished: workers that have finished the present training.
       stays_s: how long a member of a round may take to reconnect, in seconds, or longer while its task can be reached.
         Meanwhile the others wait for it. 0: it leaves as soon as its channel ends.
-      expected: workers that were members on another server, and until when they may connect here.
+      expected: workers that are members but not connected, as their channel ended or they were members on another
+        server; and the time until which they may connect here.
       began: the latest training that the chief has begun, with its first epoch; None before.
       chief: the worker that began it.
       may_stop: whether the chief may stop that training at the end of any epoch.
@@ -59,7 +60,8 @@ class Membership:
         self._waiting = waiting
         self._places = ClaimedPlaces()
         self._shares: dict[str, tuple[int, int]] = {}
-        # Whether the program of a worker has ended without an error: not all workers may connect again.
+        # Whether the program of a worker has ended without an error. It does not connect again, so later trainings must
+        # not wait until all workers have connected.
         self._ended = False
         self._connections_closed = False
         self.step_numbers = StepNumbers(in_rounds=isinstance(context.choice, Synchronous | KOfN))
@@ -122,7 +124,8 @@ class Membership:
             if before is not None:
                 before.channel.close()
             raise UnavailableError(None, None, f"{worker} has come to a copy that serves no more")
-        # A member that others wait for may reconnect within a round; only a new incarnation makes it leave.
+        # A member of a round may reconnect without leaving it, unless the connection is of a new incarnation. Otherwise
+        # an earlier connection means that the worker was lost: it leaves, and joins again with its next request.
         if anew if self._may_stay(worker) else before is not None:
             self.leave(worker, "it was started anew")
         if before is not None:
@@ -141,12 +144,13 @@ class Membership:
         connections, worker = self._updates.connections, connection.worker
         with self._changed:
             stays = connections.get(worker) is connection and self._may_stay(worker)
-        # Another ps may have completed a round with a gradient that has yet to arrive here. Ask without the lock: it
-        # takes long.
+        # Another ps may have applied this worker's gradient in a round that still waits for it here. If the worker left
+        # now, the round would be made here without its gradient. So it stays while its task can be reached; this is
+        # asked without the lock, as an answer may take seconds.
         stays = stays and self._context.answers(worker)
         with self._changed:
             if connections.get(worker) is connection:
-                connections.pop(worker, None)  # `close_connections`, which runs without the lock, may have removed it
+                connections.pop(worker, None)  # with a default: `close_connections` runs without the lock
                 if stays:
                     self._expect({*self.expected[0], worker}, self.stays_s)
                 else:
@@ -222,7 +226,8 @@ class Membership:
     def reach_training(self, training: int) -> None:
         """Adopts a later training that a worker reports.
 
-        This task was restarted meanwhile, or the first ``ps`` has heard earlier that all workers have finished.
+        The worker knows of more finished trainings than this task, where this task was restarted, or where the first
+        ``ps`` was the first to know that all workers have finished.
         """
         self.trainings = training
         self.finished.clear()
@@ -236,7 +241,7 @@ class Membership:
         """Answers a worker that has finished a training, once all workers have."""
         worker, updates = connection.worker, self._updates
         with self._changed:
-            self.trainings = max(self.trainings, training)  # its own is less after a restart
+            self.trainings = max(self.trainings, training)  # a restarted task knows of fewer trainings than workers
             trainings = self.trainings
             takes_part = worker in updates.state.members or worker in self.away or worker in self.resting
             if training < trainings:  # a late worker: the others have finished that training
@@ -272,9 +277,10 @@ class Membership:
         if not updates.state.members and not self.resting and not reason:
             # All have finished, perhaps before this task heard that the data end: apply the gathered gradients.
             updates.event(DataEnd())
-            # The next training begins like this one: once all workers have connected.
-            self.trainings += bool(self.finished)  # else all finishes were late
-            # A worker that is disconnected or has yet to finish must not wait for the finished ones, though.
+            # `finish` adds no worker that finishes an earlier training late, as that training was counted before.
+            self.trainings += bool(self.finished)
+            # The next training begins like this one, once all workers have connected; but a worker that has yet to
+            # finish this one, or is disconnected, must not wait for workers that have finished.
             late = self.away | (updates.connections.keys() - self.finished)
             updates.state = TrainingState(
                 choice=updates.state.choice,
@@ -299,7 +305,7 @@ class Membership:
     def worker_ended(self) -> None:
         """Notes that the program of a worker has ended without an error.
 
-        It will not connect again, so no worker may wait any more until all are connected.
+        That worker will not connect again, so from now on no worker waits until all workers have connected.
         """
         with self._changed:
             self._ended = True
@@ -336,7 +342,8 @@ class Membership:
             if not expected or self._context.clock() < until:
                 return
             absent = self._absent().difference(but)
-        # The tasks are asked without the lock, so the absent workers are determined once more below.
+        # Ask without the lock, as each answer may take seconds. Workers may connect meanwhile, so determine the absent
+        # ones again below.
         computing = {worker for worker in absent if self._context.answers(worker)}
         with self._changed:
             for worker in sorted(self._absent().difference(but, computing)):
@@ -353,7 +360,7 @@ class Membership:
     def close_connections(self) -> None:
         """Closes all connections and accepts no more, because another server has taken over.
 
-        No worker leaves the membership by this: that server has it.
+        The workers do not leave the training by this: the other server has adopted the membership.
         """
         self._connections_closed = True
         connections = self._updates.connections

@@ -3,22 +3,23 @@
 A worker keeps one channel to each ``ps``. It sends one frame and gets one answer, in turn; while an answer takes long,
 WAIT frames give the reason. The tensors of each frame are its arrays::
 
-    HELLO   (set, worker, signature, consistency, start of its process in seconds since 1970, incarnation,
-            number of finished trainings that it knows of or -1, incarnation of the ``ps`` whose values it has read
-            or 0, the version of these)     answered by
+    HELLO   (set, worker, signature, consistency, start of the worker's process in seconds since 1970, incarnation of
+            its program, number of finished trainings that it knows of or -1, read incarnation, read version)
+                                            the last two name the values that the worker has read here: the incarnation
+                                            of the ``ps`` (0: none were read), and their version. Answered by
                                             WELCOME (generation of the values or 0, version, finished trainings,
-                                            epoch, seed, incarnation)
+                                            epoch, seed, incarnation of the ``ps``)
     FILL    (version, tables, ledger, over)   all values except tables: blocks, then the optimizer's state; the rows
-                                            of ``tables`` have been written, others are initialized; ``over``: a worker
-                                            sends them, as the chief's program has ended; answered by DONE (generation
-                                            of the values)
+                                            of ``tables`` have been written, rows of other tables are initialized.
+                                            ``over``: the chief's program has ended, so another worker sends the
+                                            values. Answered by DONE (generation of the values)
     READY   ()                              answered by the same DONE, once there are values
     PULL    (everything, extras, step_request, work, keeps, number)   answered by VALUES
     PUSH    (version, weight, extras, step_request, hyperparameters, work, keeps, number)
                                             gradients of the optimized blocks, changes of
                                             the others with the numbers ``extras``, rows of tables; answered by VALUES
-    REST    (step_request,)                         the worker has no data: no other waits for it; answered by DONE, by
-                                            the first ``ps`` once it is worthwhile to ask again
+    REST    (step_request,)                         the worker has no data, so no other worker waits for it. Answered by
+                                            DONE; the first ``ps`` delays its answer until the worker should ask again
     HOLDS   (ranges,)                       answered by DONE (whether the worker still has these ranges of examples)
     ROWS    ()                              row numbers, one array for each table; answered by DONE with the rows
     ROWS    (form,)                         the same, with rows in another form (`headwater.ps.row_travel`)
@@ -29,8 +30,9 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
     ASSIGN  ()                              values of all blocks except tables; the optimizer's state, unless that
                                             is unchanged; answered by DONE
     BEGIN   (number of the training, epoch or -1, may stop)   the chief sets the epoch with which a training begins,
-                                            and whether it may stop the training at the end of any epoch; answered by
-                                            DONE (that epoch), for other workers (-1) once the chief has set it
+                                            and whether it may stop the training at the end of any epoch. Other workers
+                                            send epoch -1, and wait until the chief has set it. Answered by DONE (that
+                                            epoch)
     FINISH  (number of the training,)       answered by DONE once no worker takes part, or the training is over
     STOP    ()                              no worker gets another step; answered by DONE
     FOLLOW  (number of the training, epoch)   answered by DONE (whether training is over) once that epoch is over
@@ -43,9 +45,9 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
                                             everything was requested, also the optimizer's state, with these names
     DONE    (…)
     WAIT    (reason,)
-    RELEASE ()                              the answer to WAIT of a worker whose gradients another ``ps`` has
-                                            dropped: it must continue without the update, which may itself wait for its
-                                            next step
+    RELEASE ()                              a worker's answer to WAIT where another ``ps`` has dropped its gradients:
+                                            the worker continues without the awaited update, which may itself wait for
+                                            the worker's next gradient
     ERROR   (0, code, message)              as in `headwater.cluster.task.answers`
 
 A ``ps`` asks another ``ps``::
@@ -70,9 +72,9 @@ from it.
 
 A worker numbers its PULL and PUSH requests. Where it has lost the channel before the answer arrived, it repeats the
 request with the same number; these requests are idempotent: a ``ps`` that has already handled the number only answers
-again. ``incarnation`` is a random number, of the worker's program or of the ``ps``. A ``ps`` that recovers its own
-state has values of the same generation as before, so the request is repeated to it, and it answers according to the
-recovered state; its incarnation is a new one.
+again. ``incarnation`` is a random number of the worker's program or of the ``ps``. A restarted ``ps`` that recovers its
+own state has a new incarnation, but its values keep their generation. Therefore workers repeat unanswered requests to
+it, and it answers according to the recovered state.
 """
 
 from __future__ import annotations

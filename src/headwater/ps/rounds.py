@@ -61,7 +61,8 @@ class Round:
         hyperparameters, sources = self._hyperparameters, self._sources
         self.clear()
         everything = sum(weights)
-        if not everything:  # no gradients, or only gradients of weight 0, which are not finite
+        # Workers give gradients that are not finite weight 0. An update of only such gradients is skipped.
+        if not everything:
             return
         mean, changed, changed_rows = gradients[0], changes[0], rows[0]
         if len(weights) > 1:

@@ -1,4 +1,4 @@
-"""Assigns the steps of an epoch to workers. Pure; kept by the first ``ps`` for all.
+"""Assigns the steps of an epoch to workers. Pure; the first ``ps`` does this for all of them.
 
 Steps are assigned one at a time, so that an epoch has as many as the program asks for, however many workers take part
 and whenever they join or leave. Where an update takes gradients of several workers, a step is a round: all members get
@@ -19,13 +19,13 @@ class StepNumbers:
     Attributes:
       in_rounds: whether a step is a round of all workers, rather than a step of one worker.
       epoch: the current one, from 0; -1 before the first.
-      given: number of steps assigned, where a step belongs to one worker.
+      given: number of steps assigned so far; not used with ``in_rounds``, where the version counts them.
       base: the version of the values at which the epoch began.
       steps: length of the epoch; `UNKNOWN_STEPS` until it is known.
       longest: the largest number of steps for which a worker has had data.
       ends: the number of steps after which the data of a worker ended; None while no worker has reported an end.
       stopped: whether training was stopped early.
-      asked: the epoch of each worker, by name.
+      asked: the latest epoch for which each worker has requested a step, by name.
       at_work: the step that each worker is computing, by name.
     """
 

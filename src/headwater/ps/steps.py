@@ -112,8 +112,8 @@ class Steps:
             request, again = workers.request(connection, number)
             if not again:
                 self._take_back(worker, returned)
-            # A retry was handled before. A worker that counted as lost may have lost its ranges to another worker: its
-            # gradient is dropped then, or the examples would count twice.
+            # A retry was handled before. Where the worker counted as lost meanwhile, another worker may have been given
+            # its ranges of examples: `give` then returns False, as the examples would count twice.
             if not again and self._accounts.give(worker, given):
                 updates.free.discard(worker)
                 request.version = updates.state.version
@@ -134,12 +134,12 @@ class Steps:
                     self._say_uneven()
                 try:
                     updates.perform(decision)
-                except Exception:  # a retry must not be answered as applied
+                except Exception:  # forget the request: a retry must not be answered as applied
                     updates.latest.pop(worker, None)
                     raise
                 self._changed.notify_all()
             elif request.applied and updates.state.gathers and request.version == updates.state.version:
-                # A retry of a gradient that is still gathered: the worker waits for the update as before.
+                # A retry of a gradient that is still gathered, which must not be added again: only wait for the update.
                 updates.event(Back(worker))
             else:
                 self._judged(worker, request)
@@ -148,13 +148,15 @@ class Steps:
                     self._changed.notify_all()
                 updates.event(Joined(worker))
                 updates.free.add(worker)
+            # On the worker's own condition, so that the gradients of other workers do not wake this thread.
             waiting.wait(
                 connection,
                 lambda: worker in updates.free or updates.connections.get(worker) is not connection,
                 "",
                 connection.turn,
             )
-            workers.require_present(connection)  # a retry on a new channel needs the release
+            # Before the release is used up: where the worker has reconnected, its retry needs the release.
+            workers.require_present(connection)
             updates.free.discard(worker)
             return self._values(connection, False, extras, step_request, keeps, request)
 
@@ -214,16 +216,18 @@ class Steps:
         return Frame(kinds.VALUES, header, values)
 
     def _await_epoch(self, connection: WorkerConnection, epoch: int) -> None:
-        """Waits until no worker is more than an epoch behind; in synchronous training, and where the chief may stop
-        asynchronous training, until the chief begins the epoch.
+        """Waits until a worker may begin an epoch.
 
-        The chief validates after each epoch and may stop the training there.
+        In asynchronous training no other worker may be more than an epoch behind. In synchronous training, and in
+        asynchronous training that the chief may stop, the chief must have begun the epoch: it validates after each
+        epoch, and may stop the training there.
         """
         step_numbers, chief = self._step_numbers, self._workers.chief
         awaits_chief = isinstance(self._context.choice, Synchronous)
         step_numbers.asked[connection.worker] = epoch
         self._changed.notify_all()
-        if isinstance(self._context.choice, Asynchronous):  # other choices keep the workers together by their updates
+        # With the other choices, workers wait for each other's gradients, and so cannot be epochs apart.
+        if isinstance(self._context.choice, Asynchronous):
             self._waiting.wait(
                 connection, lambda: step_numbers.may_begin(epoch), "others that are more than an epoch behind"
             )
@@ -376,12 +380,14 @@ class Steps:
                 began = clock()
 
                 def ready() -> bool:
+                    # Take ranges back from slow holders: `Tick` does so only while a worker waits for their gradients.
                     if patience is not None and clock() - began >= patience:
                         for slow in set(accounts.holders()) - workers.resting:
                             accounts.left(slow, f"others have waited for it for {patience:g} s")
                     over = self._step_numbers.stopped or workers.trainings > training
                     return over or accounts.has_work(training, first, last)
 
+                # If all holders of ranges rest, none of them will return a range: waiting would never end.
                 def none_to_come() -> bool:
                     holders = accounts.holders()
                     return worker in holders and workers.resting.issuperset(holders)

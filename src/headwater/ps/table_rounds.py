@@ -1,12 +1,13 @@
 """Gradients of rows in rounds of synchronous training: gathered, and applied as one update when their round is over.
 
-A worker sends the gradients of its rows before its other gradients, which end the round, and names the round in both
-this and its lookups. So a request that names a later round shows that all gradients of a round have arrived, and until
-then no worker reads a row that another worker has changed in the same round.
+In each step a worker first sends the gradients of its rows, then its other gradients, which complete the round. Lookups
+and gradients of rows name the round of the worker's step. So the first request that names a later round shows that all
+gradients of rows of the present round have arrived, and these are applied then. Before that no worker can read a row
+that was changed in its own round.
 
 A round is a pair: the incarnation of the ``ps`` from which the worker has read the values of its step, and the number
-of updates of these values (``version``). Where a ``ps`` is restarted and its values go back to an earlier
-version, gradients of the round that was interrupted are dropped: the workers compute them again.
+of updates of these values (``version``). Where a ``ps`` is restarted with values of an earlier version, the gradients
+of the interrupted round are dropped, as the workers compute them again.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from headwater.tables.hashing import distinct
 
 
 class Round(NamedTuple):
-    """A round, see the module."""
+    """A round; see the module's docstring."""
 
     incarnation: int
     version: int
 
 
-#: The number of a worker, by which its gradients of a round are replaced when it repeats its step.
+#: The number of a worker. Where a worker repeats its step, its new gradients replace the earlier ones of that number.
 Worker: TypeAlias = int
 
 
@@ -75,8 +76,8 @@ class TableRounds:
 
     Attributes:
       version: of the round.
-      incarnation: of the round: the one that was named first most recently.
-      past: incarnations before it.
+      incarnation: of the round; replaced by each incarnation that no request has named before.
+      past: earlier values of ``incarnation``. A request that names one of these is outdated.
       given: gradients by worker.
     """
 
@@ -86,19 +87,24 @@ class TableRounds:
     given: dict[Worker, RowGradients] = field(default_factory=dict[Worker, RowGradients])
 
     def is_news(self, named: Round) -> bool:
-        """Returns whether a worker that names a round changes anything: with a later version, or a new incarnation."""
+        """Returns whether the named round is another one than the present: of a later version, or a new incarnation."""
         if named.incarnation == self.incarnation:
             return named.version > self.version
         return named.incarnation not in self.past
 
     def over(self, named: Round) -> list[RowGradients]:
-        """Returns gradients to apply as one update where a worker names a round: a later version ends the present
-        one."""
+        """Returns the gradients to apply as one update, as a request names a round; empty unless its version is later.
+
+        Only a later version shows that the present round is complete.
+        """
         ends = self.is_news(named) and named.version > self.version
         return [self.given[worker] for worker in sorted(self.given)] if ends else []
 
     def begin(self, named: Round) -> None:
-        """Begins a round that is news. With a new incarnation and an earlier version, it drops the present one."""
+        """Begins the named round, where `is_news` returns True; gradients of another version are dropped.
+
+        Call `over` first: it returns the gradients of a complete round.
+        """
         if not self.is_news(named):
             return
         if named.version != self.version:
@@ -108,7 +114,7 @@ class TableRounds:
             self.incarnation = named.incarnation
 
     def gather(self, named: Round, worker: Worker, gradients: RowGradients) -> None:
-        """Stores gradients of the present round; those of other rounds come too late, and are dropped."""
+        """Stores gradients of the present round. Gradients of another version are too late, and are dropped."""
         if named.version == self.version:
             self.given[worker] = gradients
 

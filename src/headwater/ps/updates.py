@@ -121,7 +121,8 @@ class Updates:
                     reason = self._refused(error)
                     self._spoil(str(reason))
                     raise reason from error
-                # The version counts an update of several gradients only with the event `Updated` below.
+                # `decide` has counted an update of one gradient in the version already; it counts an update of several
+                # gradients only at the event `Updated` below.
                 self.accounts.applied(self.state.version + self.state.updating)
                 self.made += 1
                 self.staleness_total += action.staleness
@@ -139,8 +140,8 @@ class Updates:
     def asked_again(self) -> set[str] | None:
         """Returns the workers whose gradients are gathered for the next update, if all of them wait here.
 
-        They push these gradients again to the server that takes over. None where one of them does not wait: its
-        gradient would be lost.
+        Workers that wait push these gradients again to the server that takes over. Returns None where a worker does not
+        wait, as its gradient would be lost.
         """
         state = self.state
         waiting = {
@@ -166,5 +167,5 @@ class Updates:
         if self.state.updating:
             for request in self.latest.values():
                 request.applied = request.applied and request.version != self.state.version
-            # End the round all the same: its workers wait for that.
+            # End the round although no update was made: its workers wait for the end.
             self.event(Updated())

@@ -39,14 +39,17 @@ class Waiting:
     def hold(self, what: str) -> None:
         """Freezes the state: gradients are refused and workers wait for ``what``, until `go_on`.
 
-        A round may complete all the same when a worker leaves that it waits for; see `secure`.
+        A round can still become an update: when the last worker that it waits for leaves. The exported state does not
+        contain that update, so `secure` delays its answers.
         """
         with self._changed:
             self.held_for = what
 
     def hold_outside_rounds(self, what: str, within_s: float) -> bool:
-        """Freezes the state as `hold` does, at a moment when it loses no gradient: all workers with a gathered gradient
-        wait here, so they can push it again elsewhere. Meanwhile no round begins.
+        """Freezes the state as `hold` does, at a moment when no gradient is lost by that.
+
+        At such a moment every worker whose gradient is gathered waits here, and so will push it again to the server
+        that takes over. Until then no round begins.
 
         Returns:
           False where there was no such moment within that time: then nothing is frozen.
@@ -67,15 +70,16 @@ class Waiting:
             self._changed.notify_all()
 
     def secure(self, channel: Channel, is_here: Callable[[], bool] = lambda: True) -> None:
-        """Returns once the state is not frozen: until then, an answer may acknowledge more than the exported state
-        contains.
+        """Returns once the state is not frozen.
+
+        While it is frozen, an answer could acknowledge an update that the exported state does not contain.
 
         Args:
           channel: for the answer.
           is_here: whether this host still owns its state.
 
         Raises:
-          UnavailableError: it does not, or the channel was closed meanwhile, as happens when the task ends.
+          UnavailableError: this host no longer owns its state, or the channel was closed, as when the task ends.
         """
         with self._changed:
             while self.held_for and is_here() and not channel.closed:
@@ -107,8 +111,12 @@ class Waiting:
         self.wait(connection, lambda: not self.held_for, self.held_for)
 
     def wait_for_round(self, connection: WorkerConnection) -> None:
-        """Waits until a gradient may be added: the state is not frozen, and no freeze is waiting for the next round."""
+        """Waits until a gradient may be added.
 
+        It may not while the state is frozen, nor as the first of a round while `hold_outside_rounds` waits.
+        """
+
+        # Gradients of the present round must be let in: `hold_outside_rounds` may wait for the round to complete.
         def may_come() -> bool:
             return not self.held_for and not (self.pauses_for and not self._updates.state.gathered)
 
@@ -139,6 +147,7 @@ class Waiting:
         speak_at = began + SPEAK_S
         connection.waits_for = what, began
         try:
+            # With a time limit: no notification tells this thread that its worker has disconnected.
             while not changed.wait_for(ready, LOOK_S):
                 if channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} is gone")

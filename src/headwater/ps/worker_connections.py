@@ -9,7 +9,7 @@ from headwater.cluster.transport.channel import Channel
 
 
 class WorkerConnection:
-    """The connection of one worker; the progress watchdog sees it as the worker's step.
+    """The connection of one worker. It also identifies the worker's step in progress for the progress watchdog.
 
     Attributes:
       worker: its name.
