@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,4 +17,5 @@ from tests.conformance.stored import Case, stored_cases
 def test_as_tensorflow(case: Case, jit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWATER_JIT", jit)
     tolerance = 1e-2 if "float16" in case.name else 1e-4
-    np.testing.assert_allclose(outcome(case.run, tf), case.expected, rtol=tolerance, atol=tolerance)
+    found: Any = outcome(case.run, tf)
+    np.testing.assert_allclose(found, case.expected, rtol=tolerance, atol=tolerance)

@@ -134,7 +134,7 @@ def test_a_step_is_handed_out_once() -> None:
     cuts.plan(before=range(1, 60, 5))
     tickets = [client.next_step((0, 0, 6, -1))]
     while tickets[-1] >= 0:
-        tickets.append(client.push(gradients(0), wish=(0, 0, 6, -1))[0])
+        tickets.append(client.push(gradients(0), step_request=(0, 0, 6, -1))[0])
     assert tickets == [0, 1, 2, 3, 4, 5, -1]
     assert cuts.made
     client.close()

@@ -201,7 +201,7 @@ def _check_rank(
 
 def assert_rank(
     x: TensorLike,
-    rank: int,
+    rank: TensorLike,
     data: TensorLike | None = None,
     summarize: int | None = None,
     message: str | None = None,
@@ -218,7 +218,7 @@ def assert_rank(
 
 def assert_rank_at_least(
     x: TensorLike,
-    rank: int,
+    rank: TensorLike,
     data: TensorLike | None = None,
     summarize: int | None = None,
     message: str | None = None,
@@ -235,7 +235,7 @@ def assert_rank_at_least(
 
 def assert_rank_in(
     x: TensorLike,
-    ranks: Sequence[int],
+    ranks: Sequence[TensorLike],
     data: TensorLike | None = None,
     summarize: int | None = None,
     message: str | None = None,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from headwater import tf
 
+NO_SHAPE: Any = 2
 ERRORS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: tf.assert_negative([0]), tf.errors.InvalidArgumentError, "x < 0 did not hold"),
     (lambda: tf.assert_positive([0]), tf.errors.InvalidArgumentError, "x > 0 did not hold"),
@@ -19,7 +21,7 @@ ERRORS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: tf.assert_rank_in([0], (1, tf.constant(0.5))), TypeError, "must be of type"),
     (lambda: tf.debugging.assert_proper_iterable(3), TypeError, "to be iterable"),
     (lambda: tf.debugging.assert_shapes([([1, 2], (3,))]), ValueError, "must have size 3"),
-    (lambda: tf.debugging.assert_shapes([([1, 2], 2)]), ValueError, "Specified shape must be an iterable"),
+    (lambda: tf.debugging.assert_shapes([([1, 2], NO_SHAPE)]), ValueError, "Specified shape must be an iterable"),
     (lambda: tf.strings.substr("test", 3, 1, unit="UTF8"), ValueError, 'not in: "BYTE"'),
     (lambda: tf.strings.length("test", unit="UTF8"), ValueError, 'not in: "BYTE"'),
     (lambda: tf.strings.substr(["a"] * 3, [0] * 4, [1] * 4), ValueError, "3 and 4"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from headwater import tf
 
 
 @pytest.fixture
-def session() -> object:
+def session() -> Iterator[tf.Session]:
     with tf.Graph().as_default(), tf.Session() as session:
         yield session
 
