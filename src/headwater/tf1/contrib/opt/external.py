@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.optimize
@@ -79,8 +79,8 @@ class ExternalOptimizerInterface:
     def _bounds(self, var_to_bounds: Mapping[Any, tuple[Any, Any]]) -> list[tuple[float, float]]:
         packed: list[tuple[float, float]] = []
         for var in self._vars:
-            broadcast: Any = np.broadcast_to  # pyright: ignore[reportUnknownMemberType]  partly typed
-            lower, upper = (broadcast(bound, _shape(var)).ravel() for bound in var_to_bounds.get(var, _UNBOUNDED))
+            bounds = var_to_bounds.get(var, _UNBOUNDED)
+            lower, upper = ((np.zeros(_shape(var)) + bound).ravel().tolist() for bound in bounds)
             packed += zip(lower, upper, strict=True)
         return packed
 
@@ -107,16 +107,16 @@ class ExternalOptimizerInterface:
         fed: dict[Any, Any] = dict(feed_dict or {})
         fetched: list[Any] = list(fetches or [])
 
-        def function(tensors: Any, callback: Callable[..., object] | None = None) -> Evaluate:
+        def function(tensors: list[Any], callback: Callable[..., object] | None = None) -> Evaluate:
             return self._evaluation(tensors, session, fed, fetched, callback)
 
         packed = self._minimize(
             initial_val=session.run(self._packed_var),
             loss_grad_func=function([self._loss, self._packed_loss_grad], loss_callback),
-            equality_funcs=[function(each) for each in self._equalities],
-            equality_grad_funcs=[function(each) for each in self._packed_equality_grads],
-            inequality_funcs=[function(each) for each in self._inequalities],
-            inequality_grad_funcs=[function(each) for each in self._packed_inequality_grads],
+            equality_funcs=[function([each]) for each in self._equalities],
+            equality_grad_funcs=[function([each]) for each in self._packed_equality_grads],
+            inequality_funcs=[function([each]) for each in self._inequalities],
+            inequality_grad_funcs=[function([each]) for each in self._packed_inequality_grads],
             packed_bounds=self._packed_bounds,
             step_callback=step_callback or _nothing,
             optimizer_kwargs=self.optimizer_kwargs,
@@ -143,22 +143,21 @@ class ExternalOptimizerInterface:
 
     def _evaluation(
         self,
-        tensors: Any,
+        tensors: list[Any],
         session: Any,
         feed_dict: Mapping[Any, Any],
         fetches: Sequence[Any],
         callback: Callable[..., object] | None,
     ) -> Evaluate:
         """Returns a function of the vector of variables that evaluates ``tensors``."""
-        wanted: list[Any] = tensors if isinstance(tensors, list) else [tensors]
 
         def evaluate(x: Any) -> list[Any]:
             parts = zip(self._vars, self._packing_slices, strict=True)
             fed = {var: x[part].reshape(_shape(var)) for var, part in parts}
-            values = session.run([*wanted, *fetches], {**fed, **feed_dict})
+            values = session.run([*tensors, *fetches], {**fed, **feed_dict})
             if callback is not None:
-                callback(*values[len(wanted) :])
-            return values[: len(wanted)]
+                callback(*values[len(tensors) :])
+            return values[: len(tensors)]
 
         return evaluate
 
@@ -215,7 +214,7 @@ class ScipyOptimizerInterface(ExternalOptimizerInterface):
             if name == "bounds":
                 raise ValueError("Bounds must be set using the var_to_bounds argument")
             raise ValueError(f"Optimizer keyword arg '{name}' is set automatically and cannot be injected manually")
-        minimize: Any = scipy.optimize.minimize  # pyright: ignore[reportUnknownMemberType]  partly typed
+        minimize = cast("Any", scipy.optimize).minimize
         result: Any = minimize(loss_and_gradient, initial_val.astype("float64"), **settings, **given)
         _log.info(
             "Optimization terminated with: %s; objective function value %f; %s iterations; %s evaluations",
@@ -235,6 +234,6 @@ def _first(evaluate: Evaluate) -> Evaluate:
     """Returns the function of a constraint: SciPy takes a vector of float64, not a list of one."""
 
     def first(x: Any) -> Any:
-        return np.reshape(np.asarray(evaluate(x)[0], "float64"), [-1])
+        return np.asarray(evaluate(x)[0], "float64").reshape(-1)
 
     return first

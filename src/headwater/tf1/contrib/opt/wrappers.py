@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from headwater.dtypes import float32
 from headwater.graph.context import get_default_graph
@@ -140,8 +140,7 @@ def _parts(saved: Any) -> list[Any] | None:
     """Returns the parts of a divided variable; None for another one."""
     if isinstance(saved, PartitionedVariable):
         return list(saved)
-    parts: list[Any] | None = saved if isinstance(saved, list) else None
-    return parts
+    return cast("list[Any]", saved) if isinstance(saved, list) else None
 
 
 class VariableClippingOptimizer(WrappingOptimizer):
