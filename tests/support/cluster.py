@@ -165,7 +165,9 @@ class MemoryCluster:
     def replace(self, old: MemoryTask) -> None:
         """Has another life of a task, whose steps are held, go on with what it leaves."""
         left = LeftState.of(left_of(old.runtime, old.steps, old.generation, ()))
-        new = MemoryTask(self, old.name, left.predecessor.generation if left.predecessor is not None else old.generation + 1000)
+        new = MemoryTask(
+            self, old.name, left.predecessor.generation if left.predecessor is not None else old.generation + 1000
+        )
         left.restore(new.runtime, new.steps)
         forget_master(old.target)
         self.tasks[old.name] = new
