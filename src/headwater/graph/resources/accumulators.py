@@ -1,9 +1,10 @@
 """Accumulators: sums of gradients that a task keeps until enough have arrived (for synchronous replicas).
 
-An accumulator has its own time step. A gradient carries the step at which its worker read the variables; a gradient
-older than the accumulator's step is *stale*: it is dropped, and counted.
+An accumulator counts the updates that were made with its gradients: its *time step*. A gradient carries the time step
+at which its worker read the variables. If that is less than the accumulator's, the gradient is *stale*: it is dropped,
+and counted in `Accumulator.dropped`.
 
-Accumulators of synchronous training also know which start of the training a gradient belongs to: see `training_runs`.
+In synchronous training, a gradient also belongs to one start of the training, see `training_runs`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _ALIGNMENT = 64
 
 
 def _aligned_copy(array: Array) -> Array:
-    """Returns a copy that starts at a multiple of 64 bytes, which XLA uses in place; it copies unaligned arrays
+    """Returns a copy that starts at a multiple of 64 bytes: XLA uses aligned arrays in place, and copies others
     again."""
     room = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
     start = -room.__array_interface__["data"][0] % _ALIGNMENT
@@ -61,7 +62,8 @@ class GradientSum:
         raise NotImplementedError
 
     def reduced(self, count: int, mean: bool) -> Gradient:
-        """Returns the sum of ``count`` gradients, or their mean. It may be the internal sum: `clear` must follow."""
+        """Returns the sum of ``count`` gradients, or their mean. The result may share memory with the internal sum, so
+        the caller has to call `clear` next."""
         raise NotImplementedError
 
     def clear(self) -> None:
@@ -116,6 +118,7 @@ class DenseSum(GradientSum):
         if mean:
             by = np.asarray(count, total.dtype)
             inexact = total.dtype.kind in "fc"
+            # In place, since the sum is cleared next; integers cannot be divided in place.
             total = np.divide(total, by, out=total) if inexact else (total / by).astype(total.dtype, copy=False)
         return (total,)
 
@@ -123,6 +126,7 @@ class DenseSum(GradientSum):
         self._sum = None
 
     def state(self) -> ResourceState:
+        # A copy: later gradients are added in place, while the state may still have to be sent.
         return ResourceState(("dense", self._dims), () if self._sum is None else (self._sum.copy(),))
 
     @classmethod
@@ -139,9 +143,10 @@ class RowSum(GradientSum):
     Args:
       name: for messages.
       dims: static shape of the variable.
-      for_update: return rows for an update: the mean over all gradients, including those without the row, as if all
-        were dense; padded to a power of two of rows, with indices outside of every variable, so that few shapes have to
-        be compiled. Otherwise the mean of a row is taken over the gradients that had it.
+      for_update: return rows for an update. The mean of a row is then taken over all gradients, as if they were dense:
+        a gradient without the row counts as zeros. The rows are padded to a power of two, so that few shapes have to be
+        compiled; padding has indices outside of every variable. Otherwise the mean of a row is taken over the gradients
+        that have it.
     """
 
     def __init__(self, name: str, dims: Dims, *, for_update: bool = False) -> None:
@@ -174,6 +179,7 @@ class RowSum(GradientSum):
         if indices.size and indices.min() < 0:  # padding of a partitioned lookup
             used = indices >= 0
             indices, values = indices[used], values[used]
+        # Rows are summed within each gradient first, so that `reduced` counts a row once for each gradient that has it.
         unique, inverse = np.unique(indices, return_inverse=True)
         total = np.zeros((len(unique), *values.shape[1:]), values.dtype)
         np.add.at(total, inverse, values)
@@ -232,7 +238,7 @@ class _Repeated:
     Attributes:
       waiting: the calling step.
       session: the session of the step.
-      run_number: number of starts of the training at the time of the call.
+      run_number: the training run during which the call was made.
       required: number of gradients that each run takes.
       run: takes the gradients and makes the update.
       left: number of runs left.
@@ -266,6 +272,7 @@ class Accumulator(Kept):
       dropped: number of stale gradients dropped.
     """
 
+    # Whether it is on a replicated task: its state then has the lock of the resources.
     _shared = False
 
     def __init__(
@@ -295,8 +302,8 @@ class Accumulator(Kept):
             return self._count
 
     def set_step(self, step: int) -> None:
-        """Sets the time step. A decrease is possible, such as after a restart from an older checkpoint, and logged; the
-        gathered gradients are then invalid, and dropped."""
+        """Sets the time step. If it decreases, for example after a restore of an older checkpoint, a warning is logged
+        and the gathered gradients, which are now invalid, are dropped."""
         with self._condition:
             if step < self._step:
                 _log.warning("the step of accumulator %r goes back from %d to %d", self.name, self._step, step)
@@ -324,16 +331,16 @@ class Accumulator(Kept):
     def start(self, session: str, step: int, elsewhere: int, *, renews: bool, name: int = 0) -> None:
         """Starts the training at ``step``, perhaps again.
 
-        Gradients gathered before are dropped, and waiting `take` calls fail: a gradient may be missing in another
-        accumulator, or belong to old variables. At the first start neither is possible, and gradients of ``step`` are
-        kept.
+        Drops gradients that were gathered before, and lets waiting `take` calls fail: another accumulator may lack such
+        a gradient, or it may have been computed from older variables. Neither is possible at the first start of the
+        training, so gradients of ``step`` are then kept.
 
         Args:
           session: the session that starts it.
           elsewhere: as for `training_runs.is_first`.
           name: a random number for this start, the same for all accumulators: see `take`.
-          renews: whether all other replicas have to join again, and get an error; else their gradients are only dropped
-            if they are of a later step.
+          renews: whether other replicas have to join again: their next gradients raise an error. Otherwise they
+            continue as members, and their gradients of a later step are dropped without an error.
         """
         with self._condition:
             self.changes += 1
@@ -374,7 +381,7 @@ class Accumulator(Kept):
           session: the session of the replica, in synchronous training.
           start: name of the start of the training that they belong to; None: determined by the session.
           examples: their range of examples, if examples are accounted for.
-          follows: whether the primary has added them already.
+          follows: whether this is a backup, and the primary has added the gradients already.
 
         Raises:
           AbortedError: the training was restarted since the replica joined; none is added.
@@ -383,10 +390,14 @@ class Accumulator(Kept):
         """
         with self._condition:
             for total, gradient in zip(self._sums, gradients, strict=True):
+                # All are checked before any is added: a gradient counts for all variables or for none.
                 total.check(gradient)
             verdict = training_runs.judged(self._runs, session, step, self._step)
+            # The start that the gradient names decides, not the order of arrival: so all tasks judge the gradient
+            # alike.
             if start is not None and not self._start.counts(start):
                 verdict = Verdict.VOID
+            # Its examples are in no update, so they have to be handed out again.
             if verdict is not Verdict.TAKE and examples is not None:
                 examples.drop()
             if verdict is Verdict.VOID and self._renews:
@@ -404,11 +415,12 @@ class Accumulator(Kept):
             for total, gradient in zip(self._sums, gradients, strict=True):
                 total.add(gradient)
             self._count += 1
-            # Steps that need more gradients need not wake up. On replicated tasks the numbers are unknown: operations
-            # are tried again, and are not in `_wanted` meanwhile.
+            # Wake steps only if there are enough gradients for one of them, since each wake-up costs a switch of
+            # threads. On replicated tasks, steps wait outside of `take` and `_wanted` is empty, so all are woken.
             if self._shared or self._count >= min(self._wanted.values(), default=self._count + 1):
                 self._condition.notify_all()
             ready = next((repeated for repeated in self._repeated if self._is_ready(repeated)), None)
+        # Outside of the lock: the update takes the gradients itself, and other workers add theirs meanwhile.
         if ready is not None:
             self._run(ready)
 
@@ -419,8 +431,8 @@ class Accumulator(Kept):
           waiting: the calling step.
           required: number of gradients.
           session: the session of the step.
-          start: name of the start of the training that the caller means. If it differs from the present one, the
-            gradients were dropped, or the start is not known here yet. 0: any.
+          start: name of the start of the training whose gradients the caller wants; 0 for any. If it is not the present
+            start, the gradients were dropped, or the start has not reached this task yet; the call then fails.
 
         Raises:
           AbortedError: the training was restarted by another session.
@@ -428,10 +440,13 @@ class Accumulator(Kept):
         if required <= 0:
             raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
         with self._condition:
+            # Called within `repeat`, whose thread has taken the gradients already.
             taken = self._set_aside.pop(id(waiting), None)
             if taken is not None:
                 return taken
             self._wanted[id(waiting)] = required
+            # On a replicated task, this operation is tried again after each wait: the run in which it began is the
+            # first try's.
             run_number = at_first(waiting, "life", self._runs.run_number)
             try:
                 waiting.wait_until(
@@ -452,12 +467,13 @@ class Accumulator(Kept):
             return self._taken()
 
     def repeat(self, waiting: Waiting, required: int, run: Callable[[], None], times: int, session: str = "") -> None:
-        """Calls ``run`` ``times`` times, each time that there are enough gradients for its `take` with ``waiting``.
+        """Calls ``run`` ``times`` times: each time when there are ``required`` gradients. ``run`` takes them by calling
+        `take` with ``waiting``.
 
-        The thread that adds the last gradient calls it, so that no other thread has to be woken first.
+        The thread that adds the last gradient makes the call, so that no other thread has to be woken first.
 
         Raises:
-          Whatever ``run`` raises, and waiting does, and `take`.
+          The errors of ``run``, of the wait, and of `take`.
         """
         if required <= 0:
             raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
@@ -485,24 +501,26 @@ class Accumulator(Kept):
         return not (repeated.running or repeated.over()) and self._count >= repeated.required
 
     def _run(self, repeated: _Repeated) -> None:
-        """Runs it once, unless another thread has taken the gradients meanwhile."""
+        """Runs ``repeated`` once, unless another thread has taken the gradients meanwhile."""
         with self._condition:
             if not self._is_ready(repeated):
                 return
             repeated.running = True
+            # Taken under the same lock as the check, so that no other step takes them before `run` does.
             self._set_aside[id(repeated.waiting)] = self._taken()
         try:
             repeated.run()
-        except BaseException as error:  # noqa: BLE001 - it is for the step that asked, not for the one that gave a gradient
+        except BaseException as error:  # noqa: BLE001 - belongs to the step that called `repeat`
             repeated.error = error
         with self._condition:
             repeated.running = False
             repeated.left -= 1
             not_taken = self._set_aside.pop(id(repeated.waiting), None)
+            # The run has failed before it took the gradients; their examples are handed out again.
             for one in not_taken[2] if not_taken is not None else ():
                 one.drop()
-            # More gradients may have arrived meanwhile. Leave the next update to the waiting step, so that one worker
-            # does not make the updates of all.
+            # If enough gradients have arrived meanwhile, leave the next update to the step that called `repeat`:
+            # otherwise one worker could be kept making updates for all others.
             if repeated.over() or self._is_ready(repeated):
                 self._condition.notify_all()
 
@@ -521,6 +539,7 @@ class Accumulator(Kept):
     def _taken(self) -> Taken:
         self.changes += 1
         reduced = [total.reduced(self._count, self._mean) for total in self._sums]
+        # Removed first, because `_clear` drops the ranges that are left.
         ranges, self._ranges = self._ranges, []
         self._clear()
         self._step += 1
@@ -542,6 +561,7 @@ class Accumulator(Kept):
         return True
 
     def share(self, lock: threading.RLock) -> None:
+        # One lock for all resources, so that the changes of a task have one order, in which the backup makes them.
         self._condition, self._shared = threading.Condition(lock), True
 
     def state(self) -> ResourceState:

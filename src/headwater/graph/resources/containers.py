@@ -39,6 +39,7 @@ class Cell:
     def __init__(self, name: str) -> None:
         self.name: str = name
         self.value: Any = None
+        # A slot of a shared array instead of a number, so that counting in a mapped file costs as much as in memory.
         self.counts: list[int] | memoryview[int] = [0]
         self.slot: int = 0
 
@@ -68,6 +69,8 @@ class Resources:
     """
 
     def __init__(self) -> None:
+        # One lock for all variables: the part of a step on a ps usually updates all of them, so a lock for each would
+        # be taken in every step anyway (docs/decisions/one-lock.md).
         self.lock: threading.RLock = threading.RLock()
         self.recorder: Recorder | None = None
         self._cells: dict[tuple[str, str], Cell] = {}
@@ -102,7 +105,7 @@ class Resources:
         """
         key = (container, kind, name)
         found = self._others.get(key)
-        if found is not None and self._signatures.get(key) == signature:  # no lock: it may be held for long
+        if found is not None and self._signatures.get(key) == signature:  # no lock: an update may hold it for long
             return found
         with self.lock:
             if key not in self._others:
@@ -144,8 +147,8 @@ class Resources:
                 forget_session(session)
 
     def leave(self, session: str, reason: str) -> None:
-        """Calls ``session_ended`` on the resources that have it: the session's client is lost, and may reconnect. If it
-        does not, `end_session` later calls their ``forget_session``."""
+        """Calls ``session_ended`` on the resources that have such a method: the session's client is lost, and may
+        reconnect. If it does not, `end_session` later calls their ``forget_session``."""
         for other in self._all_others():
             session_ended = getattr(other, "session_ended", None)
             if session_ended is not None:
@@ -165,6 +168,7 @@ class Resources:
     def _drop(self, ended: Callable[[tuple[str, type, str]], bool]) -> None:
         with self.lock:
             for key in [key for key in self._others if ended(key)]:
+                # A later resource of this name may have another signature.
                 self._signatures.pop(key, None)
                 closing = getattr(self._others.pop(key), "close_now", None)
                 if closing is not None:

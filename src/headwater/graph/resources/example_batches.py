@@ -66,6 +66,7 @@ class ExampleBatches:
     def _order(self, seed: int, epoch: int) -> NDArray[np.int64]:
         known = self._orders.get((seed, epoch))
         if known is None:
+            # An order has 8 bytes for each example, so orders of complete epochs are dropped.
             while len(self._orders) > 1:  # at most two epochs are incomplete
                 del self._orders[min(self._orders, key=lambda one: one[1])]
             known = self._orders[seed, epoch] = shuffled(seed, epoch, self._size)

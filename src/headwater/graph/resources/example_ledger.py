@@ -1,16 +1,17 @@
 """The ledger of a graph's examples, on the ``ps`` that holds the variable of applied batches.
 
-Only that variable is persistent: checkpoints and saved states contain it together with the parameters, of the same
-moment, and the ledger is restored from it. It is int64 [2, batches + 1]. Column 1 + b of row e % 2 is e + 1 if batch b
-of epoch e is applied. An epoch starts only when the epoch two before it is complete, so two rows are enough and need
-not be cleared. Column 0 has the ledger's number (0: not started), and the number of updates accounted for.
+Only that variable is persistent. Checkpoints and saved states contain it together with the parameters of the same
+moment, and the ledger is restored from it. It is int64 [2, batches + 1]. Even epochs use row 0 and odd epochs row 1:
+column 1 + b is e + 1 once batch b of epoch e is applied. An epoch starts only when the epoch two before it is complete,
+so two rows are enough and need not be cleared. Column 0 has the ledger's number in its first row (0: not started), and
+the number of updates accounted for in its second row.
 
-A range belongs to the step that took it until the step ends on this task, also if connections are lost. The step's
-update and the accounting of its range are made under one lock, or neither is made.
+A range belongs to the step that has taken it until the step ends on this task, even if connections are lost meanwhile.
+The step's update and the accounting of its range are made under one lock, or neither is made.
 
-A backup of the task has the variable, and is sent which ranges belong to which steps, and which of them were gathered
-and taken for an update. After a promotion the ledger is restored from these; the counts of failures of ranges restart
-at 0.
+The task's backup has the variable as well. In addition, the primary tells it which range belongs to which step, and
+which ranges are *gathered* or *taken* (see below). After a promotion, the ledger is restored from both; the counts of
+failures of ranges restart at 0.
 
 If gradients of several steps are combined into one update, a range follows its gradient: into the accumulator
 (*gathered*), and from there to the step that takes the mean (*taken*), whose update and the accounting of all its
@@ -46,7 +47,8 @@ FOREVER: Final = 1 << 62
 """Number of epochs of a program without a limit."""
 
 RESUME_S: Final = 60.0
-"""How long workers that find no other range wait for a step of the previous primary to resume here, in seconds."""
+"""After a promotion, the time in which a step has to resume here to keep its range, in seconds. Later, a worker that
+finds no other range may get it."""
 
 Array = np.ndarray[Any, Any]
 _Key = tuple[str, int]  # session and number of a step
@@ -71,12 +73,14 @@ class Wish:
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class _Hold:
-    """A range held by a step, or by the gradient that the step has given.
+    """A range that belongs to a step, or to the gradient that the step has given.
 
     Attributes:
       worker, session, number, work: the worker, the step, and the range.
-      away: the range was revoked. The step may reclaim it while no other step has it.
-      resumes_by: deadline for the step to resume here, after which the range is revoked; None: the step runs here.
+      away: the range was revoked and may be handed out again. The step can reclaim it as long as no other step has got
+        it.
+      resumes_by: after a promotion, the time until which the step has to resume here; later, the range may be revoked.
+        None if the step runs here.
       given: the step has given its gradients to all accumulators, or has ended.
       lost: the session of the step is lost.
     """
@@ -106,9 +110,9 @@ class _Hold:
 
 
 class GatheredRange:
-    """A range with a gradient that a step gives to an accumulator.
+    """The range of the gradient that a step gives to an accumulator.
 
-    Callers of all methods hold the accumulator's lock; the ledger's lock is taken within.
+    The caller of each method holds the accumulator's lock; the method takes the ledger's lock.
 
     Args:
       resources: the task's resources.
@@ -190,7 +194,8 @@ class ExampleLedger(Kept):
         Args:
           step: the step.
           wish: its request.
-          starved: called without locks when no step can give another gradient before the next update; see `is_starved`.
+          starved: called, without locks, each time that no step can give another gradient before the next update; see
+            `is_starved`.
 
         Raises:
           OutOfRangeError: all epochs are over.
@@ -198,6 +203,7 @@ class ExampleLedger(Kept):
           FailedPreconditionError: the variable has no value, or other workers use different arguments.
         """
         key = step.session, step.number
+        # Only one range can belong to a step, because the update accounts for the range of its step.
         if key in self._holds:
             raise FailedPreconditionError(
                 None, None, f"a step takes two ranges of {self.name!r}: get_next() can be called once in a step"
@@ -210,6 +216,7 @@ class ExampleLedger(Kept):
                     break
                 if starved is not None:
                     starved()
+        # On a replicated task, the step is still waiting: it is tried again later.
         except StillWaitsError:
             raise
         except BaseException:
@@ -232,9 +239,11 @@ class ExampleLedger(Kept):
     def _wait_for_range(
         self, step: RunningStep, wish: Wish, told: tuple[int, int] | None
     ) -> tuple[tuple[Work, int] | Nothing, tuple[int, int] | None]:
-        """Waits for a range; returns it, or why there is none: `Nothing.YET` if starved in another round than
-        ``told``."""
+        """Waits for a range. Returns the range, or the reason that there is none, and the present round. The reason is
+        `Nothing.YET` if the data is starved; to report this once per round, the caller passes the round of the last
+        report as ``told``."""
         key = step.session, step.number
+        # Kept between tries: a range that was handed out in an earlier try must not be handed out twice.
         offers: list[tuple[Work, int] | Nothing] = at_first(step, "offers", [])
         began = at_first(step, "began", self._clock())
         last = (wish.epochs or FOREVER) - 1
@@ -251,10 +260,13 @@ class ExampleLedger(Kept):
                     self._take_back(self._out(), f"others have waited {wish.patience_s:g} s for it")
                 found = self._offer(wish, last)
             if found is Nothing.YET:
-                # Another task may lack the gradient of a worker that was lost while sending it.
+                # The worker may have been lost before it sent the gradient to all tasks. Then another task never gets
+                # enough gradients, and the update is never made.
                 lost = (hold for hold in self._out() if hold.lost)
                 self._take_back(lost, "its worker was lost before its update was made")
                 found = self._offer(wish, last)
+            # This worker holds no range now, which may have been the last condition for starvation; wake the steps that
+            # wait for a round.
             if found is Nothing.YET and key not in self._waiting:
                 self._waiting.add(key)
                 self._condition.notify_all()
@@ -280,7 +292,8 @@ class ExampleLedger(Kept):
         return self._accounts.hand_out(wish.worker, 0, 0, last, wish.plan, None, self._update)
 
     def ended(self, session: str, number: int) -> bool:
-        """Ends a step on this task: revokes its ranges. Returns whether the backup has to be notified."""
+        """Handles the end of a step on this task: revokes its ranges. Returns whether anything has changed, so that the
+        backup has to be notified."""
         key = session, number
         with self._condition:
             before = self.changes
@@ -323,6 +336,7 @@ class ExampleLedger(Kept):
             self._take_back(mine, reason or "its session has ended")
             for hold in self._all_holds():
                 if hold.session == session:
+                    # A lost session gives no further gradient, so nothing may wait for one.
                     hold.lost = hold.given = True
                     self.changes += 1
             self._condition.notify_all()
@@ -338,7 +352,8 @@ class ExampleLedger(Kept):
         return [hold for holds in self._taken.values() for hold in holds if hold is not None]
 
     def _out(self) -> list[_Hold]:
-        """Returns the ranges that steps hold, or have taken for an update not made yet."""
+        """Returns the ranges that steps hold, and the ranges that steps have taken for updates that are not made
+        yet."""
         return [*self._holds.values(), *self._all_taken()]
 
     def _take_back(self, holds: Iterable[_Hold], reason: str) -> None:
@@ -391,13 +406,13 @@ class ExampleLedger(Kept):
 
     def taken(self, step: RunningStep, ranges: Sequence[GatheredRange]) -> Array:
         """Moves the ranges of gathered gradients to the step that takes their mean for an update; returns them, as
-        int64 [at least 1, 3], perhaps with repetitions."""
+        int64 [n, 3] with n at least 1; the last one may be repeated."""
         key = step.session, step.number
         with self._condition:
             if key not in self._taken:
                 step.at_end(lambda: self.ended(*key))
-            # Includes forgotten ranges, after the variable was restored: the mean includes their gradients, so
-            # `admit_round` has to refuse the update.
+            # A range is None if the ledger has forgotten it in a restore of the variable. The mean includes its
+            # gradient all the same, so `admit_round` has to refuse the update.
             holds = self._taken[key] = [self._gathered.pop(one.key, None) for one in ranges]
             self.changes += 1
             self._condition.notify_all()
@@ -475,6 +490,7 @@ class ExampleLedger(Kept):
 
     def _require(self, hold: _Hold | None) -> None:
         """Raises AbortedError if a step, or its gradient, has lost the range and cannot reclaim it."""
+        # If the variable was restored since, the range belongs to values that no longer exist.
         current = self._seen == self._cell.updates
         if hold is not None and hold.away and current and self._accounts.reclaim(hold.worker, hold.work):
             hold.away = False
@@ -501,7 +517,7 @@ class ExampleLedger(Kept):
     # Applied batches --------------------------------------------------------------------------------------------------
 
     def _load(self, plan: Plan) -> None:
-        """Reloads the accounts if the variable was changed by something other than an update: an initializer, or a
+        """Reloads the accounts if the variable was changed otherwise than by an update: by an initializer or a
         restore."""
         cell = self._cell
         if cell.value is None:
@@ -512,6 +528,8 @@ class ExampleLedger(Kept):
             )
         if self._seen == cell.updates:
             return
+        # Never loaded, yet with holds: they were received from the previous primary, and belong to steps that may
+        # resume here.
         told = self._all_holds() if self._seen is None else []
         if not told:
             for hold in self._all_taken():
@@ -524,12 +542,15 @@ class ExampleLedger(Kept):
         run = int(applied[0, 0])
         begun = run != 0
         if not begun:
+            # A random number that identifies this training in journals. Not 0, which means that the training has not
+            # started.
             run = applied[0, 0] = secrets.randbelow((1 << 48) - 1) + 1
             cell.value = applied
             cell.counts[cell.slot] += 1
         self._accounts = Accounts(self.name, self._task, run & 0x7FFFFFFF, self._log_dir, run=run)
         self._update = int(applied[1, 0])
         if begun:
+            # An epoch may have started without any applied batch; only its holds show it.
             newest = max((hold.work.epoch for hold in told), default=-1)
             self._accounts.restore(ledger_bytes(applied, plan, newest), self._update)
             _log.warning("%s: the account of %r goes on as of update %d", self._task, self.name, self._update)
@@ -553,6 +574,7 @@ class ExampleLedger(Kept):
 
     def state(self) -> ResourceState:
         if not self._place:
+            # The state names the variable, so that another process can find its own copy of it.
             self._place = next(place for place, cell in self._resources.cells().items() if cell is self._cell)
         plan = asdict(self._plan) if self._plan else None
         holds, gathered = ([hold.as_words() for hold in its.values()] for its in (self._holds, self._gathered))

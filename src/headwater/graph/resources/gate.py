@@ -1,4 +1,5 @@
-"""The barrier of the workers of a group of variables: carries out the decisions of `headwater.ps.consistency`."""
+"""The barrier of the workers that train a group of variables. `headwater.ps.consistency` decides which workers may
+continue; this module makes them wait."""
 
 from __future__ import annotations
 
@@ -63,8 +64,9 @@ class Gate(kept.Kept):
       name: name of the group, for messages.
       choice: the consistency of its training.
       clock: returns monotonic time in seconds.
-      lock: guards its state; by default a new lock. If examples are accounted for, it has to be the lock of the task's
-        resources: `give` consults the ledger, and an update, which holds that lock, notifies the gate.
+      lock: guards its state; by default a new lock. If examples are accounted for, it must be the lock of the task's
+        resources, to prevent a deadlock: `give` calls the ledger, which takes that lock, and an update that holds that
+        lock calls the gate.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Gate(kept.Kept):
         self._name = name
         self._clock = clock
         self._condition = threading.Condition(lock)
+        # Held until `restart`: the variables have no values before the chief has initialised or restored them.
         self._state = TrainingState(choice=choice, held=True)
         self._go: dict[str, int] = {}
         self._due: int | None = None
@@ -139,8 +142,9 @@ class Gate(kept.Kept):
           worker: its name.
           version: version of the variables that it read.
           start: name of the start of the training that its gradient belongs to.
-          number: number of its step, for retries: a step that has given its gradient before only continues to wait.
-          data: the source of its examples, if that knows when the data ends.
+          number: number of its step, which makes retries idempotent: the gradient of a step counts once, and a repeated
+            call only waits.
+          data: the source of its examples, if the source knows when the data ends.
 
         Returns:
           The version of the variables for the next step, and the name of the start that this version belongs to.
@@ -150,7 +154,10 @@ class Gate(kept.Kept):
             if step is None or self._given.get(worker) != step:
                 if step is not None:
                     self._given[worker] = step
+                # A worker whose session was lost continues in another one. It stays a member as long as its latest
+                # session exists.
                 self._sessions[worker] = session
+                # A permission for an earlier step of the worker, which it did not use because its connection was lost.
                 self._go.pop(worker, None)
                 self.changes += 1
                 self._hear(Gave(worker, version, void=not self._start.counts(start)))
@@ -161,7 +168,7 @@ class Gate(kept.Kept):
                     self._hear(DataEnd())
             waiting.wait_until(
                 self._condition,
-                # A worker that was removed while its connection was lost does not wait.
+                # A worker that was removed while its connection was lost must not wait: no decision would mention it.
                 lambda: self._may_go(worker) or worker not in self._sessions,
                 f"the other workers ({self._name})",
             )
@@ -173,8 +180,8 @@ class Gate(kept.Kept):
         they belong to. `updated` must follow.
 
         Raises:
-          AbortedError: a session was lost in the middle of an update. The training has to be set up again with
-            `restart`.
+          AbortedError: the session that was to complete an update has ended. The variables may be partly updated, so
+            the training has to be set up again with `restart`.
         """
         with self._condition:
             waiting.wait_until(
@@ -194,14 +201,20 @@ class Gate(kept.Kept):
         with self._condition:
             if self._updater != session:
                 return
-            # Also if its session was taken for lost meanwhile: it has reconnected and made the update.
+            # `_abandoned` is set if the session was assumed lost meanwhile. It has reconnected and completed the
+            # update, so nothing is abandoned.
             self._updater, self._abandoned = None, False
             self.changes += 1
             self._hear(Updated())
 
     def restart(self, version: int, *, again: bool = False, name: int = 0) -> None:
-        """Starts the training with the variables at ``version``. ``again``: it was started before, perhaps in an
-        earlier incarnation of this task. ``name`` is a random number for this start."""
+        """Starts the training.
+
+        Args:
+          version: version of the variables.
+          again: whether it was started before, perhaps in an earlier incarnation of this task.
+          name: a random number for this start.
+        """
         with self._condition:
             self._start = Start(name, first=not (again or self._state.started))
             self._due, self._updater, self._abandoned = None, None, False
@@ -226,6 +239,7 @@ class Gate(kept.Kept):
             return waiting_text(self._state, self._clock())
 
     def _may_go(self, worker: str) -> bool:
+        # Time alone can change the decision, for example when a slow worker is not waited for any longer.
         if worker not in self._go:
             self._hear(Tick())
         if worker in self._go:
@@ -241,6 +255,7 @@ class Gate(kept.Kept):
     def _hear(self, event: Event) -> None:
         """Applies an event. The caller holds the condition."""
         decision: ConsistencyDecision = decide(self._state, event, self._clock())
+        # Only real changes count, because each count costs a transfer of the state to the backup.
         if decision.actions or decision.state is not self._state:
             self.changes += 1
         self._state = decision.state
@@ -264,6 +279,7 @@ class Gate(kept.Kept):
         self._condition = threading.Condition(lock)
 
     def state(self) -> kept.ResourceState:
+        # Times are sent as durations: the clocks of two processes have different origins.
         known, now = self._state, self._clock()
         members = {
             name: (one.clock, one.gave, _ago(one.waits_since, now), now - one.busy_since)

@@ -19,11 +19,12 @@ from headwater.data.transforms import Shuffle
 from headwater.errors import DataLossError, FailedPreconditionError, NotFoundError, OpError, OutOfRangeError
 
 _AHEAD = 2
+# Weak references: a handle in a program must not keep the files and threads of a discarded iterator.
 _handles: WeakValueDictionary[str, IteratorState] = WeakValueDictionary()
 
 
 class IteratorState:
-    """The position of a session's steps in a dataset.
+    """An iterator: the position in a dataset up to which a session's steps have taken elements.
 
     Args:
       name: for messages.
@@ -52,6 +53,7 @@ class IteratorState:
     def _start(self, node: Node, host: Any) -> None:
         self._close()
         self._node, self._taken = node, 0
+        # Saved with the position: the same seeds reproduce the order of the elements.
         self._orders = [shuffle.next_order() for shuffle in _shuffles(node)]
         self._context = Context(host)
         self._elements = ahead(node, self._context)
@@ -74,6 +76,7 @@ class IteratorState:
         """
         with self._lock:
             if self._failure is not None:
+                # A new object for each step, because a raised error collects tracebacks and the name of its operation.
                 raise type(self._failure)(None, None, self._failure.message)
             if self._elements is None:
                 raise FailedPreconditionError(
@@ -132,6 +135,7 @@ class IteratorState:
                 shuffle.start_at(*order)
             self._start(node, host)
             assert self._elements is not None
+            # Skips by producing the elements: a dataset of arbitrary functions has no other way to reach a position.
             self._taken = sum(1 for _ in itertools.islice(self._elements, taken))
 
     def _begun(self, what: str) -> Node:
@@ -182,7 +186,8 @@ def iterator_of(handle: str) -> IteratorState:
 
 
 def ahead(node: Node, context: Context) -> Iterator[Element]:
-    """Returns the elements; a thread produces some in advance if that has no visible side effects."""
+    """Returns the elements. If producing them has no side effects, a thread produces some in advance."""
+    # A dataset that prefetches needs no second thread.
     if isinstance(node, Prefetch) or not _quiet(node):
         return node.elements(context)
     if node.columnar:

@@ -57,18 +57,21 @@ def _newest(data: mmap.mmap) -> tuple[int, int]:
         main = _DATABASE.unpack_from(data, start + _HEADER + 24 + _DATABASE.size)
         transaction = struct.unpack_from("<Q", data, start + _HEADER + 24 + 2 * _DATABASE.size + 8)[0]
         found.append((transaction, main[-1]))
+    # A writer replaces the two states in turn, so the one with the greater transaction number is newer and complete.
     return size, max(found)[1]
 
 
 def _walk(data: mmap.mmap, size: int, number: int, name: str, depth: int) -> Iterator[tuple[bytes, bytes]]:
     start = number * size
     flags, lower = struct.unpack_from("<HH", data, start + 10)
+    # Pages of a damaged file may refer to each other in a cycle.
     if depth > 64 or not flags & (_BRANCH | _LEAF) or (lower - _HEADER) % 2 or start + lower > len(data):
         raise DataLossError(None, None, f"{name} is damaged: page {number}")
     for offset in struct.unpack_from(f"<{(lower - _HEADER) // 2}H", data, start + _HEADER):
         low, high, kind, length = struct.unpack_from("<HHHH", data, start + offset)
         at = start + offset + 8
         if flags & _BRANCH:
+            # In a branch, the fields that give length and kind of a leaf entry are a page number of 48 bits.
             yield from _walk(data, size, low | high << 16 | kind << 32, name, depth + 1)
             continue
         if kind & (_SUBTREE | _SEVERAL):

@@ -28,7 +28,8 @@ _ROW_BYTES: Final = 64 << 10
 
 
 class Waiting(Protocol):
-    """Interface of a step for queues: waits under a condition until a predicate holds or the step is cancelled."""
+    """Interface of a step that can wait: `wait_until` returns when a predicate holds, or raises if the step is
+    cancelled."""
 
     def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None: ...
 
@@ -41,8 +42,8 @@ class Queue(Kept):
       capacity: maximum number of elements.
       shapes: static shapes of an element's components; empty if not fixed.
 
-    Small elements of known shapes are stored as rows of arrays, so that many are added or taken with one copy; the
-    queue's items are then the rows' places instead of the elements.
+    Small elements of known shapes are stored as rows of arrays, so that many of them are added or taken with one copy.
+    The queue's items are then positions of rows instead of elements.
     """
 
     kind = "FIFOQueue"
@@ -57,7 +58,11 @@ class Queue(Kept):
         self._condition = threading.Condition()
         self._closed = False
         self._cancelled = False
+        # Whether a step has taken a part of its elements. Others then wait, so that two steps cannot each take half of
+        # the elements and wait for each other.
         self._collecting = False
+        # How many elements an enqueue of a replicated task has added before it had to wait, by operation; it continues
+        # there when it is tried again.
         self._begun: dict[tuple[Any, ...], int] = {}
         self._rows: Rows | None = None
         self._of_one_shape = (
@@ -128,6 +133,8 @@ class Queue(Kept):
         if rows is None:
             # Copies, so that a row in the queue does not keep the whole batch in memory.
             alone = [tuple(component[row, ...].copy() for component in batch) for row in range(count)]
+        # Only steps of replicated tasks have an identity of their operation; elsewhere, this call waits until all is
+        # added.
         key = getattr(step, "operation", None)
         done = 0 if key is None else self._begun.pop(key, 0)
         while done < count:
@@ -141,9 +148,11 @@ class Queue(Kept):
                         self._begun[key] = done
                     raise
                 except CancelledError as error:
+                    # A drain must not resume this step: it would add the first elements again.
                     error.half_done = done > 0
                     raise
                 self.changes += 1
+                # As many as there is room for: a batch may be larger than the capacity.
                 stop = done + int(min(self._capacity - len(self._items), count - done))
                 items = alone[done:stop] if rows is None else rows.add([component[done:stop] for component in batch])
                 for item in items:
@@ -190,6 +199,7 @@ class Queue(Kept):
         """
         with self._condition:
             taken = self._take(step, 1, at_most=False)
+            # A closed queue gives out all: no further elements will be mixed with the rest.
             more = len(self._items) - (0 if self._closed else self._held_back)
             if self._rows is not None:
                 taken += self._get_some(max(0, min(more, count - 1)))
@@ -214,6 +224,7 @@ class Queue(Kept):
 
     def _rows_for(self, size: int) -> Rows | None:
         """Returns the storage for elements of ``size`` bytes; None if they are stored as they are."""
+        # Decided at the first element, since all elements have the same size.
         if self._of_one_shape and self._rows is None:
             if size <= _ROW_BYTES:
                 self._rows = Rows(self._capacity)
@@ -225,6 +236,8 @@ class Queue(Kept):
         """Takes ``count`` elements at once, or in parts if that exceeds the queue's capacity."""
         taken: list[Any] = []
         most = self._capacity - self._held_back
+        # On a replicated task, an operation has its effects at once. A larger batch can only be taken in parts, with
+        # waits between them.
         if self._shared and count > most:
             raise InvalidArgumentError(
                 None,
@@ -257,6 +270,7 @@ class Queue(Kept):
                     self._collecting = len(taken) < count
                     self._condition.notify_all()
             except OpError:
+                # A failed step takes nothing: other steps must get these elements, in the same order.
                 self._put_back(taken)
                 raise
             finally:
@@ -266,7 +280,8 @@ class Queue(Kept):
         return taken
 
     def _may_take(self, count: int, begun: bool) -> bool:
-        """Whether a step that needs ``count`` more elements may take some now; ``begun``: it has taken some before."""
+        """Whether a step that needs ``count`` more elements may take some now; ``begun`` says whether it has taken some
+        already."""
         if self._collecting and not begun:
             return False
         full = len(self._items) >= self._capacity
@@ -306,6 +321,7 @@ class Queue(Kept):
           CancelledError: it is closed already, and ``cancel_pending`` is false.
         """
         with self._condition:
+            # As in TensorFlow, closing a closed queue is an error, unless it cancels waits.
             if self._closed and not cancel_pending:
                 raise CancelledError(None, None, f"Queue '{self.name}' is already closed.")
             self.changes += 1
@@ -331,7 +347,7 @@ class Queue(Kept):
 
     def share(self, lock: threading.RLock) -> None:
         self._condition, self._shared = threading.Condition(lock), True
-        self._of_one_shape = False  # its items are elements, not places of rows
+        self._of_one_shape = False  # the state that is sent to the backup has elements
 
     def state(self) -> ResourceState:
         words = self._as_made(), self._closed, self._cancelled, list(self._begun.items())
@@ -363,8 +379,8 @@ class Queue(Kept):
         return cls(name, capacity, [None if dims is None else tuple(dims) for dims in shapes], *more)
 
     def _wait_for_room(self, step: Waiting) -> None:
-        """Waits for room. A step that is waiting when the queue is closed still gets room, unless waits are
-        cancelled."""
+        """Waits for room. Closing the queue does not end this wait, unless waits are cancelled: a step that began to
+        wait before may still add its elements."""
         try:
             step.wait_until(
                 self._condition, lambda: len(self._items) < self._capacity or self._cancelled, f"room in {self}"
@@ -460,9 +476,11 @@ class ShuffleQueue(Queue):
     def _get_some(self, count: int) -> list[Any]:
         items = self._items
         taken: list[Any] = []
-        # Draws the same numbers as one by one, in half the time of `integers`.
+        # One call for all draws gives the same numbers as a call for each, so the order does not depend on blocks.
+        # `integers` takes twice as long.
         for drawn in self._random.random(count).tolist():
             index = int(drawn * len(items))
+            # Swapping with the last element makes the removal independent of the size of the queue.
             items[index], items[-1] = items[-1], items[index]
             taken.append(items.pop())
         return taken
@@ -489,6 +507,7 @@ class PriorityQueue(Queue):
         return [element for _, _, element in sorted(self._items, key=lambda item: item[:2])]
 
     def _put(self, item: Element) -> None:
+        # The order of arrival decides between equal priorities; elements themselves cannot be compared.
         heapq.heappush(self._items, (int(item[0]), next(self._order), item))
 
     def _get(self) -> Element:

@@ -64,6 +64,7 @@ class Reader(ABC):
                 if self._records is None:
                     (work,) = queue.dequeue(step)
                     self._records = self._open(bytes(work.item()))
+                # A plan without blocks takes single records, and must not read further ahead than it asks for.
                 self._ahead = count
                 found = next(self._records, None)
                 if found is None:
@@ -105,6 +106,7 @@ class RecordReader(Reader):
                 records: list[Record] = []
                 for value in values:
                     records.append((prefix + b"%d" % offset, value))
+                    # A record of a TFRecord file has 16 bytes of lengths and checksums beside its value.
                     offset += len(value) + 16
                 yield records
 

@@ -46,6 +46,7 @@ class Rows:
         batch = self.look(where)
         for column in self._columns:
             if column.dtype.hasobject:
+                # Strings are objects, which a free row must not keep in memory.
                 column[where] = None
         self._free.extend(places)
         return batch
@@ -56,6 +57,7 @@ class Rows:
 
     def _grow(self, batch: Sequence[Array], missing: int) -> None:
         least = self._size + missing
+        # Doubled, so that growing costs a constant time for each element; but never more rows than the queue can hold.
         size = int(max(least, min(max(2 * self._size, _FIRST_ROWS), self._limit)))
         old = self._columns or [np.empty((0, *given.shape[1:]), given.dtype) for given in batch]
         self._columns = [np.empty((size, *column.shape[1:]), column.dtype) for column in old]

@@ -1,7 +1,7 @@
 """The barrier of synchronous replicas: a replica that has finished a step waits until the next one starts.
 
-If the chief issues tokens, as in TensorFlow's token queue, a replica waits for a token instead: tokens may exist before
-the step is over, and one replica may take another's tokens.
+If the chief issues tokens, as in TensorFlow's token queue, a replica waits for a token instead. Unlike steps, tokens
+may exist before the present step is over, and a fast replica may take more tokens than a slow one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SAY_EVERY_S = 5.0
 
 
 class StepBarrier(Kept):
-    """The present step of all replicas.
+    """The barrier: the step that all replicas are at, and the replicas that wait for the next one.
 
     Args:
       clock: returns monotonic time in seconds.
@@ -61,8 +61,8 @@ class StepBarrier(Kept):
         return self._runs.run_number
 
     def start(self, session: str, step: int, elsewhere: int, extra: int, name: int = 0) -> None:
-        """Starts the training in the chief's ``session``. Replicas that wait in other sessions get an error: their step
-        is void.
+        """Starts the training in the chief's ``session``. Replicas that wait here and joined before this start get an
+        error, because their step is void; at the first start of all, only replicas that wait beyond ``step`` do.
 
         Args:
           step: number of the starting step.
@@ -73,6 +73,7 @@ class StepBarrier(Kept):
         with self._condition:
             self._start = name
             self.changes += 1
+            # They have made steps that the training, restored at an earlier step, does not include.
             stranded = [session for session, done in self._waiting.items() if done > step]
             self._runs = training_runs.started(self._runs, session, step, elsewhere, stranded=stranded)
             if self._runs.run_number > 1:
@@ -85,7 +86,8 @@ class StepBarrier(Kept):
         """Switches to tokens until the next start of the training, and issues the first ones.
 
         Args:
-          session: session of the chief. step: the tokens' value: the step of a replica that takes one.
+          session: session of the chief.
+          step: value of the tokens: the step of a replica that takes one.
           tokens: number of tokens.
 
         Raises:
@@ -104,7 +106,8 @@ class StepBarrier(Kept):
         Args:
           session: session of the chief that has made the update.
           step: number of the step.
-          extra: number of additional gradients in the step, if more are needed than there are replicas.
+          extra: number of additional gradients that the step needs, if an update needs more gradients than there are
+            replicas: so many replicas may give a further gradient in the same step.
           tokens: number of tokens to issue, if replicas wait for tokens.
 
         Raises:
@@ -119,15 +122,17 @@ class StepBarrier(Kept):
             self._condition.notify_all()
 
     def wait(self, waiting: Waiting, session: str, done: int) -> int:
-        """Waits until a step after ``done`` starts, or the present one needs another gradient; returns the present
-        step.
+        """Waits until a step after ``done`` starts, or until the present step needs an additional gradient; returns the
+        present step.
 
         With tokens: waits for a token, takes it, and returns its value.
 
         Raises:
-          AbortedError: the training was restarted: the step that ``session`` waits for may never start.
+          AbortedError: the training was restarted since ``session`` joined, so the step that it waits for may never
+            start.
           OutOfRangeError: the chief's program, and so the training, has ended.
         """
+        # Only long waits are logged: each wait starts the interval of messages again.
         began = self._said = self._clock()
 
         def goes_on() -> bool:
@@ -139,6 +144,7 @@ class StepBarrier(Kept):
             return False
 
         with self._condition:
+            # For example a session that this task has forgotten in a restart.
             if session not in self._runs.sessions:
                 self._runs = training_runs.joined(self._runs, session)
                 self.changes += 1
@@ -147,15 +153,19 @@ class StepBarrier(Kept):
             try:
                 waiting.wait_until(self._condition, goes_on, f"the gradients of other replicas for step {done}")
             except StillWaitsError:
+                # On a replicated task, the operation is tried again after the wait; meanwhile the replica still counts
+                # as waiting.
                 tried_again = True
                 raise
             finally:
                 if not tried_again:
                     del self._waiting[session]
+            # A start may have woken this replica.
             self._check(session)
             if self._tokens:
                 self.changes += 1
                 return self._tokens.popleft()
+            # The last step may have started before the job was over; then the replica still makes it.
             if self._over and self.step <= done:
                 raise OutOfRangeError(
                     None, None, f"there is no step after {done}: {self._over}, and no other task makes updates"

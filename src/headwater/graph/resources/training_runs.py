@@ -1,12 +1,12 @@
-"""Membership of sessions in synchronous training: in the present run of the training or in an earlier one.
+"""Membership of sessions in synchronous training: a session is a member of the run of the training in which it joined.
 
-A chief starts the training, perhaps several times, and perhaps from an older checkpoint. Runs are numbered; in the
-code, this is `run_number`. Everything that a replica does in a session belongs to the run in which the session
-joined. When another run starts, the replica's step is void: its gradient is for old variables, and the step that it
-waits for may never start. The replica has to get an error at once, join again, and continue from the checkpoint that
-the chief has restored.
+A chief may start the training several times, perhaps from an older checkpoint. Each start begins a *run*, and runs are
+numbered (`run_number`). The actions of a session belong to the run in which it joined. When another run starts, the
+replica's step is void: its gradient is for old variables, and the step that it waits for may never start. So the
+replica gets an error at once, joins again, and continues from the checkpoint that the chief has restored.
 
-All functions here are pure functions of `TrainingRuns`; the resources that hold it do the waiting, waking and raising.
+All functions here are pure functions of `TrainingRuns`. Accumulators and barriers hold a `TrainingRuns`, and wait, wake
+and raise accordingly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TrainingRuns:
     Attributes:
       run_number: number of the present run: how many times a chief has started the training; 0 before the first start.
       began_at: the first step of the present run.
-      sessions: the run that each session joined, by handle.
+      sessions: maps the handle of each session to the run in which it joined.
     """
 
     run_number: int = 0
@@ -55,10 +55,11 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One start of a training in which each gradient names its start.
+    """One start of the training. Each gradient names the start that it belongs to.
 
-    The chief starts the training on one task after the other, while gradients are being sent to several tasks. Without
-    the name, one task could count a gradient that another one has dropped, depending on the time of arrival.
+    The chief starts the training on one task after the other, while replicas send gradients to all of them. If only the
+    time of arrival counted, a gradient could arrive before the start on one task, which drops it, and after the start
+    on another, which counts it.
 
     Attributes:
       name: a random number, the same on all tasks; 0 before the first start known to the task.
@@ -105,10 +106,10 @@ class Members:
 
 
 def has_forgotten(members: Iterable[Members]) -> bool:
-    """Whether the task of one of these accumulators has restarted after replicas had given gradients.
+    """Whether the task of one of these accumulators has restarted, and so lost gradients that replicas had given.
 
-    A replica joins all accumulators before it gives a gradient. So if it has given one, and is known to one accumulator
-    but unknown to another, the other accumulator has lost gradients.
+    A replica joins all accumulators before it gives a gradient. So if a replica has given one, and one accumulator
+    knows the replica while another does not, the latter has lost its state.
 
     Args:
       members: members of all accumulators of one training, read at about the same time.
@@ -138,17 +139,18 @@ def started(
 ) -> TrainingRuns:
     """Starts a run at ``step``, in the chief's ``session``.
 
-    Sessions that joined before the very first start are members of the run, since none of their state is older.
-    Sessions that joined before a later start are not, even on a task without older state: other tasks have dropped
-    their gradients.
+    Sessions that joined before the very first start become members of its run, since no older state exists. Sessions
+    that joined before a later start do not, even on a restarted task, for which this start is the first: other tasks
+    have dropped their gradients.
 
     Args:
       elsewhere: see `is_first`.
-      stranded: sessions at a step beyond ``step``, which are not members.
+      stranded: sessions that wait for a step beyond ``step``; they do not become members.
     """
     run_number = runs.run_number + 1
     sessions = dict(runs.sessions)
     if is_first(runs, elsewhere):
+        # Run 0 is never the present run after a start, so stranded sessions get an error.
         sessions = {its: run_number for its in sessions if its not in set(stranded)} | dict.fromkeys(stranded, 0)
     return TrainingRuns(run_number=run_number, began_at=step, sessions={**sessions, session: run_number})
 
@@ -166,11 +168,13 @@ def left(runs: TrainingRuns, session: str) -> TrainingRuns:
 
 def is_void(runs: TrainingRuns, session: str) -> bool:
     """Whether ``session`` joined an earlier run. A session that never joined counts as a present member."""
+    # A restarted task does not know the sessions that joined before its restart; the names of starts tell old gradients
+    # apart there.
     return runs.sessions.get(session, runs.run_number) != runs.run_number
 
 
 def judged(runs: TrainingRuns, session: str, of_step: int, step: int) -> Verdict:
-    """Decides on a gradient of the step ``of_step`` from ``session``, when training is at ``step``."""
+    """Decides what happens to a gradient of the step ``of_step`` from ``session`` while the training is at ``step``."""
     if is_void(runs, session) or (runs.run_number and of_step > step):
         return Verdict.VOID
     return Verdict.STALE if of_step < step else Verdict.TAKE

@@ -2,7 +2,8 @@
 
 The file is mapped into memory: counting an update is an increment in memory, and the kernel keeps the page when the
 process dies. So when the next incarnation of a ``ps`` restores a state that is some seconds old, it knows exactly which
-updates are lost. If the machine fails, the file is as old as the kernel's last write.
+updates are lost. If the machine fails, the file has the counts of the last moment at which the kernel wrote the page to
+disk.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ _WORD: Final = struct.calcsize("Q")
 
 
 class UpdateCounts:
-    """Creates such a file, and replaces an existing one; processes that have the old file open keep it unchanged.
+    """Creates a file of counts and replaces an existing one. A process that has mapped the old file keeps that file,
+    and does not change the new one.
 
     Args:
       path: path of the file.
-      incarnation: identifies the numbering of variables: saved states with the same value number them alike.
-      begun: initial counts of the first variables.
+      incarnation: identifies the assignment of slots to variables: saved states with the same value use the same slots.
+      begun: initial counts of the first slots.
 
     Attributes:
       numbers: a count for each slot.
@@ -53,6 +55,7 @@ class UpdateCounts:
             self.numbers: memoryview[int] = words[_HEAD:]
             for slot, count in enumerate(begun[:SLOTS]):
                 self.numbers[slot] = count
+            # Only a complete file gets this name, so that a process killed here leaves the previous counts.
             os.replace(unfinished, path)
 
 

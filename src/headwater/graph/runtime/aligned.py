@@ -44,8 +44,10 @@ class AlignedCopies:
         for position in self._positions:
             value = arrays[position]
             if value.nbytes >= FROM_BYTES and type(value) is np.ndarray:  # pyright: ignore[reportUnknownMemberType]
+                # Strings never reach XLA. JAX's own arrays, which the type check excludes, are aligned.
                 if value.dtype.hasobject or value.__array_interface__["data"][0] % ALIGNMENT == 0:
                     continue
+                # NumPy cannot allocate aligned memory: take up to 64 bytes more, and begin at the first aligned byte.
                 memory = self._take(value.nbytes + ALIGNMENT)
                 start = -memory.__array_interface__["data"][0] % ALIGNMENT
                 copy = memory[start : start + value.nbytes].view(value.dtype).reshape(value.shape)
@@ -57,6 +59,7 @@ class AlignedCopies:
     def give_back(self, memory: list[NDArray[np.uint8]]) -> None:
         """Returns ``memory`` after use; it is reused once no array refers to it."""
         self._spare.extend(memory)
+        # A program with feeds of many sizes must not keep memory for each of them.
         if len(self._spare) > _MAX_SPARE:
             del self._spare[:-_MAX_SPARE]
 
@@ -66,6 +69,7 @@ class AlignedCopies:
                 memory = self._spare.pop(0)  # atomic, so that no two threads get the same memory
             except IndexError:
                 break
+            # The step's results, or an executable that still runs, may refer to the memory.
             if len(memory) == nbytes and sys.getrefcount(memory) <= _IDLE_REFERENCES:
                 return memory
             self._spare.append(memory)

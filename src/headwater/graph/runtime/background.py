@@ -1,4 +1,4 @@
-"""Compiles executables beside the steps, one at a time."""
+"""Compiles executables in the background of running steps, one at a time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Final
 
 _log = logging.getLogger(__name__)
 _turn: Final = threading.Lock()
-#: Seconds after which tracing, in Python, lets another thread run. With Python's default, a step's thread would wait
-#: for 5 ms after each operation that releases the interpreter's lock.
+#: Python's switch interval during a compilation, in seconds: the time after which the tracing thread has to release the
+#: interpreter's lock to a waiting thread. With the default of 5 ms, a step would wait for 5 ms after each of its
+#: operations that releases the lock.
 _INTERVAL_S: Final = 0.0002
 
 
@@ -30,6 +31,8 @@ class Compilation:
         self._thread.start()
 
     def _run(self) -> None:
+        # Compilations use all cores, which running steps need as well. Several at once would also set and restore the
+        # switch interval in any order.
         with _turn:
             interval = sys.getswitchinterval()
             sys.setswitchinterval(_INTERVAL_S)

@@ -71,6 +71,7 @@ class BlockRunner:
         """
         shared: Values = dict(zip(self._needed, self._setup(step), strict=True))
         queue = shared[self._block.sink.inputs[0]].item()
+        # At most half of the queue, so that the program does not read much further ahead than without blocks.
         taken = self._take(shared, step, int(min(self._count, max(1, queue.capacity // 2))))
         rows = len(taken[0])
         try:
@@ -78,8 +79,11 @@ class BlockRunner:
         except OpError:
             if rows == 1:
                 raise
+            # One element has failed, or shapes differ. One by one, the elements before the first failure are added, as
+            # without blocks.
             for row in range(rows):
                 queue.enqueue_many(step, self._handled(shared, [column[row : row + 1] for column in taken], step))
+            # Only reached if no single element fails: shapes differ, and would differ in the next blocks as well.
             self._count = 1
         else:
             queue.enqueue_many(step, batch)
@@ -142,6 +146,8 @@ class _Rows:
         padded = [
             _padded(value, size) if varies else value for value, varies in zip(inputs, self._varying, strict=True)
         ]
+        # A number for each element, because random numbers depend on it: with one number per block, all elements of a
+        # block would get equal draws.
         counters = np.arange(size, dtype=np.uint32) + np.uint32(step.number * size & 0xFFFFFFFF)
         for name, value in zip(self._compute.outputs, self._computed(padded, counters), strict=True):
             values[name] = np.asarray(value)[:rows]
@@ -177,6 +183,8 @@ class _Mapping:
         key = tuple([(value.shape, value.dtype) for value in inputs]), len(counters)
         if key in self._compiled:
             return self._run(inputs, counters)
+        # Queue runners have several threads. `jax.jit` would compile the same shapes in each of those that arrive at
+        # the same time.
         with self._compiling:
             found = self._run(inputs, counters)
             self._compiled.add(key)
@@ -200,5 +208,6 @@ def _shared_mapping(compute: Compute, axes: Sequence[int | None], seed: int) -> 
 
 
 def _padded(value: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
+    # Padding repeats an element instead of using zeros: the operations accept an element of the data.
     missing = size - len(value)
     return np.concatenate([value, np.repeat(value[-1:], missing, axis=0)]) if missing else value

@@ -45,6 +45,7 @@ class Statistics:
         name = str(details.get("fun_name", "")).removeprefix("jit(").removesuffix(")").removeprefix("jit_")
         with self._lock:
             part = self._parts.setdefault(name, Compilations())
+            # Tracing, lowering and compiling are separate events; only the last one stands for an executable.
             part.shapes += event == _LAST
             part.seconds += duration_secs
 

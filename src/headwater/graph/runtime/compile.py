@@ -90,18 +90,24 @@ class Executable:
         self._seed = secrets.randbits(31)
         self._static = [compute.inputs.index(name) for name in compute.static]
         self._dynamic = [i for i in range(len(compute.inputs)) if i not in self._static]
+        # Static inputs are constants of a program, so there is one program for each combination of their values.
         self._by_static: dict[object, Program] = {}
+        # Shapes and types of earlier runs that succeeded, so that tracing, compiling and memory cannot fail for them
+        # any more.
         self._taken: set[Any] = set()
         self._shared = shared
         checks = IndexChecks(compute, self._cells)
         self._check_indices = checks or None
         self._looked_at = checks.looked_at
         self._device = None if is_default(compute.device) else local_device(compute.device)
+        # On a shared task, other sessions would wait for the lock while this one compiles. A GPU may lack memory, which
+        # has to be known before variables are donated.
         self._prepares = shared or self._device is not None
         self.touches_state: bool = bool(self._cells)
         self._stores = _stores(compute)
         self._assigned = _assigned(compute, self._written, reads)
         attrs_of = [(node.definition.admit, node.attrs, node.definition.attrs) for node in compute.nodes]
+        # Operations such as accounting of examples, which may refuse an update of variables under the same lock.
         self._admits = [
             functools.partial(admit, resources, **{key: value for key, value in attrs.items() if key in taken})
             for admit, attrs, taken in attrs_of
@@ -111,6 +117,7 @@ class Executable:
         self.only_reads: bool = shown is not None
         self._place = place
         self._recorder = resources.recorder if self._written else None
+        # A backup repeats the operations with the same inputs; without seeds, its random numbers would differ.
         self._repeatable = not any(_draws(node) for node in compute.nodes)
         self._output_cells = [self._cells[name] for name in shown or ()]
         self._ways: Ways | None = None
@@ -135,6 +142,7 @@ class Executable:
         """Returns the part that runs ``compute`` on kernels; None if that is not possible."""
         if not compute.device.startswith("CPU"):
             return None
+        # With two threads, OpenBLAS took 12 to 50 ms for a product while other tasks computed, and 0.5 ms with one.
         use_one_thread()
         try:
             return KernelPart(compute, self._cells, self._lock, self._seed, self._looked_at, fetched)
@@ -170,8 +178,9 @@ class Executable:
         Args:
           inputs: for the compute's inputs, in order.
           step_number: number of the step.
-          certain: called just before the run if nothing is known that could fail: the variables have values, and inputs
-            of these shapes and types were run before. Readers of the variables wait for the run from then on.
+          certain: called just before the run, unless the run may fail: it cannot fail if the variables have values and
+            inputs of these shapes and types were run before. The lock is held from this call until the variables have
+            their new values, so that readers wait.
           step: the step, for operations that may refuse a change.
 
         Returns:
@@ -192,6 +201,8 @@ class Executable:
                 return known.outputs, ()
             inputs = [np.asarray(value) for value in inputs]  # may block, so before the lock is taken
         given = inputs
+        # Initialisation usually runs once, so compiling a random number generator for each variable would cost more
+        # than it saves.
         if self._initial is not None and self._runs < MOST_RUNS:
             self._runs += 1
             return self._initialise(self._initial, inputs, step_number, step)
@@ -205,6 +216,8 @@ class Executable:
         run = program.run
         if self._device is not None:
             inputs = moved(inputs, self._device)
+        # An acknowledged update must not fail. These can: operations with checks, operations that may refuse, and a
+        # GPU, which may run out of memory.
         if program.failing or self._admits or self._device is not None:
             certain = None
         counter = np.uint32(step_number & 0xFFFFFFFF) if self._random else None
@@ -224,6 +237,7 @@ class Executable:
         if not taken and self._prepares:
             self._prepare(program, inputs, counter)
         with self._lock:
+            # Read under the lock: after the run, the donated buffers are invalid for all other readers.
             donated, kept = self._state()
             made = self._admitted(step) if self._admits else ()
             if taken and certain is not None:
@@ -232,6 +246,8 @@ class Executable:
             written = zip(self._written_cells, changed, strict=True)
             refused = None
             if self._assigned:
+                # The other variables were donated to this run and have no old value any more, so acceptable values are
+                # installed even if one is refused.
                 written, refused = _accepted(written, self._assigned)
             for cell, value in written:
                 cell.value = value
@@ -241,7 +257,9 @@ class Executable:
             for tell in made:
                 tell()
         if not taken:
+            # Only now: a run that has failed may fail again.
             self._taken.add(key)
+        # Without the lock, because reading the results of checks waits for the executable.
         if faults:
             self._raise(faults)
         if refused is not None:
@@ -277,6 +295,7 @@ class Executable:
                 if self._device is None:
                     self._compilations[key] = self._compile_in_background(inputs)
             weigh = self._ways.weigher(key)
+        # Kernels find errors in shapes and types only when they run, so the first run is never announced early.
         if part.may_fail or self._admits or not self._run_before:
             certain = None
         try:
@@ -310,6 +329,7 @@ class Executable:
         program = self._by_static.get(fixed)
         if program is None:
             static = {self._compute.inputs[i]: np.asarray(inputs[i]) for i in self._static}
+            # Two threads may build it at the same time; both use the same result, so that it is compiled once.
             program = self._by_static.setdefault(fixed, self._build(static))
         return program, fixed, [inputs[i] for i in self._dynamic] if self._static else inputs
 
@@ -348,6 +368,7 @@ class Executable:
         """Records the run with inputs ``given``. The caller holds the lock."""
         assert self._recorder is not None
         assert step is not None
+        # None makes the recorder send the new values instead of the inputs.
         inputs = given if self._repeatable else None
         self._recorder.changed(step, self._place, inputs, self._written_cells, Outcome(outputs, faults or {}))
 
@@ -396,12 +417,15 @@ class Executable:
 
     def _build(self, static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
         names = self._donated, self._kept, self._written
+        # Programs with random operations are not shared: operations without seeds must draw different numbers in each
+        # session.
         if self._shared and not self._random:
             return shared_program(self._compute, static, *names, self._looked_at)
         return Program(self._compute, static, *names, self._seed, self._looked_at)
 
     def _prepare(self, program: Program, inputs: Sequence[AnyArray], counter: np.uint32 | None) -> None:
         """Traces and compiles a program before the lock is taken, so that other steps need not wait."""
+        # Only shapes and types are used, so the values may be replaced, and donated, after the lock is released.
         with self._lock:
             donated, kept = self._state()
         program.compile(donated, kept, inputs, counter)
@@ -426,6 +450,8 @@ def _never(*unused: object) -> Any:
 
 def values_of(cells: Sequence[Cell]) -> list[AnyArray]:
     """Returns the variables' values; raises as `cell_value`."""
+    # Functions in C for the usual case, as this runs in each step. The loop in Python is only needed to name the
+    # variable.
     values = list(map(_value_of, cells))
     if _NONE in map(type, values):
         return [cell_value(cell) for cell in cells]
@@ -450,9 +476,10 @@ def _stores(compute: Compute) -> dict[str, int] | None:
 
 
 def _assigned(compute: Compute, written: Sequence[str], read: Collection[str]) -> list[bool | None]:
-    """Returns, for each written variable, whether an assigned value must keep its shape; None if its old value is read.
+    """Returns, for each written variable, whether a new value must have the shape of the old one; None for a variable
+    whose old value is read.
 
-    Empty if the old values of all are read: tracing then compares old and new shapes.
+    Returns an empty list if the old values of all variables are read: then tracing has compared the shapes.
     """
     keeps: dict[str, bool | None] = dict.fromkeys(written)
     for node in compute.nodes:

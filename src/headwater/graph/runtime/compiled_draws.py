@@ -28,6 +28,7 @@ def drawn(op_type: str, key: tuple[int, int], shape: HostArray, *, dtype: DType,
     del seeds
     sizes = ints(shape)
     count = math.prod(sizes)
+    # Rounded up to a power of two, so that few sizes are compiled.
     draw = _compiled(op_type, dtype, 1 << max(0, count - 1).bit_length())
     return np.array(np.asarray(draw(np.array(key, np.uint32)))[:count].reshape(sizes))
 

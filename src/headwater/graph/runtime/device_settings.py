@@ -127,6 +127,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
         if device not in _of_type(there, device_type):
             raise ValueError(f"Unrecognized device: {device!r}")
     kept = [] if device_type is None else [each for each in get_visible_devices() if each.device_type != device_type]
+    # In the order of the machine, whatever order the program uses: numbers of logical devices must not depend on it.
     visible = [device for device in there if device in (*kept, *wanted)]
     if visible == get_visible_devices():
         return
@@ -147,7 +148,8 @@ def get_memory_growth(device: PhysicalDevice) -> bool:
     """Whether GPU memory is allocated only as needed.
 
     Raises:
-      ValueError: not a device of this machine. KeyError: a CPU, whose memory is always allocated as needed.
+      ValueError: not a device of this machine.
+      KeyError: a CPU, whose memory is always allocated as needed.
     """
     _must_be_there(device)
     if device.device_type != "GPU":
@@ -179,7 +181,7 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
 
 
 def tensor_float_32_execution_enabled() -> bool:
-    """Whether GPUs may round float32 values to 10 bits of mantissa to multiply them, which Ampere's and later do."""
+    """Whether GPUs may round float32 values to 10 bits of mantissa before they multiply them; GPUs since Ampere do."""
     return _jax.config.jax_default_matmul_precision not in _WHOLE
 
 
@@ -268,6 +270,7 @@ def _count_gpus() -> int:
     """Returns the number of GPUs that JAX finds."""
     if virtual_gpus():
         return virtual_gpus()
+    # Without a plugin, JAX would report no GPU, and importing it to find that out takes long.
     if _wanted.visible is None and has_cpu_only():
         return 0
     if any(map(importlib.util.find_spec, _CUDA_PLUGINS)):

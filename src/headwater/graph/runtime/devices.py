@@ -72,6 +72,7 @@ def has_cpu_only() -> bool:
     """Returns whether JAX cannot find another device than the CPU, without importing it."""
     if virtual_gpus() and not _cpu_only:
         return False
+    # Importing JAX is a large part of the start of a task, and a task whose parts run on kernels may never need it.
     chosen = os.environ.get("JAX_PLATFORMS", "") if not is_loaded() else cast(Any, jax).config.jax_platforms
     return _cpu_only or chosen == "cpu" or not _has_plugins()
 
@@ -81,6 +82,7 @@ def _has_plugins() -> bool:
     """Returns whether JAX could find plugins for devices: it looks in these packages, variables and entry points."""
     if any(map(importlib.util.find_spec, ("jax_plugins", "libtpu"))) or "PJRT_NAMES_AND_LIBRARY_PATHS" in os.environ:
         return True
+    # Read as files: `importlib.metadata` would parse the metadata of all installed packages.
     points = (file for folder in sys.path for file in Path(folder).glob("*-info/entry_points.txt"))
     return any(b"[jax_plugins]" in file.read_bytes() for file in points)
 
@@ -113,11 +115,13 @@ def share_machine(*, beside: int, sparing: int) -> None:
         global _cpu_threads
         if _cpu_threads is None:
             _cpu_threads = max(1, (cores - sparing) // beside)
-    if not virtual_gpus():
+    if not virtual_gpus():  # these exist to run at the same time
         on_import("jax", _dispatch_at_once)
 
 
 def _dispatch_at_once(jax: Any) -> None:
+    # With asynchronous dispatch, another thread runs the operation, and the thread of the plan, which has nothing else
+    # to do, waits for it: two wake-ups for each operation.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
@@ -134,8 +138,8 @@ def shown_devices(counts: Mapping[str, int]) -> list[str]:
     """Returns the names of the devices of this process that a task offers.
 
     Args:
-      counts: maximum number of GPUs; and number of CPUs, which all stand for the same CPU: by default one, or the
-        number set by `divide_cpu`.
+      counts: for ``GPU``, the maximum number of GPUs. For ``CPU``, the number of CPU devices, all of which are the same
+        CPU; by default 1, or the number set by `divide_cpu`.
     """
     global _shown
     _shown = True
@@ -187,8 +191,8 @@ def is_default(name: str) -> bool:
 
 @cache
 def placed(name: str) -> dict[str, Any]:
-    """Returns arguments with which ``jax.jit`` computes on this device and transfers NumPy arrays itself, in a sixth of
-    the time that a separate transfer takes."""
+    """Returns arguments that make ``jax.jit`` compute on this device. It then also transfers NumPy arrays to the
+    device, in a sixth of the time of a separate transfer."""
     if is_default(name):
         return {}
     there = cast(Any, jax).sharding.SingleDeviceSharding(local_device(name))
@@ -211,6 +215,7 @@ def settle(values: Iterable[Any]) -> None:
     for value in values:
         if not value.is_deleted():
             try:
+                # Another thread may donate the array between the check and the wait, which then raises.
                 value.block_until_ready()
             except RuntimeError:
                 if not value.is_deleted():

@@ -94,11 +94,14 @@ class CompiledPlan:
         self._repeats = plan.block if can_repeat(plan) and resources.recorder is None else 1
         actions = [self._action(item, position) for position, item in enumerate(plan.instructions)]
         if plan.instructions and isinstance(last := plan.instructions[-1], Send):
+            # A transfer that ends the plan is sent within the answer.
             actions[-1] = self._send(last, ends=True)
         exchange = exchange_of(plan, master)
         self.first_reads: FirstReads | None = None
         self._exchanged: list[int] = []
         if exchange is not None:
+            # With current values read ahead, a run skips the exchange, so it needs the variables that later
+            # instructions use from elsewhere.
             later = {name for item in plan.instructions[EXCHANGE:] for name in _inputs_of(item)} | {*plan.fetches}
             kept = {name: variable for name, variable in exchange.shown.items() if name in later}
             self.first_reads = FirstReads(exchange, resources, self._cell, list(kept.values()))
@@ -112,6 +115,8 @@ class CompiledPlan:
         self._aligned = AlignedCopies(fed) if fed and resources.recorder is None else None
         self._actions = list(zip(actions, self._dead_after(), strict=True))
         at = _last_update(plan.instructions)
+        # A barrier may open, and the master may get its answer, before the last update. So the update is not among the
+        # plan's other actions.
         self._before_update = self._actions[:at]
         self._after_exchange = self._actions[EXCHANGE:at]
         self._update = actions[at] if at < len(actions) else None
@@ -156,8 +161,9 @@ class CompiledPlan:
           feeds: arrays for ``plan.feeds``, in order.
           step: the step this is.
           wait: return only after all state is updated, so that the caller may change the arrays of ``feeds``.
-          answer: called with the result before the last update, once nothing is known that could make the update fail;
-            readers of the variables wait for the update. Not always called. Must neither raise nor wait.
+          answer: called with the result just before the last update, if the update cannot fail any more. A task that
+            reads the variables after the answer waits for the update. Not called if the update may fail, or if the plan
+            does not end with one. Must neither raise nor wait.
 
         Returns:
           Arrays (NumPy or JAX) for ``plan.fetches``, in order.
@@ -165,6 +171,7 @@ class CompiledPlan:
         if self._blocks is not None:
             self._blocks.run(step)
             return []
+        # Deadlines and traces concern a single run.
         if self._repeats > 1 and step.trace is None and step.deadline is None:
             self._repeat(step, wait)
         return self._once(feeds, step, wait, answer)
@@ -187,10 +194,13 @@ class CompiledPlan:
         item = self.plan.instructions[stopped.position]
         if self._blocks is not None or stopped.position >= len(self._before_update):
             return False
+        # Waits of these end without effects. Other host operations may have had some, and in a block, some elements may
+        # have been added.
         return isinstance(item, Receive) or (isinstance(item, Host) and item.node.definition.keeps)
 
     def _repeat(self, step: Step, wait: bool) -> None:
-        """Runs the plan all but one of the times that it is repeated, in the threads that prepare its input."""
+        """Runs the plan repeatedly, except for the last run, which `execute` makes itself. Each run is made by the
+        thread that completes its input, such as the thread that adds the last gradient."""
 
         def run() -> None:
             self._once((), step, wait, None)
@@ -229,7 +239,7 @@ class CompiledPlan:
         stopped: Stopped | None = None,
     ) -> list[object]:
         slots = self._template.copy()
-        slots[: len(feeds)] = feeds
+        slots[: len(feeds)] = feeds  # feeds have the first slots
         pending: list[Any] = []
         if step.trace is not None:
             self._run_traced(slots, step, step.trace)
@@ -265,6 +275,7 @@ class CompiledPlan:
             self._note_stop(step, error, self._position(action), slots)
             raise
         except memory_errors() as error:
+            # Looked up only after an error: keeping track of the position would cost time in each step.
             item = self.plan.instructions[self._position(action)]
             gpu = memory_stats(item.device) if isinstance(item, Compute) else None
             found = out_of_memory(error, self.plan.task, item, gpu)
@@ -324,6 +335,7 @@ class CompiledPlan:
         last: dict[int, int] = {}
         for position, item in enumerate(self.plan.instructions):
             last.update((self._index[name], position) for name in _inputs_of(item) if name in self._index)
+        # Constants are in the template of all runs, so clearing their slots would free nothing.
         kept = {*self._fetches, *(self._index[name] for name in self.plan.constants)}
         dead: list[list[int]] = [[] for _ in self.plan.instructions]
         for slot, position in last.items():
@@ -379,6 +391,7 @@ class CompiledPlan:
         self._executables[position] = executable
         sources = self._slots(item.inputs)
         targets = self._slots(item.outputs)
+        # Outputs nearly always have consecutive slots, and one assignment to a slice is faster than a loop.
         put = _in_a_row(targets)
         # Copies to the host are all started before the first is waited for.
         copied = [at for at, name in enumerate(item.outputs) if _on_gpu(item) and name in self._wanted_on_host]
@@ -465,6 +478,7 @@ class CompiledPlan:
         if recorder is not None and on_host and node.inputs and not cells:
 
             def run_without_kept(slots: Slots, step: Step) -> None:
+                # A branch or loop may hide operations on the resource, whose changes the backup would miss.
                 if any(is_handle(slots[source]) for source in sources):
                     raise FailedPreconditionError(
                         None,
@@ -486,6 +500,7 @@ class CompiledPlan:
                     slots[index] = value
                 return
             with self._resources.lock:
+                # An operation need not change all of its variables, and unchanged ones need not be sent.
                 before = {index: cell.updates for index, cell in cells.items()}
                 run(slots, step)
                 changed = [cell for index, cell in cells.items() if cell.updates != before[index]]
@@ -563,8 +578,8 @@ def _changes(item: Instruction, master: str) -> bool:
 
 
 def _last_update(instructions: Sequence[Any]) -> int:
-    """Returns the position of an update of variables that is followed only by operations that announce it; past the end
-    if there is none."""
+    """Returns the position of the last update of variables, if only operations that announce it follow; else the number
+    of instructions."""
     at = len(instructions) - 1
     while at >= 0 and isinstance(instructions[at], Host) and instructions[at].node.definition.announces:
         at -= 1
@@ -620,6 +635,7 @@ def _generator(attrs: Mapping[str, Any], step: Step) -> np.random.Generator:
     """Returns a generator for one operation in one step, seeded by the operation's seeds, if any, and the step's
     number."""
     seeds = int(attrs.get("seed") or 0) & 0xFFFFFFFF, int(attrs.get("seed2") or 0) & 0xFFFFFFFF
+    # With seeds, a repeated run of the same step, such as on a backup, draws the same numbers.
     return np.random.default_rng((*seeds, step.number) if any(seeds) else None)
 
 

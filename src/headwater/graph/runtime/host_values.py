@@ -95,11 +95,15 @@ def replace(cell: Cell, value: AnyArray) -> None:
       value: the new value. If only a local variable of the caller refers to the array, the cell takes it over;
         otherwise it is copied.
     """
+    # An array without memory of its own may change when its owner does, for example shared memory of a channel.
     if type(value) is not np.ndarray or value.base is not None or not value.flags.owndata:
         value = np.array(value)
     elif sys.getrefcount(value) > _GIVEN_REFERENCES or not value.flags.writeable:
         old = cell.value
+        # The value has other users, so it has to be copied in any case. Copying into the variable's present memory
+        # avoids page faults of new memory.
         if old is not None and type(old) is np.ndarray and (old.shape, old.dtype) == (value.shape, value.dtype):
+            # This reference would make `writable` allocate a copy.
             del old
             target = writable(cell)
             np.copyto(target, value)

@@ -134,6 +134,7 @@ class IndexChecks:
         axis: Any = 0
         if node.type == "GatherV2":
             found = self._source_of(node.inputs[2], same_shape=True)
+            # The axis decides which size an index is compared with, so it must be a constant.
             axis = found(()) if found is not None and node.inputs[2] not in self._inputs else None
         if indices is None or params is None or axis is None or int(axis) < 0:
             return None

@@ -1,6 +1,7 @@
 """Finds the initialisation of variables in a `Compute` that cannot run on kernels as a whole.
 
-Otherwise XLA would generate code of a random number generator for each variable, in a program that usually runs once.
+The initialisation is run on kernels. If XLA compiled it with the rest, it would generate a random number generator for
+each variable, for a program that usually runs once.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ def split(compute: Compute) -> tuple[Compute | None, Compute | None]:
     """Divides a `Compute` into assignments of initial values, and the others, which can run after them.
 
     Returns:
-      Assignments with the operations that only they use, and the rest, which is None if empty. Both are None if the
-      operations are not an initialisation: they compute other results, and draw no random numbers.
+      The assignments, with the operations that only they use; and the other operations, or None if there are none. Both
+      are None if there is nothing to gain: there are no such assignments, or there are other operations and the
+      assignments draw no random numbers.
     """
     made_by = {f"{node.name}:0": node for node in compute.nodes}
     needs: dict[str, set[str]] = {}  # operations that an assignment needs, itself included
@@ -41,6 +43,8 @@ def split(compute: Compute) -> tuple[Compute | None, Compute | None]:
     while True:
         first = set[str]().union(*needs.values())
         names = {name for node in compute.nodes if node.name not in first for name in node.inputs}
+        # An operation that other operations use as well has to stay with them, and so must the assignments that need
+        # it. Removing these may free others, so repeat.
         shared = first.intersection(made_by[name].name for name in names if name in made_by) - constants
         if not shared:
             break

@@ -31,7 +31,7 @@ from headwater.graph.runtime.kernel_code import (
 
 Run = Callable[..., tuple[Any, ...]]
 
-#: Operations of floating-point numbers whose results have no gradient, although JAX can differentiate them.
+#: Operations with piecewise constant results: their gradient is zero or undefined, although JAX can differentiate them.
 _STEPS: Final = frozenset(
     {
         *("ApproximateEqual", "Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual"),
@@ -93,11 +93,14 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...]) -> Gradient:
     made = {name for statement in back.statements for name in statement.defines}
     here = {name for statement in code.statements for name in statement.defines}
     used = {name for statement in back.statements for name in statement.uses}
+    # The tape has exactly the values of the forward pass that the backward pass uses. Sorted, so that generated code is
+    # the same in each run.
     tape = sorted((used - made) & here)
     outputs = [code.names[name] for name in body.outputs]
     forward = code.function("*inputs, turn=None", f"({listed(outputs)}), ({listed(tape)})", [*outputs, *tape])
     if tape:
         back.add(f"{listed(tape)} = tape", defines=tape)
+        # Known only after the backward pass was generated, but needed at its beginning.
         back.statements.insert(0, back.statements.pop())
     grads = [
         back.names.get(f"grad {name}", "None") if want else "None"
@@ -109,7 +112,7 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...]) -> Gradient:
 
 def _forward(code: Code, body: Body, outputs: Sequence[str]) -> list[Node]:
     """Adds the operations that ``outputs`` need, and returns them."""
-    if "" in outputs:  # a branch of an imported condition, in which this output has no value
+    if "" in outputs:  # an imported condition: this branch leaves the output undefined
         raise WithoutKernel("a branch without one of the outputs")
     arguments = [code.local() for _ in body.inputs]
     if arguments:
@@ -199,6 +202,7 @@ class _Backward:
         uses = [*args, *(grad for grad in grads if grad != "None")]
         gradients = f"({listed(grads)})"
         if len(grads) > 1:
+            # A vector-Jacobian product takes a gradient for every output, including unused ones.
             gradients = f"padded({gradients}, {forward})"
             uses.append(forward)
         run = self.back.bind(gradient_function_of(node.type, attrs), "g")

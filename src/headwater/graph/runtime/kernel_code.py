@@ -130,6 +130,7 @@ class Code:
 
     def note_gradients(self, nodes: Iterable[Node]) -> None:
         """Makes loops and branches keep a tape if ``nodes`` include a gradient of their type."""
+        # A tape keeps all intermediate values of a loop in memory, so it is only kept if a gradient needs it.
         self._taped.update(node.attrs["f"].name for node in nodes if node.type == "Vjp")
 
     def keep_tapes(self) -> None:
@@ -138,6 +139,7 @@ class Code:
 
     def constant(self, tensor: str, value: np.ndarray[Any, Any]) -> None:
         """Registers ``tensor`` as a constant."""
+        # A kernel may return its input, and the receiver of a result may change it in place.
         value = value.view()
         value.flags.writeable = False
         self.constants[tensor] = value
@@ -212,12 +214,14 @@ class Code:
         ):
             return False
         with np.errstate(all="ignore"):
+            # The error belongs to the run: the program may never run this operation.
             if fault_of(node.type, inputs, node.attrs):
                 return False
             try:
                 found = as_tuple(run(*inputs, **attrs))
             except (NoKernel, OpError, *_ERRORS):
                 return False  # raised in the run instead
+        # Large constants would stay in memory as long as the plan.
         if any(np.size(found[index]) > MAX_KNOWN_ELEMENTS for index in used):
             return False
         for index in used:
@@ -342,6 +346,7 @@ class Code:
         locked = False
         for index, statement in enumerate(self.statements):
             if statement.locked and not locked:
+                # Consecutive statements share one block: between two blocks, another step could change the variables.
                 put("    with lock:", None)
             locked = statement.locked
             indent = "        " if locked else "    "
@@ -349,6 +354,7 @@ class Code:
             if weighed and statement.weighing:
                 put(indent + statement.weighing, None)
             if index in dead:
+                # A remaining reference would make an update copy the array instead of changing it in place.
                 put(f"{indent}del {', '.join(dead[index])}", None)
         put(f"    return {results}", None)
         space = self.space
@@ -386,7 +392,7 @@ class Function:
 
 Maker = Callable[..., Callable[..., Any]]
 #: Factories of kernels, and of their vector-Jacobian products, for operations with subgraphs in their attributes. A
-#: kernel factory takes the attributes, and whether a gradient will need outputs with a tape.
+#: kernel factory takes the attributes, and whether its outputs must have a tape because a gradient follows.
 KERNEL_MAKERS: Final[dict[str, Maker]] = {}
 GRADIENT_MAKERS: Final[dict[str, Maker]] = {}
 

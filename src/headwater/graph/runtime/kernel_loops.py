@@ -1,5 +1,5 @@
-"""Scans, loops and branches on kernels; `headwater.graph.ops.scans` and `headwater.graph.ops.control_flow` compile
-them."""
+"""Scans, loops and branches on kernels. Their compiled forms are in `headwater.graph.ops.scans` and
+`headwater.graph.ops.control_flow`."""
 
 from __future__ import annotations
 
@@ -74,6 +74,7 @@ def _make_scan(attrs: Attrs, taped: bool) -> Callable[..., Any]:
         xs, fixed = inputs[states : states + sequences], inputs[states + sequences :]
         turns = len(xs[0])
         if not turns:
+            # Stacked results have the shapes of one turn, which only an executable knows without running it.
             raise NoKernel("no turn says the shapes of its results")
         forward, back = body_gradient(function, tuple(map(_is_real, inputs))) if taped else (None, None)
         tape = Tape()
@@ -88,6 +89,8 @@ def _make_scan(attrs: Attrs, taped: bool) -> Callable[..., Any]:
             results = _typed(results, types)
             values = results[:states]
             if not turn:
+                # Allocated once, after the first turn has shown the shapes: stacking a list at the end would copy all
+                # results.
                 stacked = [np.empty((turns, *value.shape), value.dtype) for value in results[states:]]
             for rows, value in zip(stacked, results[states:], strict=True):
                 rows[turn] = value
@@ -120,6 +123,7 @@ def _make_scan_gradient(attrs: Attrs) -> Callable[..., Sequence[Any]]:
                 if more is None:
                     continue
                 if owned[index]:
+                    # In place only from the second sum on: the first term may be an array that others use.
                     totals[index] += more
                 else:
                     owned[index] = totals[index] is not None
@@ -275,7 +279,8 @@ GRADIENT_MAKERS["StatelessIf"] = _make_if_gradient
 
 
 def turns_of(op_type: str, inputs: Values, outputs: Values, attrs: Attrs) -> Work:
-    """Estimates the cost of a loop's turns, without its inputs and outputs; zero for other operations."""
+    """Estimates the cost of the operations in all turns of a loop; zero for other operations. Reading inputs and
+    writing outputs of the loop itself are not included."""
     if op_type == "StatelessScan":
         turns, states = len(inputs[attrs["states"]]), attrs["states"]
     elif op_type == "WhileScan":
@@ -285,6 +290,7 @@ def turns_of(op_type: str, inputs: Values, outputs: Values, attrs: Attrs) -> Wor
     else:
         return Work()
     body = decode_body(attrs["body"])
+    # A rough estimate: each turn multiplies the rows of the state by all matrices.
     rows = max((value.shape[0] for value in inputs[:states] if value.ndim > 1), default=1)
     matrices = sum(value.size for value in inputs[states : len(body.inputs)] if value.ndim == 2)
     return Work(turns * len(body.nodes), 0, turns * rows * matrices)

@@ -33,8 +33,9 @@ _COPYING: Final = frozenset({"Gather", "GatherV2", "GatherNd", "Rank", "Shape", 
 class KernelPart:
     """Operations of a `Compute` as one function.
 
-    Operations that change no variable run first, without the lock of the variables; only lookups of rows take it, so
-    that no reference to a table is left when it is changed. All changes follow, under the lock.
+    Operations that change no variable run first, without the lock of the variables. Lookups of rows are an exception:
+    each takes the lock, so that it need not keep a reference to the table, which would prevent later updates in place.
+    All changes follow, under the lock.
 
     Args:
       compute: the operations.
@@ -106,10 +107,12 @@ class KernelPart:
         """
         function = self._function
         try:
+            # As executables do, which neither warn of overflows nor raise.
             with np.errstate(all="ignore"):
                 given = [*map(_on_host, inputs)]
                 if weigh is None:
                     return function.run(given, counter, begin, end)
+                # Only the first runs of a shape are weighed, so the code for that is generated at its first use.
                 function = self._weighed = self._weighed or self._code.function(
                     "inputs, counter, begin, end, weigh", *self._result, weighed=True
                 )
@@ -118,6 +121,7 @@ class KernelPart:
                 weigh(scale.work)
                 return outputs
         except Exception as error:
+            # `writable` has made arrays writable for an update that has then failed.
             for cell in self._written:
                 if type(cell.value) is np.ndarray:
                     cell.value.setflags(write=False)
@@ -140,6 +144,8 @@ class KernelPart:
         for node in compute.nodes:
             if node.name not in late:
                 self._add(node, False)
+        # The variables to read are known only now. All reads come first: unordered reads see values from before any
+        # update (docs/decisions/order-within-a-step.md).
         early = list(code.statements)
         code.statements.clear()
         if inputs:
@@ -202,7 +208,7 @@ class KernelPart:
         self._code.random(node, f"fold_in({key}, counter)", args, self._used.get(node.name, []))
 
     def _scale(self, node: Node) -> None:
-        """Adds the sum of a product of random numbers; it is computed together with the product."""
+        """Adds a sum such as ``draws * scale + offset``, which is computed in one pass over the draws."""
         code, product = self._code, self._products[node.inputs[0]]
         args = [code.names[name] for name in (*product.inputs, node.inputs[1])]
         result = code.names[f"{node.name}:0"] = code.local()
@@ -280,8 +286,8 @@ class _Scale:
 
 
 def _update_in_place(run: Callable[..., object], node: Node) -> Callable[..., None]:
-    """Returns ``run`` with a fallback to the lowering for unsupported inputs, since other updates may be done
-    already."""
+    """Returns ``run`` with a fallback to the lowering for inputs that the kernel does not support. The part as a whole
+    cannot fall back to an executable here, because other updates may have been made already."""
     definition = node.definition
 
     def update(*args: Any, **attrs: Any) -> None:
@@ -290,6 +296,7 @@ def _update_in_place(run: Callable[..., object], node: Node) -> Callable[..., No
         except NoKernel:
             found = definition.lower(*args, **attrs)
             for position, value in zip(definition.updates, found, strict=True):
+                # Into the array of the cell, to which the following code refers.
                 np.copyto(args[position], np.asarray(value))
 
     return update
@@ -337,6 +344,7 @@ def _own(value: Any, given: Sequence[Any] = ()) -> Any:
     Args:
       given: the inputs, such as fed arrays, which a kernel may return as they are.
     """
+    # A view, for example of a constant or of a variable.
     if type(value) is not np.ndarray or value.base is not None:
         return np.array(value)
     for each in given:

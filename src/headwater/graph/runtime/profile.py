@@ -52,12 +52,14 @@ class Profile:
     def start(self) -> None:
         """Starts profiling; does nothing if another profile is active."""
         options = _jax.profiler.ProfileOptions()
+        # Events of Python functions would slow the step down, and are not used.
         options.python_tracer_level = 0
         options.host_tracer_level = 1
         folder = tempfile.mkdtemp(prefix="headwater-profile-")
         self._start_us = time.time_ns() // 1000
         try:
             _jax.profiler.start_trace(folder, profiler_options=options)
+        # Another profile of this process is active, such as one that the program has started.
         except RuntimeError:
             shutil.rmtree(folder, ignore_errors=True)
         else:

@@ -107,6 +107,7 @@ class Program:
         key = tuple([(value.shape, value.dtype) for value in (*donated, *kept, *inputs)])
         if key in self._compiled:
             return
+        # Several workers may send the same plan at once; the others wait instead of compiling it again.
         with self._compiling:
             if key not in self._compiled:
                 compiled = self.run.lower(donated, kept, inputs, counter).compile()
@@ -119,6 +120,7 @@ def shapes_of(pairs: Sequence[Any]) -> list[object]:
     return [_jax.ShapeDtypeStruct(*pair) for pair in pairs]
 
 
+# Weak references: a program is freed with the last session that uses it.
 _programs: WeakValueDictionary[bytes, Program] = WeakValueDictionary()
 _lock = threading.Lock()
 
@@ -140,6 +142,7 @@ def shared_program(
     with _lock:
         found = _programs.get(key)
         if found is None:
+            # The seed is irrelevant: shared programs have no random operations.
             found = _programs[key] = Program(compute, static, donated, kept, written, 0, looked_at)
     return found
 
@@ -203,6 +206,7 @@ def _key(attrs: dict[str, Any], seed: int, name: str, counter: AnyArray) -> AnyA
     """Returns the random key of one operation in one step, from its seeds and the step's number."""
     first, second = seeds_of(attrs, name, seed)
     key = jax.random.fold_in(jax.random.key(first), second & 0xFFFFFFFF)
+    # The step's number instead of a stored state: a repeated or replicated step draws the same numbers.
     return jax.random.fold_in(key, counter)
 
 

@@ -46,8 +46,8 @@ class SmallUpdates:
         return not self._touched.isdisjoint((node.name, *node.inputs, *node.refs.values()))
 
     def takes(self, node: Node, state: Mapping[str, AnyArray]) -> bool:
-        """Collects ``node`` if it is a small update; returns whether it did. No collected update may be `needed_by`
-        it."""
+        """Collects ``node`` if it is a small update; returns whether it did. Before this call, `run` must have traced
+        any collected updates that are `needed_by` it."""
         variables = node.refs.values()
         updates = node.definition.kind is Kind.STATEFUL and bool(variables)  # a variable itself is stateful, too
         if not updates or not all(_is_small(state.get(name)) for name in variables):

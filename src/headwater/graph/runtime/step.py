@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+# Interval at which a waiting operation checks the connection to its master, in seconds.
 _LOOK_AGAIN_S = 0.5
 #: Makes `commit` and `withdraw` exclusive. One lock for all steps is enough, since both are rare.
 _deciding = threading.Lock()
@@ -49,8 +50,6 @@ class Step:
 
     Attributes:
       waits_for: a description of its present wait, and the start of the wait (`time.monotonic`); None without a wait.
-
-    Attributes:
       trace: records the step's activities; None if it is not traced.
       resumes: whether it outlives the connections to the tasks that take part in it.
       ends: callbacks for `ended`.
@@ -60,6 +59,7 @@ class Step:
       stopped: where it was cancelled; None if it was not, or if an instruction is half done.
     """
 
+    # Defaults are class attributes, because `__init__` runs for each step, and few steps have other values.
     trace: StepTrace | None = None
     resumes: bool = False
     waits_for: tuple[str, float] | None = None
@@ -123,6 +123,7 @@ class Step:
         self._wake()
 
     def _wake(self) -> None:
+        # A copy, since other threads add and remove conditions meanwhile.
         for condition in list(self._waiting):
             with condition:
                 condition.notify_all()
@@ -135,6 +136,7 @@ class Step:
           CancelledError, DeadlineExceededError: as `check`.
         """
         with _deciding:
+            # Under the lock: after a cancellation, other tasks must not rely on the step.
             self.check()
             self.committed = True
 
@@ -179,6 +181,8 @@ class Step:
                     timeout = min(timeout, self.deadline - time.monotonic())
                     if timeout <= 0:
                         raise DeadlineExceededError(None, None, f"Timed out waiting for {what}")
+                # A notification usually means that the event has happened, so the connection is only checked after a
+                # timeout.
                 if not condition.wait(timeout) or away:
                     # `away` may notify resources, which have conditions of their own: release this one to avoid a
                     # deadlock.

@@ -138,6 +138,7 @@ class TaskRuntime:
         Raises:
           FailedPreconditionError: another claim prevails, or has prevailed.
         """
+        # Outside of the lock, because compiling takes long.
         compiled = CompiledPlan(plan, self._resources_of(session, plan), owner.task, number)
         task = owner.task
         with self._lock:
@@ -216,9 +217,12 @@ class TaskRuntime:
             }
 
     def release(self, session: str, reason: str = "the session was closed") -> None:
-        """Drops a session's plans and ends its steps. A committed step, part of an update on several tasks of which
-        others may be done, may complete first; if that takes too long, another task cannot have started its part."""
+        """Drops a session's plans and ends its steps. A committed step may complete first, for up to `COMMITTED_S`: it
+        belongs to an update on several tasks, and other tasks may have made their parts. A step that takes longer waits
+        for a task that has not committed, so no task has made its part, and the step can be cancelled."""
         with self._lock:
+            # Plans first, so that no new step of the session can start; `execute` checks this after it has registered a
+            # step.
             self._plans.pop(session, None)
             steps = [step for step in list(self._steps) if step.session == session]
         committed = [step for step in steps if not step.withdraw(reason)]
@@ -228,6 +232,7 @@ class TaskRuntime:
         with self._lock:
             self._owners.pop(session, None)
             isolated = self._isolated.pop(session, None)
+        # Without the lock of this object: the callbacks take locks of their own.
         for forget in self.on_release:
             forget(session)
         self.rendezvous.close_session(session)
@@ -252,6 +257,7 @@ class TaskRuntime:
         with self._lock:
             sessions = [session for session, its in self._owners.items() if its.generation == generation]
         for session in sessions:
+            # Only notified, not ended: a master with a broken connection resumes its steps when it has reconnected.
             self._isolated.get(session, self.resources).leave(session, reason)
         return len(sessions)
 

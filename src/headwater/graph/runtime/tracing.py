@@ -25,10 +25,10 @@ def _now_us() -> int:
 class PlanTracer:
     """Runs a plan's instructions and records the start and end of each.
 
-    Executables run concurrently on different devices, and are not waited for. A thread for each determines its start
-    (its inputs were computed, and its device had finished the previous executable) and its end. The times of its
-    operations are taken from XLA's profiler, unless another program is using that; executables are then listed
-    separately, under a device suffix ``executables``.
+    Executables run concurrently on different devices, and the plan does not wait for them. So a thread waits for each
+    executable and determines its times. It starts when its inputs are computed and its device has finished the previous
+    executable; it ends when its outputs are computed. The times of its operations are taken from XLA's profiler, unless
+    another program is using that; executables are then listed separately, under a device suffix ``executables``.
 
     A context manager: leaving it waits until all instructions have ended.
 
@@ -69,6 +69,7 @@ class PlanTracer:
         found: dict[str, list[Instruction]] = {}
         for each in instructions:
             name = each.scope
+            # The innermost scope may be one that JAX has added within an operation.
             while name and name not in self._nodes:
                 name = name.rpartition("/")[0]
             if name:
@@ -85,6 +86,8 @@ class PlanTracer:
                     type=node.type,
                     inputs=node.inputs,
                     start_us=start_us,
+                    # The sum is longer than the time that has passed if instructions of the operation ran at the same
+                    # time.
                     end_us=min(start_us + lasted_us, max(each.end_us for each in ran)),
                 )
             )

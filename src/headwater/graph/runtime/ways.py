@@ -30,8 +30,10 @@ _FUSION: Final = 4  # factor by which an executable reads and writes fewer bytes
 _COMPILE_NS: Final = 60_000_000
 _COMPILE_OPERATION_NS: Final = 6_000_000
 
-_PATIENCE: Final = 4  # times that the estimate for compiling passes on kernels while it is compiled
+_PATIENCE: Final = 4  # in case a busy machine takes longer to compile: multiple of the estimate until the switch
 
+# Limits of memory and of time: shapes that are remembered, and shapes whose costs are measured. Further shapes are
+# assumed to cost as much as the heaviest one.
 _MOST_SHAPES: Final = 64
 _MOST_WEIGHED: Final = 8
 
@@ -148,6 +150,7 @@ class Ways:
 
     def next_way(self, key: object) -> Way:
         """Counts a run with inputs of shape ``key``; returns how it is executed."""
+        # The usual case, without a lookup: a part runs with the same shapes in each step.
         if key == self._hot:
             return Way.EXECUTABLE
         shape = self._shapes.get(key)

@@ -120,8 +120,8 @@ class TaskServer(Service):
         if self.copies is not None:
             self.shell.add_service(self.copies)
         if self._twice and self.shell.is_chief:
-            # The witness is on the chief, because training cannot continue without the chief anyway: it adds no point
-            # of failure.
+            # On the chief, which every job has. On a ps, the witness of a job with two ps could be lost together with a
+            # replica.
             self.shell.add_service(WitnessService(self._left))
         if self.shell.is_chief:
             self.shell.add_service(self._left)
