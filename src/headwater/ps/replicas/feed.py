@@ -15,8 +15,8 @@ and the changes of that state (`headwater.ps.replicas.recorded`)::
     ASSIGN  (number, memory)                values of all blocks except tables
     WRITE_ROWS  (number, table, start, memory)   as a worker sends it
 
-``memory`` is the result of `headwater.ps.host_memory.HostMemory.words`; None where several changes are sent together
-and a later frame has it. The backup makes a change only once it has the memory that belongs to it.
+``memory`` is the result of `headwater.ps.host_memory.HostMemory.words`. Of several changes that are sent together, only
+the last frame has a memory, and the others have None. The backup makes these changes when it receives that frame.
 """
 
 from __future__ import annotations

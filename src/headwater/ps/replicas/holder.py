@@ -116,9 +116,9 @@ class CopyHolder:
     # Joining and leaving ----------------------------------------------------------------------------------------------
 
     def join(self) -> None:
-        """Announces this ``ps`` to the others.
+        """Announces this ``ps`` to the others, and moves replicas here where this ``ps`` has none and others have some.
 
-        Where it has no replica, and others have some, it gets its share of them; it ends where the job is over.
+        Where the job is over, ends this task instead.
         """
         told = self._tell_all(begins=True)
         while not (self._closed or self._leaves or self._over):
@@ -143,19 +143,20 @@ class CopyHolder:
         The chief keeps those that no other ``ps`` takes.
 
         Args:
-          is_needed: whether workers still need replicas whose other ``ps`` are lost, which are then waited for.
+          is_needed: returns whether workers still need the replicas. While they do, this call waits for lost ``ps``,
+            which may return and take the replicas.
         """
         with self._changed:
             self._leaves = True
         others = self._await_others(is_needed)
-        # A shard needs two ps for its replicas.
+        # `spread` needs two ps, for the two replicas of each shard.
         if len(others) > 1:
             try:
                 spread(self._directory, without=(self._task,), me=self._told())
             except OpError as error:
                 _log.warning("%s leaves to others where its copies go: %s", self._task, error.message)
-        # No replica is sent to this task from now on; each remaining one is sent to a ps that stays. A ps that shuts
-        # down, too, does not wait for this one.
+        # From this announcement on, primaries move their replicas from this task to a ps that stays, and another ps
+        # that shuts down does not wait for this one.
         self._servers.leaving.add(self._task)
         self._tell_all(leaves=True)
         give_up_at = time.monotonic() + LEAVE_S
@@ -173,8 +174,8 @@ class CopyHolder:
     def _await_others(self, is_needed: Callable[[], bool]) -> list[Told]:
         """Returns the reports of other ``ps`` that take replicas.
 
-        Where there are none, waits for lost ones, as long as this one ``is_needed``; a ``ps`` that announced its
-        shutdown is not waited for.
+        Where no ``ps`` takes replicas, waits for lost ones to return, while ``is_needed`` returns True and for at most
+        `LOST_S`. It does not wait for a ``ps`` that has announced its shutdown.
         """
         began, reminder = time.monotonic(), Reminder()
         while True:
@@ -199,7 +200,7 @@ class CopyHolder:
         return [task for task in map(server_name, self._servers.staying()) if task != self._task]
 
     def _kept(self) -> list[int]:
-        """Returns the shards of which this task has a replica, or is being fed one, which may be complete by now."""
+        """Returns the shards of which this task has a replica, complete or not yet."""
         return [shard for shard, copy in self.copies.items() if not copy.is_spare]
 
     def _tell_all(self, *, begins: bool = False, leaves: bool = False) -> list[Told]:
@@ -255,8 +256,10 @@ class CopyHolder:
         if leaves:
             self._servers.leaving.add(asker)
         elif begins:
+            # The restarted ps no longer shuts down, whatever its earlier incarnation announced.
             self._servers.leaving.discard(asker)
             self._began(asker)
+        # Views are the source of places: a failover changes the primary without a move.
         for shard, copy in self.copies.items():
             if (view := copy.view) is not None:
                 self._directory.note(shard, view.term, server_name(view.primary.ps))

@@ -25,15 +25,14 @@ class EitherLink:
       links: to both replicas' tasks, the initial primary's first.
 
     Attributes:
-      check: called whenever a replica could not be reached, while it is waited for without a deadline. An error that it
-        raises ends the wait.
+      check: called after each failed attempt of a wait without a deadline. An error that it raises ends the wait.
     """
 
     def __init__(self, links: Sequence[PeerServerLink]) -> None:
         self.check: Callable[[], None] | None = None
         self._links = links
         self._at = 0
-        # Whether to try a replica that sends no heartbeats: the other replica may have sent this worker to it.
+        # Whether to try the next replica even if it counts as lost: the other replica may have said that it serves.
         self._tries_lost = False
 
     def reach(self, deadline_s: float | None = None) -> Any:

@@ -30,9 +30,10 @@ class CopyMove(NamedTuple):
 def plan_copies(pairs: Mapping[int, Pair], loads: Mapping[int, float], servers: Collection[str]) -> list[CopyMove]:
     """Plans the placement of replicas, so that ``servers`` have about equal loads, and other ``ps`` none.
 
-    First replicas that are missing or on other ``ps`` are placed on the least loaded server, the largest first. Then,
-    while that reduces the larger load of two servers, a replica moves from that server to the other. Finally the
-    backup of a shard becomes its primary while that reduces the larger load of primaries.
+    The plan has three steps. First each replica that is missing, or is on a ``ps`` outside ``servers``, is placed on
+    the least loaded server, the largest replicas first. Then replicas move from one server to another, as long as each
+    move reduces the larger one of the two loads. Finally primary and backup of shards swap roles, as long as each swap
+    reduces the larger load of primaries.
 
     Args:
       pairs: current placement, by shard.
@@ -76,6 +77,7 @@ def _move_one(held: Mapping[int, set[str]], loads: Mapping[int, float], total: M
                 if busy in having and idle not in having and 0 < loads.get(shard, 0.0) < gap * (1 - SLACK)
             ]
             if useful:
+                # A replica of half the gap makes both loads equal.
                 best = min(useful, key=lambda shard: (abs(gap - 2 * loads[shard]), shard))
                 held[best].remove(busy)
                 held[best].add(idle)

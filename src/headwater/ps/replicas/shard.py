@@ -85,7 +85,7 @@ class ShardCopy(KeptCopy):
         # values without the record of the requests that made them, so that a retry would be applied twice.
         self._ahead: list[Change] = []
         for table in updater.tables:
-            table.watch()
+            table.watch()  # for `begin_saving`, by which a new backup gets the rows
         host.secured = lambda channel: self._secure(host, channel)
         host.workers.stays_s = COME_S
         self._host: HostedParameters = host
@@ -190,6 +190,7 @@ class ShardCopy(KeptCopy):
 
     def _send(self, feed: ParameterFeed, host: HostedParameters, noted: Sequence[Change]) -> None:
         memory = host.memory.words()
+        # A promoted backup continues from this state, so the journal must have the records up to it.
         host.updates.accounts.flush()
         if noted:
             # Only the last change has the memory, so that the backup makes all changes of an answer, or none.
@@ -237,7 +238,7 @@ class ShardCopy(KeptCopy):
                 self._host.version,
                 self._standing.view,
             )
-        # The host may have been made after the end of the job was reported.
+        # A host that was made after the end of the job was reported does not know of it.
         if self._over:
             self._host.job_over()
 
@@ -256,8 +257,11 @@ class ShardCopy(KeptCopy):
         return ParameterFeed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
 
     def _all(self, host: HostedParameters) -> Iterator[Change]:
-        """Returns all changes that fill a new backup with the present state; afterwards, `_all_sent`. The host's lock
-        is held."""
+        """Returns the changes that fill a new backup with the present state. The host's lock is held.
+
+        Call `_all_sent` once they have been sent.
+        """
+        # The present feed gets the recorded changes: the snapshot contains them, so the new feed must not.
         self._note(host)
         tables = self._updater.tables
         memory = self._told = host.memory.words()

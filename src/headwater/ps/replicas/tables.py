@@ -7,9 +7,11 @@ positions. So the primary makes room before it executes a request, and sends the
 
 The frames of a feed (see `headwater.state.feed`)::
 
-    STATE        (number, clients)      there are no tables; number and last update of each worker's program
-    OPEN_TABLES  (number, name, packed, step, rate)   a table without rows: factors of its last updates, then keys that
-                                        were seen, and have no row (`headwater.tables.shards.Shards.sightings`)
+    STATE        (number, clients)      begins the snapshot, without any table. ``clients``: the number and the last
+                                        update of each worker's program
+    OPEN_TABLES  (number, name, packed, step, rate)   makes a table without rows. Tensors: the learning rates of its
+                                        last updates, then the keys that were seen but have no row
+                                        (`headwater.tables.shards.Shards.sightings`)
     ROWS         (number, name)         rows, as `headwater.tables.Table.store_records` takes them
     EVICT        (number, name)         keys of evicted rows, [n, 2]
     ROUND        (number, words)        gradients of the present round, see `TableRounds.to_parts`
@@ -59,7 +61,10 @@ _Change = tuple[int, Sequence[object], Sequence[Array]]
 
 
 class Programs:
-    """Tables that the program of this task makes, since an optimizer that is a function cannot be sent."""
+    """Tables that the program of this task makes.
+
+    A table whose optimizer is a function cannot be sent by a worker or a primary: this task's program has to make it.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -85,10 +90,10 @@ class Programs:
 
 
 class CopiedTables(TableService):
-    """A part of all tables, in one incarnation of a replica of it.
+    """The contents of a replica of a part of all tables. A reset or a step-down of the replica replaces them.
 
     Args:
-      copy: the replica that has them.
+      copy: the replica.
       task, index, tasks: see `TableService`.
 
     Attributes:
@@ -98,7 +103,7 @@ class CopiedTables(TableService):
     def __init__(self, copy: TablesCopy, task: str, index: int, tasks: int) -> None:
         super().__init__(task, index, tasks)
         self._copy = copy
-        self._channels: dict[Channel, None] = {}  # in order
+        self._channels: dict[Channel, None] = {}  # an ordered set, so that simulations are reproducible
         self.order: threading.RLock = threading.RLock()
 
     # Workers ----------------------------------------------------------------------------------------------------------
@@ -158,7 +163,7 @@ class CopiedTables(TableService):
                 gone: list[NDArray[np.int64]] = []
                 try:
                     table.make_room(of_table, gone, looks_up=looks_up)
-                finally:  # some may have been evicted even where there is not enough room
+                finally:  # where the room is not enough, rows may have been evicted all the same
                     if gone:
                         self._tell(kinds.EVICT, (table.name,), [np.concatenate(gone)])
             try:
@@ -228,7 +233,7 @@ def _opened(table: Table) -> _Change:
 
 
 class TablesCopy(KeptCopy):
-    """One of the two replicas of a part of all tables, which has the keys that belong to the part.
+    """One of the two replicas of a part of all tables. The part has a share of the keys of each table.
 
     Args:
       shard: number of the part.
@@ -354,7 +359,10 @@ class TablesCopy(KeptCopy):
         return self._feed if self._contents is contents else None
 
     def _wake_other(self) -> None:
-        """Asks the other task for its replica, so that it makes one; no worker may have reached it."""
+        """Asks the other task for its replica, so that the task makes it.
+
+        Tasks make their tables when a worker first asks for one, and no worker may have reached that task.
+        """
         home, beside = self._site.pair
         link = self._processes.link(home if self._site.ps == beside else beside)
         link.reach(DIAL_S)
@@ -363,7 +371,7 @@ class TablesCopy(KeptCopy):
             channel.send(Frame(kinds.OPEN_TABLES, (0, (), self._shard, self._moving)))
             channel.recv(LOOK_S)
         except DeadlineExceededError:
-            pass  # it waits for its program, but has been asked
+            pass  # the task has the request; its answer waits for its program
         finally:
             link.give_back(channel, False)
 

@@ -2,17 +2,19 @@
 
 On a channel of its own, whose first frame names the set; an answer may be preceded by WAIT frames::
 
-    WHERE   (set, asker, places, begins, leaves)   answered by DONE (places, whether it takes further shards, whether
-                                            the job is over, (shard, bytes, bytes transferred per second, second) of
-                                            each that it owns). A ``ps`` that ``begins`` has nothing: its earlier
-                                            offers are void; to a ``ps`` that ``leaves``, no replicas are sent.
-                                            ``backup`` is the ``ps`` of the shard's backup, empty where there is none,
-                                            and None where shards have one replica each
+    WHERE   (set, asker, places, begins, leaves)   asks a ``ps`` for its knowledge, and tells it the asker's. Answered
+                                            by DONE (places, whether it takes further shards, whether the job is over,
+                                            (shard, bytes, bytes transferred per second, backup) of each shard that it
+                                            owns). ``begins``: the asker is a ``ps`` that starts and owns nothing yet,
+                                            so its earlier offers are void. ``leaves``: the asker is a ``ps`` that shuts
+                                            down, to which no replicas are sent. ``backup`` is the ``ps`` of the
+                                            shard's backup, empty where there is none, and None where shards have one
+                                            replica each
     MOVE    (set, shard, target, address)   asks the owner of a shard to send it to another ``ps``; answered by DONE
                                             (seconds for which workers could not use it, bytes)
-    MOVE    (set, shard, primary, address, second, address)   the same where there are two replicas: the target ``ps``
-                                            of both, the primary's first. Answered when they are there, or when another
-                                            primary serves, which completes the move
+    MOVE    (set, shard, primary, address, backup, address)   the same for a shard with two replicas: the target ``ps``
+                                            of the primary and of the backup. Answered when the replicas are there, or
+                                            when another primary serves, which completes the move
     OFFER   (set, shard, term, source, places, hyperparameters)
                                             from the owner: it is about to send a shard; answered by
                                             DONE (whether it is accepted). Then, on the same channel,
@@ -188,10 +190,14 @@ class Directory:
         return Told(takes=takes, over=over, loads=told), moved
 
     def ask_all(self, *, but_lost: bool = False) -> dict[str, Told]:
-        """Asks every known ``ps``, with ``but_lost`` except those without heartbeats; returns the reports of
-        all that answer."""
+        """Asks every other known ``ps``; returns the reports of all that answer.
+
+        Args:
+          but_lost: skip a ``ps`` that sends no heartbeats.
+        """
         found: dict[str, Told] = {}
         asked: set[str] = set()
+        # Answers may name further ps, which are asked, too.
         while left := [task for task in self.servers() if task not in asked and task != self.me]:
             task = left[0]
             asked.add(task)

@@ -1,9 +1,10 @@
 """Owns this ``ps``'s shards of a set: serves workers, sends shards to other ``ps`` and receives them.
 
 A shard that moves is frozen: from the moment of the snapshot until the other ``ps`` has acknowledged it, nothing
-changes and no answer is sent. The receiver decides on the move, once: a shard that it has not installed when it is
-asked, it never will. So a ``ps`` whose offer got no answer asks until it knows, and meanwhile neither of them serves
-the shard.
+changes and no answer is sent. The receiver alone decides whether the move is made, and only once: where it is asked
+before it has installed the shard, it answers no, and refuses the shard from then on. A sender that gets no
+acknowledgement therefore asks until it has an answer. Until then the sender does not serve the shard, so two ``ps``
+never serve it at the same time.
 """
 
 from __future__ import annotations
@@ -124,7 +125,9 @@ class ShardHolder:
         self._begun = False
         self._leaves = False
         self._over = False
+        # Whether the program of a worker has ended without an error.
         self._has_ended = False
+        # Whether another ps reported, when this one started, that the job is over.
         self._late = False
         self._closed = False
         self._steps = 0
@@ -137,7 +140,8 @@ class ShardHolder:
         """Asks the other ``ps`` for the places of shards, then makes its own: those that they report to be here, and
         those that are unknown to all and assigned to this task by ``first``.
 
-        An unreachable ``ps`` counts as knowing nothing; a ``ps`` that does not answer is waited for, up to `BEGIN_S`.
+        A ``ps`` that refuses connections or cannot be reached is taken to have no process, and so to know nothing. Any
+        other ``ps`` is waited for, up to `BEGIN_S`.
         """
         answered: set[str] = {self._task}
         give_up_at, reminder = time.monotonic() + BEGIN_S, Reminder()
@@ -155,7 +159,7 @@ class ShardHolder:
                 _log.info("%s waits for %s to say where shards are", self._task, ", ".join(silent))
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, PAUSE_S)
-        # Initial places have term 0, so they only count for shards of which no ps has told.
+        # Reported places replace initial ones, which have term 0.
         self.directory.learn(Places(shards=dict(first)))
         with self._changed:
             for shard, place in self.directory.places().items():
@@ -163,7 +167,7 @@ class ShardHolder:
                     self._have(shard, *self._make(shard))
         for state in self._states():
             if not state.restore():
-                break  # the chief is lost, or does not answer
+                break  # the chief does not answer: do not wait for it once more for each shard
         with self._changed:
             self._begun = True
             self._changed.notify_all()
@@ -181,6 +185,7 @@ class ShardHolder:
         """Installs a shard on this ``ps``. `_changed` is held."""
         slot = self._slots[shard]
         slot.host, slot.updater, slot.since = host, updater, time.monotonic()
+        # An answer from a frozen shard could acknowledge an update that the moved snapshot lacks.
         if shard != FIXED:
             host.secured = lambda channel: host.waiting.secure(channel, lambda: slot.host is host)
         if self._over:
@@ -253,6 +258,7 @@ class ShardHolder:
         with self._changed:
             self._over = True
             hosts = self._hosts
+        # Without `_changed`, as each call takes the host's lock, which a running update may hold for long.
         for host in hosts:
             host.job_over()
 
@@ -372,8 +378,8 @@ class ShardHolder:
 
     def _tell(self, asker: str, known: Places, *, begins: bool) -> Frame:
         with self._changed:
-            # A ps that starts asks for the places of its shards, so an offer of its previous incarnation must not be
-            # completed after this answer.
+            # The asker has just started. After this answer it knows who owns each shard, so a shard that its previous
+            # incarnation has offered must not be installed any more.
             for slot in self._slots:
                 if begins and slot.offered is not None and slot.offered[0] == asker:
                     slot.void = max(slot.void, slot.offered[1])
@@ -409,10 +415,9 @@ class ShardHolder:
         self._part_with(slot)
 
     def _claim(self) -> None:
-        """Makes an empty host for each shard that is assigned to this ``ps`` and missing here, since it was lost.
-        `_changed` is held.
+        """Makes an empty host for each shard that this ``ps`` owns by all reports but has lost. `_changed` is held.
 
-        The chief fills it again, unless another ``ps`` turns out to own the shard.
+        The chief fills the host again, unless another ``ps`` turns out to own the shard.
         """
         lost = [
             shard
@@ -422,7 +427,8 @@ class ShardHolder:
         for shard in lost:
             _log.warning("%s has lost shard %d of %r", self._task, shard, self._name)
             self._have(shard, *self._make(shard))
-        if lost:  # others may believe that they own it
+        # In a thread, as `_changed` is held. Another ps may own the shard after all: its answer shows that.
+        if lost:
             threading.Thread(target=self.directory.ask_all, daemon=True).start()
 
     def _part_with(self, slot: _Slot) -> None:
@@ -431,7 +437,7 @@ class ShardHolder:
         assert host is not None
         self._steps = max(self._steps, host.steps)
         slot.host = slot.updater = None
-        with host.lock:
+        with host.lock:  # wakes `Waiting.secure`, which finds that this task no longer owns the shard
             host.lock.notify_all()
         host.workers.close_connections()
 
@@ -551,7 +557,8 @@ class ShardHolder:
             except (OpError, MemoryError) as error:
                 cause = error.__cause__
                 if isinstance(cause, ConnectFailure) and cause.problem is Problem.REFUSED:
-                    # Its process has ended, and the shard with it, unless it had sent the shard on.
+                    # The target's process has ended, and its shards with it. Only if it had sent this shard on is the
+                    # shard elsewhere: then another ps reports a place with this term or a later one.
                     self.directory.ask_all()
                     place = self.directory.of(shard)
                     return place is not None and place.term >= term
@@ -590,7 +597,7 @@ class ShardHolder:
             workers = host.workers.known_workers()
             self._expect(workers)
             with self._changed:
-                # A ps that leaves has already reported its shards, so the sender must keep this one.
+                # Refuse the shard if this ps shuts down: it has listed its shards for the others already.
                 taken = term > slot.void and not (self._leaves or self._closed)
                 if taken:
                     self.directory.note(shard, term, self._task, self._address)
@@ -606,8 +613,10 @@ class ShardHolder:
         return Frame(kinds.DONE, (taken,))
 
     def _look_after(self, slot: _Slot, host: HostedParameters, workers: Collection[str]) -> None:
-        """Removes workers that do not connect after a shard has moved. A worker that is connected for another shard is
-        computing."""
+        """Removes workers that do not connect after a shard has moved here.
+
+        A worker that is connected for another shard stays: it is computing, and connects when it has its gradient.
+        """
         awaited = set(workers)
         while awaited:
             with self._changed:

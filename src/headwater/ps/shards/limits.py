@@ -50,10 +50,12 @@ def first_servers(servers: int) -> int:
 
 
 def require_no_rows(shards: int | None, tables: list[str], *, replicas: int) -> None:
-    """Checks that tables in parts that move have backups.
+    """Checks that a set with tables of rows has two replicas, where its shards move.
+
+    Such tables are too large to be frozen until they have been sent; a new replica is filled while training continues.
 
     Raises:
-      ValueError: they have none.
+      ValueError: it has one replica.
     """
     if tables and shards is not None and replicas == 1:
         raise ValueError(
@@ -64,8 +66,9 @@ def require_no_rows(shards: int | None, tables: list[str], *, replicas: int) -> 
 
 
 def require_no_sums(what: str, *, shards: int | None, replicas: int) -> None:
-    """Checks that parts do not move, where the ``ps`` compute a norm over all gradients of a round, each for its own
-    part.
+    """Checks that parts do not move, for a feature that takes a norm over all gradients of a round.
+
+    The ``ps`` compute that norm together: each contributes a sum over its own part.
 
     Args:
       what: the feature that takes such a norm.

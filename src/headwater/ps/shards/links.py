@@ -31,8 +31,7 @@ class ShardLink:
       shard: its number.
 
     Attributes:
-      check: called whenever the ``ps`` could not be reached, while it is waited for without a deadline. An error that
-        it raises ends the wait.
+      check: called after each failed attempt of a wait without a deadline. An error that it raises ends the wait.
     """
 
     def __init__(self, directory: Directory, shard: int) -> None:
@@ -42,7 +41,7 @@ class ShardLink:
         self._at: tuple[str, PeerServerLink] | None = None
         #: Whether the known place may be outdated.
         self._doubts = False
-        #: Time of the last successful `reach`, and the number of them in a row that came soon after the previous one.
+        #: Time of the last successful `reach`; and the number of calls in a row that each followed it within `_TRY_S`.
         self._reached = -float("inf")
         self._soon = 0
 
@@ -52,7 +51,9 @@ class ShardLink:
         give_up_at = time.monotonic() + (Patience.from_environment().deadline_s if deadline_s is None else deadline_s)
         pause_s = _PAUSE_S[0]
         self._soon = self._soon + 1 if time.monotonic() - self._reached < _TRY_S else 0
-        if self._soon > 1:  # that ps refuses to serve the shard, and no task knows its new place yet
+        # A ps that is reached again and again refuses to serve the shard, and no task knows its new place yet. Retry
+        # with growing pauses, not in a busy loop.
+        if self._soon > 1:
             pause(min(_PAUSE_S[1], _PAUSE_S[0] * 2 ** min(self._soon, 10)))
         while True:
             place = self._directory.of(self._shard)

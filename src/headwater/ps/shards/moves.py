@@ -74,7 +74,7 @@ def spread(
     """
     told = directory.ask_all()
     if me is not None:
-        told[directory.me] = me
+        told[directory.me] = me  # `ask_all` asks the other tasks only
     takers = sorted((task for task in told if told[task].takes and task not in without), key=TaskName.parse)
     if not takers or (servers is not None and len(takers) < servers):
         wanted = "any" if servers is None else str(servers)
@@ -159,6 +159,7 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
             _moved(directory, primary, frame)
             break
         except UnavailableError:
+            # It may have yet to learn that it is the primary.
             if time.monotonic() >= give_up_at:
                 raise
             pause(PAUSE_S)
@@ -180,7 +181,7 @@ def hand_over(directory: Directory, held: Sequence[int], give: Give, me: Told) -
     """
     told = directory.ask_all()
     takers = [task for task in told if told[task].takes]
-    told[directory.me] = me
+    told[directory.me] = me  # for the loads of its shards; it takes none itself
     if not takers:
         _log.warning("%s finds no other ps that takes its shards of %r", directory.me, directory.name)
         return

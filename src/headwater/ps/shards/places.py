@@ -49,6 +49,7 @@ class Places:
             if (known := self.shards.get(shard)) is None or known.term < place.term
         ]
         self.shards |= {shard: other.shards[shard] for shard in moved}
+        # Keep known addresses, as the other task's may be older.
         self.addresses = {**other.addresses, **self.addresses}
         for shard in moved:  # a ps that has returned may have another address
             task = other.shards[shard].task
@@ -137,6 +138,7 @@ def plan_moves(
         least = min(total, key=lambda server: (total[server], server))
         now[shard] = least
         total[least] += load(shard)
+    # Each move makes the loads more equal, so moves end by themselves; the limit guards against rounding errors.
     for _ in range(len(places) * len(total)):
         busiest = max(total, key=lambda server: (total[server], server))
         least = min(total, key=lambda server: (total[server], server))

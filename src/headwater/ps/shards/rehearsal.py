@@ -30,5 +30,5 @@ def rehearse(layout: Layout, updater: Updater, shard: int, hyperparameters: Sequ
         updater.fill(zeros, None)
         updater.apply(gradients, {}, (), hyperparameters)
         updater.values(None)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the first update of a worker tells of it, too
+    except Exception as error:  # noqa: BLE001 - the first update of a worker will report the same error
         _log.debug("shard %d was not rehearsed: %s", shard, error)
