@@ -64,8 +64,8 @@ class Agreement:
       program: the description of its own program.
 
     Attributes:
-      disagreement: the difference of two workers before the first update, when neither of them is known to be the right
-        one, so that all have to end. Empty where there is none.
+      disagreement: how the programs of two workers differ; empty where they do not. It is set only before the first
+        update: then it is unknown which of the two runs the intended program, so all workers have to end.
     """
 
     def __init__(self, task: str, program: Said) -> None:
@@ -94,6 +94,7 @@ class Agreement:
             return ""
         first, firsts, before = self._first
         differs = difference(worker, program, first, firsts)
+        # After an update the first worker's program counts as the right one, and only the other worker is refused.
         if differs and updates == before:
             self.disagreement = differs
         return differs

@@ -1,4 +1,4 @@
-"""The end of a program that only serves: its main thread waits for the event or for SIGTERM."""
+"""The end of a program that only serves: its main thread waits until the task ends, or until SIGTERM."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ WHERE: Final = 92
 MOVE: Final = 93
 OFFER: Final = 94
 TOOK: Final = 95
-# ... and between copies of what a ``ps`` holds: `headwater.state.feed`, `headwater.ps.replicas.feed`
+# ... and between replicas of the state of a ``ps``: `headwater.state.feed`, `headwater.ps.replicas.feed`
 VIEW: Final = 84
 BACKUP: Final = 85
 STATE: Final = 86
@@ -85,7 +85,7 @@ MEMORY: Final = 88
 NEW_VIEW: Final = 89
 RESIGNS: Final = 90
 
-# To the chief, when a ``ps`` ends, and is back: `headwater.cluster.task.left_states`
+# State that the chief keeps for a ``ps`` until it has restarted: `headwater.cluster.task.left_states`
 LEAVE_STATE: Final = 112
 FETCH_STATE: Final = 113
 DROP_STATE: Final = 114
@@ -106,7 +106,7 @@ TELL_TABLE: Final = 132
 READ_TABLE: Final = 133
 WRITE_TABLE: Final = 134
 SETTLE: Final = 136
-# ... and between copies of them: `headwater.ps.replicas.tables`
+# ... and between replicas of tables: `headwater.ps.replicas.tables`
 EVICT: Final = 135
 ROUND: Final = 137
 

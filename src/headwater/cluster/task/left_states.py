@@ -13,8 +13,9 @@ Used by graphs, Keras and JAX. Frames to the chief, each exchange on a new chann
 
 All are idempotent: each may be sent again where the channel is lost before the answer.
 
-Where the chief does not answer, a ``ps`` starts without its state, which is outdated when a later incarnation asks for
-it. So the chief discards it once its own program has met an incarnation that started without it, see `LeftStates.met`.
+Where the chief does not answer, a ``ps`` starts without its state, and workers update other values. No later
+incarnation may restore that state, as it is outdated. So the chief discards it once its own program has connected to an
+incarnation that started without it; see `LeftStates.met`.
 """
 
 from __future__ import annotations
@@ -117,6 +118,7 @@ class LeftStates(Service):
                 self._left(what, index, channel.peer_generation).add(at, words, frame.tensors)
             case kinds.LEAVE_STATE, (str(what), int(index), *words):
                 left = self._left(what, index, channel.peer_generation)
+                # A new mark for each state, so that a late FETCH_PART or DROP_STATE cannot refer to a newer one.
                 left.mark = next(self._marks)
                 left.state = Frame(kinds.DONE, (left.mark, *words), frame.tensors)
             case kinds.FETCH_STATE, (str(what), int(index)):
@@ -139,6 +141,7 @@ class LeftStates(Service):
     def _left(self, what: str, index: int, by: int) -> _Left:
         """Returns the entry for the state of an incarnation; it replaces the entry of an earlier one."""
         left = self._kept.get((what, index))
+        # Parts of two incarnations must not be mixed: an earlier one may have ended before its state was complete.
         if left is None or left.by != by:
             left = self._kept[what, index] = _Left(by=by)
         return left
@@ -150,10 +153,10 @@ class LeftStates(Service):
                 del self._kept[key]
 
     def met(self, what: str, index: int, generation: int) -> None:
-        """Discards an outdated state, as the chief's program has met a running incarnation of its ``ps``.
+        """Discards an outdated state, as the chief's program has connected to a running incarnation of its ``ps``.
 
-        That incarnation has asked for the state before it started. So a state that another incarnation left was not
-        restored, and updates have been made without it since.
+        An incarnation asks for the state before it serves, and a restored state is dropped here. So a state that is
+        still here, and that another incarnation left, was not restored: the ``ps`` serves without it.
 
         Args:
           what: the name of the state.
@@ -227,15 +230,15 @@ class StateAtChief:
         """Stores a part of the next state on the chief; parts that an earlier incarnation left are discarded.
 
         Raises:
-          OpError: the chief has not confirmed it; it may have it all the same.
+          OpError: the chief has not confirmed the part, but may have stored it.
         """
         self.ask(kinds.LEAVE_PART, at, *words, tensors=tensors)
 
     def leave(self, words: Sequence[object], tensors: Sequence[Any]) -> None:
-        """Stores a state on the chief, which completes it.
+        """Stores the state on the chief, and completes it: from now on it can be fetched.
 
         Raises:
-          OpError: the chief has not confirmed it; it may have it all the same.
+          OpError: the chief has not confirmed the state, but may have stored it.
         """
         self.ask(kinds.LEAVE_STATE, *words, tensors=tensors)
 

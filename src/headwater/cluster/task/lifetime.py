@@ -32,7 +32,8 @@ class LifetimeState:
       tasks: the addresses of the tasks of the cluster spec, by name.
       joined: the addresses of tasks that joined later, by name.
       left: tasks of the cluster spec that have connected and left. Their numbers stay reserved, as they may return.
-      awaited: tasks that have yet to connect. A job that is over before a worker has started waits for that worker.
+      awaited: tasks that have yet to connect. Even when the job is over, this task does not end before each of them has
+        connected and left.
       connected: the number of open channels of each incarnation of a task or client.
       over: whether the chief's program has ended without an error.
     """
@@ -62,6 +63,7 @@ def first_state(
       come: tasks that connected to the preceding incarnation, which this one continues.
     """
     tasks = {str(name): address for name, address in cluster.tasks()}
+    # Only tasks that use this one are awaited: neither other ps nor an evaluator, which may never start.
     others = {name for name, _ in cluster.tasks() if name.job not in (PS, me.job, EVALUATOR)}
     return LifetimeState(
         tasks=tasks, left=frozenset(come), awaited=frozenset(map(str, others)).difference(ended).difference(come)
@@ -99,8 +101,8 @@ class Disconnected:
 class JobOver:
     """The program of the chief has ended without an error.
 
-    ``chief`` is the task that reports it. It is no longer awaited, as it may have had nothing to do here. Neither are
-    the tasks in ``gone``: a restarted ``ps`` has not seen them, but other ``ps`` have.
+    ``chief`` is the task that reports it; it is no longer awaited, as it may never have needed this task. ``gone`` are
+    tasks that have left other ``ps``; they are no longer awaited, as they may have left before this task was restarted.
     """
 
     chief: str = ""
@@ -117,7 +119,10 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Tasks are awaited from now on, as the state that they use has moved here; or, not ``coming``, no longer."""
+    """``tasks`` are awaited from now on, as the state that they use has moved here.
+
+    With ``coming`` False they are no longer awaited.
+    """
 
     tasks: frozenset[str]
     coming: bool = True
@@ -226,6 +231,7 @@ def _disconnected(state: LifetimeState, incarnation: Incarnation, served: bool) 
     if served and task in state.joined:
         joined = {name: address for name, address in state.joined.items() if name != task}
         state, reason = replace(state, joined=joined), f"{task} has left the cluster"
+    # Only a task that was served has left: a probe connects and disconnects before its task begins to work.
     elif served and task in state.tasks:
         state = replace(state, left=state.left | {task})
     return LifetimeDecision(state, lost=incarnation, ends=is_over(state), reason=reason)
@@ -247,7 +253,7 @@ def _users(state: LifetimeState) -> list[str]:
 
 
 def _missing(state: LifetimeState) -> str:
-    """Returns, in words, the tasks for which a task that is to end waits."""
+    """Returns, in words, the tasks that still prevent the end of this task; empty where there are none."""
     parts = [
         f"{', '.join(names)} {what}"
         for names, what in ((_users(state), "to leave"), (sorted(state.awaited), "to come and to leave"))

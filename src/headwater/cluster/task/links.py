@@ -41,7 +41,9 @@ class WaitingLink(Link):
         return self._wait_for(self._attempt, None)
 
     def take_answered(self, greeting: Frame, deadline_s: float) -> Channel:
-        """Opens a channel on which the other task answers ``greeting``. Retries where it closes the channel instead.
+        """Sends ``greeting`` on a new channel, and returns the channel once the other task has answered.
+
+        Where the task closes the channel instead, or does not answer, tries again on another channel.
 
         Args:
           greeting: the first frame.
@@ -85,7 +87,7 @@ class WaitingLink(Link):
         return channel
 
     def watch(self, channel: Channel) -> None:
-        """Closes ``channel``, which the other task has opened, when that task is lost; until `give_back`."""
+        """Has ``channel``, which the other task has opened, closed when that task is lost. `give_back` ends this."""
         self._pool.adopt(channel, self._peer)
 
     def lost(self) -> bool:

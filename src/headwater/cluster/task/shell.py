@@ -231,7 +231,7 @@ class TaskShell:
             options=wiring.options,
             on_trusted=listener.trust,
         )
-        self._control.start()
+        self._control.start()  # before the listener, which passes connections on to it
         listener.start()
 
     def wait_until_over(self) -> None:
@@ -308,7 +308,9 @@ class TaskShell:
             self.say_over()
             return
         missed = self._servers()
-        for _ in range(2):  # a ps that is starting asks the others, which may not know yet
+        # A ps that is starting cannot hear this yet, and asks the other ps which workers have ended. It may have asked
+        # them before they heard it, so try once more when all others know.
+        for _ in range(2):
             missed = [task for task in missed if not self._hears_leaving(task)]
 
     def _hears_leaving(self, server: TaskName) -> bool:
@@ -323,8 +325,8 @@ class TaskShell:
         """Tells every ``ps``, and every task to which this one has a link, that the job is over."""
         known = dict(self._links)
         gone = lifetime.gone_from_all(self._whereabouts())
-        # Parameter servers first: they refuse where another incarnation has taken this task's place, and the job goes
-        # on.
+        # Parameter servers first: where another incarnation has taken this task's place, they refuse, as the job goes
+        # on. Then no other task may be told.
         for task in dict.fromkeys([*self._servers(), *known]):
             if task == self.me:
                 continue
@@ -387,7 +389,7 @@ class TaskShell:
         return (task, generation) in self._state.connected
 
     def _serve(self, channel: Channel) -> None:
-        incarnation = channel.peer.partition(" (")[0], channel.peer_generation
+        incarnation = channel.peer.partition(" (")[0], channel.peer_generation  # the peer's name, without its address
         self._open[channel] = incarnation
         self._happened(lifetime.Connected(incarnation))
         try:
@@ -411,7 +413,10 @@ class TaskShell:
             self.disconnected(channel)
 
     def disconnected(self, channel: Channel) -> None:
-        """Notes that a channel is lost. A service that goes on with a request from it calls this early. Idempotent."""
+        """Notes that a channel is lost. Idempotent.
+
+        A service that continues with a request after it has lost the channel calls this before it returns.
+        """
         incarnation = self._open.pop(channel, None)
         if incarnation is not None:
             served = any(service.has_served(incarnation[1]) for service in self._services)
@@ -421,6 +426,7 @@ class TaskShell:
         with self._lock:
             decision = lifetime.decide(self._state, event)
             self._state = decision.state
+        # Without the lock: services may call back into the shell.
         if decision.lost is not None:
             for service in self._services:
                 service.lost(*decision.lost)
@@ -515,9 +521,9 @@ class TaskShell:
         self._happened(lifetime.JobOver(chief.task, frozenset(gone)))
 
     def _miss_chief(self) -> None:
-        """Stops awaiting workers, as a service needs the chief, and its program has ended.
+        """Stops awaiting workers, as a service has failed to reach the chief, whose program has ended.
 
-        Without the chief it could not serve workers that have yet to connect.
+        Without the chief, the service could not serve workers that have yet to connect.
 
         Raises:
           UnavailableError: always.

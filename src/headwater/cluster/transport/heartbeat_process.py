@@ -7,7 +7,7 @@ task, which closes all connections.
 
 It imports the standard library only, so that it starts in tens of milliseconds and is small.
 
-Usage: python -I -S heart_process.py DESCRIPTOR
+Usage: python -I -S heartbeat_process.py DESCRIPTOR
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _MAX_TAKEN = 64
 def sign_of(pid: int) -> bytes:
     """Returns `STOPPED` if the process is stopped; `ALIVE` otherwise, or where the system does not report it."""
     try:
+        # The state follows the program's name, which is in parentheses and may contain any characters.
         with open(f"/proc/{pid}/stat", "rb") as file:
             return STOPPED if file.read().rpartition(b") ")[2][:1] == b"T" else ALIVE
     except OSError:
@@ -65,7 +66,7 @@ class HeartbeatSender:
                     return
             if time.monotonic() >= next_beat:
                 self._beat()
-                next_beat = time.monotonic() + BEAT_S
+                next_beat = time.monotonic() + BEAT_S  # from now: no burst after a time in which this did not run
 
     def _take(self, events: int) -> bool:
         """Receives connections; returns False when the task has exited."""
@@ -78,7 +79,7 @@ class HeartbeatSender:
             self._others[descriptor] = other
             # Not POLLIN: the other end sends nothing on a lifeline.
             self._poll.register(descriptor, _GONE)
-            self._tell(descriptor, sign_of(self._pid))
+            self._tell(descriptor, sign_of(self._pid))  # at once, so that the other end has a first heartbeat
         return bool(said)
 
     def _beat(self) -> None:

@@ -50,6 +50,7 @@ class _Heartbeats:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
+                # -I and -S: without site packages and the user's folders, Python starts in a fraction of the time.
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-S", str(Path(heartbeat_process.__file__)), str(theirs.fileno())],
                     pass_fds=(theirs.fileno(),),
@@ -77,17 +78,17 @@ class _Heartbeats:
         if way is not None:
             way.close()
         if process is not None:
-            process.kill()
+            process.kill()  # not SIGTERM, which the helper ignores
             process.wait()
 
     def forget(self) -> None:
         """Resets the state in a forked child, as the helper belongs to the parent."""
         if self._way is not None:
-            self._way.close()
+            self._way.close()  # else the helper would not see that the parent has exited
         if self._process is not None:
             self._process.returncode = 0  # so that the child never waits for it
         self._way = self._process = None
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # a thread of the parent may have held the lock at the fork
 
 
 _heartbeats = _Heartbeats()

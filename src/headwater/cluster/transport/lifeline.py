@@ -1,12 +1,13 @@
 """Failure detection of another task by its heartbeats.
 
-A `Lifeline` is a connection on which the helper process of the other task sends a heartbeat once a second, with whether
-the task is stopped. A long computation that holds the GIL, or a wait for a core, does not delay heartbeats. So a task
-is lost only when its kernel has reported it as *stopped* for a few seconds, or when it is *silent*: no heartbeat
-arrives, not even from the helper. The exit of a task needs no lifeline, as the kernel closes its channels.
+A `Lifeline` is a connection on which the helper process of the other task sends a heartbeat once a second; the
+heartbeat says whether the task is stopped. A long computation that holds the GIL, or a wait for a core, does not delay
+heartbeats. So a task counts as lost in two cases only: its kernel has reported it as *stopped* for a few seconds, or it
+is *silent*, as no heartbeat of the helper arrives. The exit of a task needs no lifeline, as the kernel closes its
+channels.
 
-Heartbeats that have arrived are read before the clock, and time in which this process itself did not run does not
-count: this process may be the one that was stopped, or that held its own GIL.
+This process itself may have been stopped, or its GIL held. Therefore it reads the heartbeats that have arrived before
+it reads the clock, and does not count time in which it did not run.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ class Signs:
 
         Args:
           now: the time. Heartbeats that have arrived by then must have been passed to `hear` before.
-          waited_s: how long the caller meant to wait since the last call, in seconds. Time beyond that and one more
-            second is time in which this process itself did not run.
+          waited_s: how long the caller intended to wait since the last call, in seconds. If more than a second beyond
+            that has passed, this process did not run in the excess, which does not count against the task.
         """
         stood_still = now - self._looked - waited_s - BEAT_S
         self._looked = now
@@ -98,6 +99,7 @@ class Signs:
 
     def is_alive(self) -> bool:
         """Returns whether the last heartbeat is recent, and did not report that the task is stopped."""
+        # By the last judgement rather than the present time: this process may not have run since.
         return self._ever and not self._stopped and self._looked - self._heard < self._silence_s
 
 
@@ -164,9 +166,9 @@ class Lifeline:
         return self._signs.is_alive()
 
     def answered(self) -> None:
-        """Records that a task that was reported lost has answered a call: it is judged from that moment on.
+        """Records that a task that was reported lost has answered a call, so it ran at that moment.
 
-        Without this, a task that is stopped again between two heartbeats would never count as having run meanwhile.
+        Heartbeats do not show this if the task was stopped again before the next one, and it would stay lost.
         """
         self._answered = True
 
@@ -176,6 +178,7 @@ class Lifeline:
                 connection = self._dial()
                 self._tried.set()
                 if not self._gone:
+                    # An attempt to connect, with its pause, takes up to this long: that is not time stood still.
                     self._judge(2 * _DIAL_S + _DIAL_AGAIN_S)
                 if connection is not None:
                     with connection:
@@ -188,7 +191,8 @@ class Lifeline:
                 self._address, me=self._me, wanted=self._wanted, security=self._security, timeout_s=_DIAL_S
             )
         except (ConnectFailure, OpError) as error:
-            # Where nothing listens the task has exited. Its channels show that, after the frames that it still sent.
+            # Where nothing listens, the task has exited. Leave the report to its channels: it must come after the
+            # frames that the task sent before its exit.
             self._gone = isinstance(error, ConnectFailure) and error.problem is Problem.REFUSED
             _log.debug("%s has no lifeline to %s: %s", self._me.task, self._wanted.task or self._address, error)
             return None

@@ -122,7 +122,8 @@ class Link:
                 what = f"{self._wiring.me.task} cannot reach {self._called} at {self._address}"
                 if failure.problem is not Problem.SILENT or not self.control.is_alive():
                     raise failure.as_error(what) from failure
-                # Heartbeats arrive: the task holds the GIL, or its machine is loaded.
+                # Heartbeats arrive: the task holds the GIL, or its machine is loaded. Try again without a pause, as a
+                # silent attempt takes until its timeout.
                 _log.warning("%s yet: %s; but its heartbeats arrive, and it is asked again", what, failure)
 
     def _meet(self, limit_s: float | None = None) -> TaskStatus:
@@ -162,8 +163,8 @@ class Link:
         """Waits until the task can be reached, and logs that it waits; see `Waiter.connect` for errors.
 
         Args:
-          deadline_s: for an optional task: give up after this long, in seconds, if that is sooner than the process's
-            own deadline. 0 for one attempt.
+          deadline_s: the time limit of the wait, in seconds, for a task that is optional; 0 for one attempt. The
+            process's own deadline limits the wait, too.
 
         Returns:
           The status of the task.

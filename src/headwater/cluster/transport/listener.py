@@ -1,10 +1,10 @@
 """The one public port of a task, for channels and for the control plane.
 
-The first bytes of a connection tell its kind: after a channel's preamble the handshake and then the channel run in a
-new thread; everything else is forwarded, byte for byte, to the task's gRPC server, which listens on a Unix socket that
-no other user can reach. One thread does all work before the handshake, so that a connection without data costs a
-descriptor and no more. Until it is authenticated, by a handshake or by a call to the control plane, a connection is one
-of a bounded number of `UnauthenticatedConnections`, which drops old ones for new ones.
+The first bytes of a connection show its kind. If they are a channel's preamble, a new thread makes the handshake and
+then serves the channel. Any other connection is forwarded, byte for byte, to the task's gRPC server, which listens on a
+Unix socket that no other user can reach. One thread does all work before the handshake, so a connection without data
+costs a descriptor and no more. A handshake or a call to the control plane authenticates a connection; until then it is
+one of a bounded number of `UnauthenticatedConnections`, which drops old ones for new ones.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ class ListenerStatistics:
     refused: int
 
 
+#: The addresses of this process's listeners.
 _listening_here: set[Address] = set()
 
 
@@ -373,6 +374,7 @@ class Listener:
             self._unauthenticated.remove(candidate)
             self._refuse(candidate, f"the control plane does not answer: {error}")
             return
+        # gRPC sends small messages, and Nagle's algorithm would delay them.
         if candidate.sock.family != socket.AF_UNIX:
             candidate.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         caller = f"unix:{name}"
@@ -436,9 +438,9 @@ class Listener:
             channel.close()
         try:
             self._on_channel(channel)
-        except (UnavailableError, CancelledError) as error:  # how conversations end
+        except (UnavailableError, CancelledError) as error:  # the usual end of a channel
             _log.debug("%s: %s", self._me.task, error.message)
-        except Exception:  # noqa: BLE001 - whatever it is, it is this conversation's; the others go on
+        except Exception:  # noqa: BLE001 - the error concerns this channel only; other channels go on
             _log.exception("%s gave up the channel to %s", self._me.task, channel.peer)
         finally:
             channel.close()
@@ -475,7 +477,7 @@ class Listener:
 
     def _let_in(self, candidate: _Unauthenticated, peer: PeerIdentity, lifeline: bool) -> Offer | None:
         """Returns the offer to an authenticated ``peer``."""
-        self._unauthenticated.remove(candidate)
+        self._unauthenticated.remove(candidate)  # now, not at the end of the handshake: it holds no room any more
         if not lifeline:
             return self._make_offer(peer)
         # Before the answer: once the other end has its lifeline, it relies on heartbeats to detect that this task
@@ -496,7 +498,7 @@ class Listener:
 
     def _redeem(self, ticket: bytes) -> PeerIdentity | None:
         with self._lock:
-            return self._tickets.pop(ticket, None)
+            return self._tickets.pop(ticket, None)  # a ticket is valid once
 
 
 class _Unauthenticated:
@@ -540,7 +542,7 @@ def _named_connection(path: str, name: str) -> socket.socket:
     try:
         sock.setblocking(False)
         sock.bind(name)
-        os.unlink(name)
+        os.unlink(name)  # the socket keeps its name without the file
         sock.connect(path)
     except OSError:
         sock.close()

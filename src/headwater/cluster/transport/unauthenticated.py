@@ -78,7 +78,10 @@ class UnauthenticatedConnections(Generic[ConnectionT]):
             return [candidate for candidate, since in self._since.items() if since <= limit]
 
     def to_drop(self) -> tuple[ConnectionT, float] | None:
-        """Returns the connection to drop for a new one, and the seconds until it may be; None while there is room."""
+        """Returns the connection to drop for a new one, and how long it must still be kept, in seconds.
+
+        None while there is room.
+        """
         with self._lock:
             if len(self._since) < self._most:
                 return None
