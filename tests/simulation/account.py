@@ -37,7 +37,7 @@ class Account:
     again: set[int] = field(default_factory=set[int])
 
     def give(self) -> int:
-        """A unit for a step."""
+        """Returns an unused unit for a step."""
         unit, self.given = self.given, self.given + 1
         return unit if unit < UNITS else NO_UNIT
 

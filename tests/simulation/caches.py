@@ -16,7 +16,7 @@ from tests.simulation.scheduler import running
 
 @functools.cache
 def share() -> None:
-    """From now on equal plans and executables are made once in this process."""
+    """Makes equal plans and executables only once in this process from now on."""
     _share_plans()
     _share_executables()
     saving: Any = headwater.tf1.training.saving_hooks
@@ -91,7 +91,7 @@ def _share_executables() -> None:
     compile_one = program.compile
 
     def compile_apart(self: Any, *arrays: Any) -> None:
-        with running().apart():  # only the first history that has it waits for that
+        with running().apart():  # histories that find it in the cache have no scheduling points here
             compile_one(self, *arrays)
 
     program.compile = compile_apart

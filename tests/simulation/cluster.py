@@ -62,7 +62,7 @@ class Task:
             too_late = not isinstance(error, FailedPreconditionError) or "comes too late" in error.message
             if not self.cluster.over() or not too_late:
                 raise
-            # The servers have ended while it was away: an error that says so is correct, and it ends.
+            # The servers ended while this task was disconnected. An error is the correct end of the task.
             self.cluster.simulation.note(f"{process} was left behind: {error.message}")
             self.cluster.killed = True
         for call, args, kwargs in reversed(facades.at_exit(process)[:]):
@@ -136,7 +136,7 @@ class Cluster:
         """Waits until serving tasks have noticed the end of the job; then ends tasks that a launcher would end.
 
         Raises:
-          HistoryError: a task that had all information about the job does not end.
+          HistoryError: a task does not end although no task was lost, so that it must have learnt that the job is over.
         """
         simulation = self.simulation
         simulation.sleep(seconds)

@@ -1,7 +1,8 @@
 """gRPC as Headwater's control plane uses it, over the network of a history.
 
-The real `ControlClient` and `ControlServer` run over this: calls with deadlines that can be cancelled and break with
-their connection, and the watch that is open at all times. A call that was given up may be answered all the same.
+The real `ControlClient` and `ControlServer` run over this: calls, and the watch, a stream that stays open. Calls have
+deadlines, can be cancelled, and fail when their connection breaks. A server may execute a call whose caller has given
+up.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class SimulatedGrpcServer:
         self._handlers += handlers
 
     def add_registered_method_handlers(self, service: str, handlers: Any) -> None:
-        del service, handlers  # the same as the generic ones
+        del service, handlers  # `add_generic_rpc_handlers` gets the same handlers
 
     def add_insecure_port(self, address: str) -> int:
         self._path = address.removeprefix("unix:")
@@ -271,7 +272,7 @@ class SimulatedGrpcChannel:
         return watch
 
     def stream_stream(self, method: str, **more: Any) -> None:
-        """Channels inside gRPC, which no history has."""
+        """Does nothing: no history uses channels inside gRPC."""
         del method, more
 
     def close(self) -> None:
@@ -369,7 +370,7 @@ class Waker:
 
 
 def socketpair() -> tuple[Waker, Waker]:
-    """Two ends."""
+    """Returns two connected ends, as `socket.socketpair`."""
     one, other = Waker(), Waker()
     one.other, other.other = other, one
     return one, other

@@ -2,8 +2,9 @@
 
 A failure kills, stops or disconnects a task; the next failure happens once each part has two replicas again. Under this
 condition no acknowledged update is lost, and none is applied twice. If two replicas of a part ever acknowledged updates
-at the same time, the updates of one of them would be lost. Each example of an epoch counts once; on every part, if only
-parameter servers fail. In some histories a table in rows, or a growing table, counts units as well.
+at the same time, the updates of one of them would be lost. Each example of an epoch counts once: on the first parameter
+server, and on all of them if only parameter servers fail. In some histories a table in rows, or a growing table, counts
+units as well.
 """
 
 from __future__ import annotations
@@ -76,10 +77,10 @@ class CopiesHistory(ParameterHistory):
         self._ended(index)
 
     def _hosted(self, index: int, task: ParameterTask) -> None:
-        """Records a parameter server that begins to serve."""
+        """Hook: called when a parameter server begins to serve."""
 
     def _ended(self, index: int) -> None:
-        """A parameter server has ended, and nothing has failed."""
+        """Hook: called when a parameter server has ended without a failure."""
 
     def _updater(self, number: int) -> CountingUpdater:
         return CountingUpdater(self.setting.servers, strict=self._is_strict(number))
@@ -97,7 +98,7 @@ class CopiesHistory(ParameterHistory):
         return self._wholes(copy for task in self._served.values() for copy in task.copies.values())
 
     def _wholes(self, copies: Iterable[KeptCopy]) -> bool:
-        """Whether each part has two of these copies."""
+        """Whether these replicas include a primary and a complete backup of each part."""
         return count_wholes(copies) == self.parts
 
     def _finished(self, index: int, client: ParameterClient) -> None:
@@ -113,14 +114,15 @@ class CopiesHistory(ParameterHistory):
 
 
 class CountedRows:
-    """A row for each unit, of the number of updates that it was in; see `headwater.ps.updater.HostedTable`."""
+    """A table with a row for each unit: the number of updates that contained the unit; see
+    `headwater.ps.updater.HostedTable`."""
 
     def __init__(self) -> None:
         self.counts = np.zeros((UNITS, 1), np.float32)
         self._changes = RowChanges(UNITS)
 
     def begin(self) -> None:
-        """All are 0."""
+        """Does nothing: all rows are 0 from the start."""
 
     def read(self, start: int, stop: int, parts: Sequence[int]) -> list[Array]:
         del parts
@@ -130,7 +132,7 @@ class CountedRows:
         self.restore(np.arange(start, start + len(arrays[0])), arrays)
 
     def watch(self) -> None:
-        """It does so always."""
+        """Does nothing: changes are always recorded."""
 
     def begin_saving(self, *, whole: bool) -> int:
         return self._changes.begin(whole=whole)
@@ -146,13 +148,13 @@ class CountedRows:
         self.counts[numbers] = arrays[0]
 
     def add(self, numbers: Array, gradients: Array) -> None:
-        """Counts some."""
+        """Counts an update of the rows ``numbers``."""
         self._changes.will_change(numbers, [self.counts])
         self.counts[numbers] += gradients > 0
 
 
 class CountingRows(CountingUpdater):
-    """Counts units in rows of a table, too."""
+    """Counts units in variables and in rows of a table."""
 
     def __init__(self, rows: int, *, strict: bool) -> None:
         super().__init__(rows, strict=strict)
@@ -174,7 +176,7 @@ class CountingRows(CountingUpdater):
 
 
 class CopiesOfRows(CopiesHistory):
-    """A history in which a table counts units besides the variables."""
+    """A history in which a table counts units in addition to the variables."""
 
     def __init__(self, simulation: Simulation, setting: Setting, piece: int) -> None:
         super().__init__(simulation, setting)
@@ -210,7 +212,8 @@ class CopiesOfRows(CopiesHistory):
 
 
 class CopiesOfTables(CopiesHistory):
-    """A history in which a table that grows counts units, too: each has a row, which is made when it is pushed."""
+    """A history in which a growing table counts units in addition to the variables: the first push of a unit creates
+    its row."""
 
     def __init__(self, simulation: Simulation, setting: Setting, rows: int) -> None:
         super().__init__(simulation, setting)
@@ -239,7 +242,8 @@ class CopiesOfTables(CopiesHistory):
 
     @contextlib.contextmanager
     def _until_over(self, client: ParameterClient) -> Generator[None]:
-        """Waits for the end; a worker that was away when the job ended finds no tables any more."""
+        """Ignores lost tables in the block if the job is over: a worker that was disconnected at the end finds no
+        tables."""
         try:
             yield
         except UnavailableError:
@@ -324,7 +328,7 @@ def drawn_setting(seed: int, name: str, choices: Sequence[str], servers: int = 2
 
 
 def drawn_history(simulation: Simulation, setting: Setting, chance: random.Random, kinds: Kinds) -> CopiesHistory:
-    """A history at random."""
+    """Returns a random history of one of the ``kinds``."""
     only, rows, grows, examples = kinds
     if chance.random() < 0.3:
         plan = Plan(size=chance.randint(10, 60), batch=chance.randint(1, 4), tries=1000)

@@ -1,4 +1,5 @@
-"""The disk of a history: full for a while, torn where its process is killed, and a bit of a file that flips."""
+"""The disk of a history. It may be full temporarily, a write may be incomplete when its process is killed, and a bit of
+a file may flip."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class SimulatedDisk(Disk):
         self._folder = Path(folder)
 
     def fill(self, seconds: float) -> None:
-        """Makes it full for a while."""
+        """Makes the disk full for some time."""
         self._history.note(f"the disk is full for {seconds:.2f} s")
         self.full = self.was_full = True
 
@@ -42,7 +43,7 @@ class SimulatedDisk(Disk):
         self._history.after(seconds, has_room)
 
     def flip(self) -> None:
-        """Flips a bit of a file, of which one is as likely as another."""
+        """Flips a random bit of a random file."""
         chance = self._history.random
         found = sorted(path for path in self._folder.rglob("*") if path.is_file() and path.stat().st_size)
         if found:
@@ -65,14 +66,14 @@ class SimulatedDisk(Disk):
         return Stream(self.write, raw)
 
     def check(self) -> None:
-        """Raises OSError where there is no room."""
+        """Raises OSError while the disk is full."""
         if self.full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def write(self, raw: io.FileIO, data: memoryview) -> int:
         """Writes a piece in two parts, between which the process may be killed."""
         if simulation() is not None and not self._history.is_alive():
-            return len(data)  # a killed process that unwinds: its writes have no effect
+            return len(data)  # a killed process unwinds; its writes have no effect
         self.check()
         half = len(data) // 2
         raw.write(data[:half])

@@ -41,11 +41,13 @@ class ExampleHistory(ParameterHistory):
         super().run()
 
     def _is_strict(self, server: int) -> bool:
-        # Another server may have applied a gradient that the first server dropped; its examples were reassigned then.
+        # If the first server drops a gradient, its examples are assigned again, although another server may have
+        # applied the gradient.
         return server == 0
 
     def _serve(self, index: int) -> None:
-        # The chief may restore older values here after workers have learnt that no work is left.
+        # If this server restarts after workers have learnt that no work is left, the chief may restore older values,
+        # and no worker repeats the lost examples.
         self._lost_late = self._lost_late or (index == 0 and (self._none_left or self._all_are_applied()))
         super()._serve(index)
 

@@ -51,7 +51,7 @@ _PACKAGES = (
 
 
 class _Facade(types.ModuleType):
-    """A module with other objects under some names for threads of a simulation."""
+    """A module in which some names stand for other objects in threads of a simulation."""
 
     def __init__(self, real: types.ModuleType, names: dict[str, Any]) -> None:
         super().__init__(real.__name__)
@@ -79,7 +79,7 @@ def _classes(simulated: Any, real: Any) -> Callable[..., Any]:
 
 
 class _Locals:
-    """In the place of an instance of a `threading.local`: each thread of a simulation has one of its own."""
+    """Replaces an instance of `threading.local`: each thread of a simulation has its own values."""
 
     def __init__(self, real: threading.local) -> None:
         object.__setattr__(self, "_real", real)
@@ -168,7 +168,7 @@ def _unregister(call: Callable[..., Any]) -> None:
 
 
 def at_exit(process: Process) -> list[Any]:
-    """The functions that a process calls when it ends by itself."""
+    """Returns the functions that a process calls when it ends by itself."""
     return process.__dict__.setdefault("at_exit", [])
 
 
@@ -197,7 +197,7 @@ def network() -> Network:
 
 
 class _Listener:
-    """In the place of `headwater.cluster.transport.listener.Listener`."""
+    """Replaces `headwater.cluster.transport.listener.Listener`."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class _Listener:
 
 
 class _Workplace:
-    """In the place of `headwater.cluster.transport.workplace.Workplace`."""
+    """Replaces `headwater.cluster.transport.workplace.Workplace`."""
 
     def __init__(self) -> None:
         self.path = Path(f"/simulated/{running().next_number()}")
@@ -281,13 +281,14 @@ def _open_grpc(address: Address, security: Any, pings: Any) -> control.Simulated
 
 
 def _process_name(real: str) -> str:
-    """The random name of this process, which is a constant of a module."""
+    """Returns the random name of the running process. It is a constant of a module, which all simulated processes
+    share."""
     return real if simulation() is None else f"{real} {running().current.process}"
 
 
 @functools.cache
 def _shared(real: threading.local) -> _Locals:
-    """The same for all modules that name it."""
+    """Returns the same replacement for all modules that refer to ``real``."""
     return _Locals(real)
 
 

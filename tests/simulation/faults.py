@@ -51,7 +51,7 @@ class Fault:
     def draw_some(
         chance: random.Random, tasks: Sequence[str], messages: int = _MESSAGES, *, disk: bool = False
     ) -> tuple[Fault, ...]:
-        """Some faults at random; ``disk``: of the disk, too."""
+        """Returns random faults, with ``disk`` also of the disk."""
         kinds = _KINDS + _DISK_KINDS if disk else _KINDS
         return tuple(Fault.draw(chance, tasks, messages, kinds) for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 3))))
 

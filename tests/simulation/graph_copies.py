@@ -86,7 +86,7 @@ class GraphCopiesHistory(GraphHistory):
 
             def end() -> None:
                 running().sleep(running().random.expovariate(1.0) * _STAYS_S)
-                # One at a time.
+                # Only one process drains at a time, so that no replica is lost.
                 while self._leaving or not self._is_whole() or (self._faults.under_way and leaves_one()):
                     running().sleep(_LOOK_S)
                 self._leaving, self._leaves_one = True, leaves_one()
@@ -123,7 +123,7 @@ class GraphCopiesHistory(GraphHistory):
         tasks = self.cluster.tasks
         alive = [index for index in extra if not tasks[f"ps{index}"].process.dead]
         if any(tasks[f"ps{index}"].process.stopped for index in alive):
-            return True  # all others may have ended by the time it continues
+            return True  # all others may end before it continues
         return not all(index in self._running and self._running[index].copies.processes.met for index in alive)
 
     def _recovery(self) -> Callable[[], bool]:
@@ -159,7 +159,7 @@ def history(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
 
 
 def history_with_moves(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
-    """The history of a seed in which processes come and go, yet to be run."""
+    """Returns the history of a seed in which processes join and drain, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies that move {seed}")
     extra = chance.choice((1, 1, 2))
@@ -189,8 +189,8 @@ def history_of_rounds(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
 
 
 def drawn(chance: random.Random, extra: int = 0, messages: int = 300) -> Setting:
-    """A setting at random for two copies of each ``ps``, with ``extra`` processes of ``ps``, and the first faults
-    within a number of messages."""
+    """Returns a random setting for two replicas of each ``ps`` task, with ``extra`` more ``ps`` processes, and with the
+    first fault within ``messages`` messages."""
     found = Setting.draw(chance)
     servers = max(2, found.servers)
     tasks = [f"ps{index}" for index in range(servers + extra)] + [f"worker{index}" for index in range(found.workers)]

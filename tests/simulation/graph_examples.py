@@ -66,7 +66,8 @@ class GraphExamplesHistory(GraphHistory):
         except (AbortedError, UnavailableError) as error:
             if not over:
                 raise
-            # Its last checkpoint, or its hooks' last words: that is told, and is no part of the training.
+            # The training was over, and the last checkpoint or a hook has failed. Programs get an error then, as they
+            # should.
             running().note(f"worker{index} ends with an error after the training: {error.message}")
             self._alone = True
             self.cluster.changed()
@@ -80,7 +81,7 @@ class GraphExamplesHistory(GraphHistory):
             with tf.device("/job:ps/task:0"):
                 step = tf.train.get_or_create_global_step()
             with tf.device(worker):
-                # A range may be lost as often as faults want.
+                # So many tries that faults never make the ledger set a range aside.
                 dataset = tf.data.Dataset.range(SIZE)
                 taken = accounted(
                     dataset, batch_size=BATCH, epochs=self.epochs, tries=1000, patience_s=20.0, device="/job:ps/task:0"
@@ -132,11 +133,11 @@ class GraphExamplesHistory(GraphHistory):
 
     def _check(self) -> None:
         values = self._values.get("ps0")
-        if values is None:  # it waited for workers that have never come, and was ended
+        if values is None:  # it waited for workers that never connected, until it was ended
             return
         if (
             "a_ps0" not in values and self.cluster.tasks["ps0"].process.incarnation > 1
-        ):  # it was lost after all was applied
+        ):  # it was lost after all examples were applied
             return
         for name in ("a_ps0", "b_ps0"):
             if not np.array_equal(values[name], np.full(SIZE, self.epochs, np.float32)):

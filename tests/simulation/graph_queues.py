@@ -31,7 +31,7 @@ class QueueCopiesHistory(GraphCopiesHistory):
 
     def __init__(self, simulation: Simulation, setting: Setting) -> None:
         super().__init__(simulation, setting)
-        self._given: Counter[int] = Counter()  # by worker, how many numbers it has begun to put in
+        self._given: Counter[int] = Counter()  # by worker: number of enqueues that it has begun
         self._put: set[int] = set()
         self._taken: list[tuple[int, int]] = []
         self._lost = 0
@@ -63,7 +63,7 @@ class QueueCopiesHistory(GraphCopiesHistory):
                     self._lost -= 1
                     self._taken.append((index, found))
                     running().note(f"worker{index} has put {unit} into queue {at}, and taken {found}")
-                while index == 0 and any(not task.done for task in self._others()):  # it says which copy serves
+                while index == 0 and any(not task.done for task in self._others()):  # the chief has the witness
                     running().sleep(0.1)
 
     def _others(self) -> list[Task]:

@@ -176,11 +176,13 @@ class GraphHistory:
         self._ended(index, server)
 
     def _has_stranger(self) -> bool:
-        """Whether a server has met no other task, or may not learn of the end of the job: a launcher ends it."""
+        """Whether a server may be unable to learn that the job is over, for example because it has met no other task:
+        then a launcher ends it."""
         return False
 
     def _recovery(self) -> Callable[[], bool] | None:
-        """Returns a predicate: has the last fault been recovered from? None if the next fault does not wait for it."""
+        """Returns a function that says whether the system has recovered from the last fault; None if the next fault
+        does not wait for this."""
         return None
 
     def _begun(self, index: int, server: Any) -> None:
@@ -328,10 +330,10 @@ class GraphHistory:
             raise HistoryError(f"a step has not seen units {missing}, which were acknowledged before it began")
 
     def _in_their_place(self, applied: np.ndarray[Any, Any]) -> list[int]:
-        """Units that lost synchronous workers had pushed before they were lost.
+        """Returns the units that lost synchronous workers had pushed before they were lost.
 
-        Together with the units of their next incarnations, they fill places of other workers in a round, and the
-        gradients of these workers are stale then.
+        A lost worker may have two gradients in a round: this one, and one of its next incarnation. Then the round is
+        complete without the gradient of another worker, which is stale when it arrives.
         """
         if self.setting.mode != "synchronous":
             return []
@@ -397,7 +399,7 @@ class _Model:
                 with tf.device(f"/job:ps/task:{server}"):
                     variable = tf.get_variable(f"{name}_ps{server}", [UNITS], initializer=tf.zeros_initializer())
                 with tf.device(worker):
-                    self.seen = variable + 0.0  # as the step's gradients are computed from it
+                    self.seen = variable + 0.0  # the values from which the gradients are computed
                     self.variables[f"{name}_ps{server}"] = variable
                     parts.append(tf.reduce_sum(variable * self.unit))
         with tf.device(worker):

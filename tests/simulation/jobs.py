@@ -114,7 +114,7 @@ class Setting:
 
     @staticmethod
     def draw(chance: random.Random, *, ends: bool) -> Setting:
-        """A setting at random; ``ends``: with tasks that are killed, or go on, when the work is done."""
+        """Returns a random setting. With ``ends``, tasks may be killed, or continue to run, after the work is done."""
 
         def times(most: int) -> tuple[tuple[float, float], ...]:
             return tuple(
@@ -256,7 +256,7 @@ class Hosts(TaskBackend):
             code = 1 if chance.random() < job.fails else 0
             self.simulation.after(after, lambda: self._end(incarnation, code))
         elif task.job in WORKING and self.work_is_complete(job_id):
-            self.simulation.after(600.0, lambda: self._end(incarnation, 1))  # it waits for a ps that has ended
+            self.simulation.after(600.0, lambda: self._end(incarnation, 1))  # it waits in vain for a ps, and then fails
         elif task.job in WORKING:
             fails, late = chance.random() < job.fails, task.index > 0 and chance.random() < (job.late or 0.0)
             tail = chance.expovariate(1.0)
@@ -275,7 +275,7 @@ class Hosts(TaskBackend):
             self.simulation.after(after, work_ends)
 
     def _of(self, job_id: str, role: str) -> dict[int, _Incarnation]:
-        """The latest incarnations of a role's tasks, by number."""
+        """Returns the latest attempts of a role's tasks, by number."""
         return {
             task.index: incarnations[-1]
             for (job, task), incarnations in self.incarnations.items()
@@ -543,7 +543,7 @@ def _asked(wish: Wish, job: JobSetting) -> Any:
 
 @functools.cache
 def _template() -> bytes:
-    """An empty database, with its tables."""
+    """Returns the bytes of an empty database with all tables."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "jobs.db"
         store = Store(f"sqlite:///{path}")
@@ -555,10 +555,10 @@ def _template() -> bytes:
 def _new_database(path: Path) -> None:
     path.write_bytes(_template())
     modules: Any = store_module
-    modules.migrate = lambda connection: None  # it has its tables
+    modules.migrate = lambda connection: None  # the template has all tables
 
 
 def history(seed: int, *, ends: bool = False) -> tuple[Simulation, JobsHistory]:
-    """The history of a seed, yet to be run; see `Setting.draw`."""
+    """Returns the history of a seed, to be run; see `Setting.draw`."""
     simulation = Simulation(seed, horizon_s=7200.0 if ends else 3600.0)
     return simulation, JobsHistory(simulation, Setting.draw(random.Random(f"jobs {seed}"), ends=ends))

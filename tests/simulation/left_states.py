@@ -48,7 +48,7 @@ class LeftStatesHistory(GraphHistory):
 
         def end() -> None:
             running().sleep(running().random.expovariate(1.0) * _STAYS_S)
-            while not self._is_whole():  # one at a time
+            while not self._is_whole():  # only one server drains at a time
                 running().sleep(_LOOK_S)
             if not self._chief.returned:
                 self._away.add(index)
@@ -72,7 +72,7 @@ class LeftStatesHistory(GraphHistory):
         return self._is_whole
 
     def _is_whole(self) -> bool:
-        """Whether no parameter server is told to end now, and all tasks are there."""
+        """Whether no parameter server drains, and all tasks are running."""
         tasks = self.cluster.tasks.values()
         return not self._away and not any(
             task.process.stopped or (task.process.dead and not task.done) for task in tasks
@@ -91,12 +91,12 @@ class LeftExamplesHistory(LeftStatesHistory, GraphExamplesHistory):
 
 
 def history(seed: int) -> tuple[Simulation, LeftStatesHistory]:
-    """The history of a seed of asynchronous training, yet to be run."""
+    """Returns the history of a seed with asynchronous training, to be run."""
     return _drawn(seed, random.Random(f"left states {seed}"), ("asynchronous",))
 
 
 def history_of_rounds(seed: int) -> tuple[Simulation, LeftStatesHistory]:
-    """The history of a seed of training with gathered gradients, yet to be run."""
+    """Returns the history of a seed with gathered gradients, to be run."""
     return _drawn(seed, random.Random(f"left states of rounds {seed}"), ROUNDS)
 
 

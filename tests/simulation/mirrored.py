@@ -1,7 +1,8 @@
 """Histories of mirrored groups, with faults: all processes sum together, and all restart when one is lost.
 
-The sum of a step holds the *unit* of each process and step once. So the state, which all sums are added to, says which
-of them were summed, and how often; after equal steps it is equal on all processes, whatever happened before.
+In each step, each process contributes a *unit*: a vector that is 1 at a position of this process and step. The state is
+the total of all sums, so it shows which units were summed, and how often. After the same step, it must be equal on all
+processes, whatever happened before.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Array = NDArray[np.float32]
 
 #: A launcher restarts a process after this many seconds ...
 _PAUSE_S = 1.0
-#: ... and checks this many seconds later whether some had finished before that.
+#: ... and checks this many seconds later whether other processes had finished before, which it restarts as well.
 _LOOK_S = 20.0
 #: Longest time that a process waits for another that never starts, in seconds: its deadline, and the check's interval.
 _LONGEST_WAIT_S = 130.0
@@ -141,7 +142,7 @@ class MirroredHistory:
         try:
             group = Group(self._members, rank, silence_s=10.0)
         except (UnavailableError, DeadlineExceededError) as error:
-            if self.setting.absent is not None:  # nor does its launcher start it again and again
+            if self.setting.absent is not None:  # a launcher would give up as well
                 self._gave_up(rank, self.simulation.now - began, error)
                 return
             self._again(rank, error)
@@ -189,7 +190,7 @@ class MirroredHistory:
         running().check(running().current)
 
     def _unit(self, step: int, rank: int) -> int:
-        """The position of a process's step in the vector."""
+        """Returns the position of the unit of a process and step."""
         return (step * self.setting.workers + rank) * 7 % self.setting.length
 
     # Rules ------------------------------------------------------------------------------------------------------------

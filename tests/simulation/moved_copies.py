@@ -50,15 +50,15 @@ class MovedCopies(CopiesHistory):
         return _SHARDS
 
     def begin_with(self, first: int, leaves: dict[int, float]) -> None:
-        """The first parameter servers have the shards at the beginning; some are told to end, each after so many
-        seconds."""
+        """Sets the number of parameter servers that have shards at the beginning, and the servers that drain, each with
+        the time in seconds after its start."""
         self._leaves = leaves
         os.environ[FIRST_PS] = str(first)
         self.simulation.note(f"the first {first} have the shards; told to end: {leaves}")
 
     def close(self) -> None:
         super().close()
-        os.environ.pop(FIRST_PS, None)  # other histories have their own number
+        os.environ.pop(FIRST_PS, None)  # the environment is shared by all histories
 
     # Parameter servers ------------------------------------------------------------------------------------------------
 

@@ -34,9 +34,9 @@ def move_some(task: ParameterTask, often: float, least: int, most: int) -> None:
     """Moves shards, with some probability, at the request of a worker.
 
     Args:
-      task: of the worker.
-      often: with which chance.
-      least, most: between how many parameter servers, or among all.
+      task: the worker.
+      often: probability of a move.
+      least, most: range of the random number of parameter servers that get the shards; in some moves, all get some.
     """
     chance = running().random
     if chance.random() >= often:
@@ -75,7 +75,7 @@ class Moves(ParameterHistory):
         return _SHARDS
 
     def close(self) -> None:
-        """Other histories have their own number."""
+        """Resets the environment, which all histories share."""
         os.environ.pop(FIRST_PS, None)
 
     def _serve(self, index: int) -> None:

@@ -177,10 +177,10 @@ class Network:
         self.simulation.after(self.delay(), lambda: tie.broken(process, reason))
 
     def connect(self, address: str, me: Process, wanted: PeerIdentity, timeout_s: float) -> Place:
-        """The place at an address, once a connection to it and back stands.
+        """Connects to an address; returns the place that listens there.
 
         Raises:
-          ConnectFailure: it does not.
+          ConnectFailure: the connection fails.
         """
         simulation = self.simulation
         name = address.partition(":")[0]
@@ -218,10 +218,10 @@ class Network:
         return place
 
     def channel(self, address: str, me: PeerIdentity, wanted: PeerIdentity, timeout_s: float) -> Channel:
-        """A channel to the task at an address.
+        """Opens a channel to the task at an address.
 
         Raises:
-          ConnectFailure: there is none.
+          ConnectFailure: the connection fails.
         """
         mine = self.simulation.current.process
         place = self.connect(address, mine, wanted, timeout_s)

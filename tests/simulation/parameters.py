@@ -70,11 +70,11 @@ class Setting:
 
 
 class CountingUpdater:
-    """Counts how often each unit has come, in the place of an optimizer.
+    """Replaces an optimizer: counts the updates that contain each unit.
 
     Args:
-      rows: of each variable.
-      strict: whether no unit may be in an update more than once.
+      rows: number of rows of each variable.
+      strict: whether to raise an error if an update contains a unit more than once.
     """
 
     optimizer = "counts"
@@ -179,7 +179,8 @@ class ParameterHistory:
         """Does nothing: the history has no files."""
 
     def _recovery(self) -> Callable[[], bool] | None:
-        """Returns a predicate: has the last fault been recovered from? None if faults may overlap."""
+        """Returns a function that says whether the system has recovered from the last fault; None if faults may
+        overlap."""
         return None
 
     def _trained(self) -> None:

@@ -141,7 +141,7 @@ def _holds(options: argparse.Namespace, kind: str, number: int, make: Any) -> bo
     outcome = "holds"
     try:
         simulation.run(history.run)
-    except Exception as error:  # noqa: BLE001 - whatever a history ends with, its number is told
+    except Exception as error:  # noqa: BLE001 - any error breaks the rules
         outcome = f"BROKEN: {type(error).__name__}: {error}"
         if options.notes:
             traceback.print_exception(error)

@@ -40,15 +40,15 @@ class Measured:
 
     @property
     def steps_per_s(self) -> float:
-        """Steps of all workers together, while all take steps."""
+        """Steps per second of all workers together, in the time in which all are training."""
         first, last = max(times[0] for times in self.ends), min(times[-1] for times in self.ends)
-        if last <= first:  # one was done before another one began
+        if last <= first:  # one worker was done before another one began
             first, last = min(times[0] for times in self.ends), max(times[-1] for times in self.ends)
         return sum(first < at <= last for times in self.ends for at in times) / (last - first)
 
     @property
     def longest_s(self) -> float:
-        """The longest step but those in which workers find each other."""
+        """The longest step, apart from the first step of each worker, in which the tasks connect."""
         return max(
             end - begin
             for begins, ends in zip(self.begins, self.ends, strict=True)
@@ -124,7 +124,7 @@ def main() -> None:
     if sys.flags.hash_randomization:
         os.execv(sys.executable, [sys.executable, "-m", "tests.simulation.scale", *sys.argv[1:]])
 
-    # Only in a process that has its environment.
+    # Imported only in the restarted process, which has the right environment.
     from tests.simulation import facades
 
     facades.install()

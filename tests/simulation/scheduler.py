@@ -128,7 +128,7 @@ class Thread:
                 self._run()
         except Killed:
             pass
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the history ends with it
+        except BaseException as error:  # noqa: BLE001 - any error ends the history
             self.simulation.fail(error)
         finally:
             self.simulation.end_thread(self)
@@ -220,13 +220,13 @@ class Simulation:
     # Processes and threads --------------------------------------------------------------------------------------------
 
     def process(self, name: str) -> Process:
-        """A new process."""
+        """Creates a process."""
         process = Process(name, sum(other.name == name for other in self.processes), self.now)
         self.processes.append(process)
         return process
 
     def thread(self, process: Process, name: str, run: Callable[[], None]) -> Thread:
-        """A thread of ``process`` that is yet to be started."""
+        """Creates a thread of ``process``, to be started."""
         return Thread(self, process, name, run)
 
     def kill(self, process: Process) -> None:
@@ -258,7 +258,7 @@ class Simulation:
 
     @property
     def current(self) -> Thread:
-        """The thread that runs."""
+        """The running thread."""
         assert self._current is not None
         return self._current
 
@@ -328,7 +328,7 @@ class Simulation:
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:
-        """A context that is no part of the history: the running thread is not preempted in it."""
+        """Runs a block that is not part of the history: the running thread is not preempted in it."""
         thread = self.current
         thread.apart, before = True, thread.apart
         try:
@@ -459,7 +459,7 @@ _active: Simulation | None = None
 
 
 def simulation() -> Simulation | None:
-    """The simulation that the calling thread is part of, if any."""
+    """Returns the simulation that the calling thread is part of; None if there is none."""
     if _active is None:
         return None
     carrier = getcurrent()
@@ -467,14 +467,14 @@ def simulation() -> Simulation | None:
 
 
 def running() -> Simulation:
-    """The simulation that the calling thread is part of."""
+    """Returns the simulation that the calling thread is part of."""
     found = simulation()
     assert found is not None, "only in a thread of a simulation"
     return found
 
 
 def me() -> Process:
-    """The process of the calling thread."""
+    """Returns the process of the calling thread."""
     return running().current.process
 
 

@@ -15,7 +15,7 @@ import pytest
 
 _REPOSITORY = Path(__file__).parents[2]
 
-#: How many histories of each kind: together 1,530.
+#: Number of histories of each kind; 1,530 together.
 _HISTORIES = {
     "copies": 40,
     "copies-in-step": 40,
@@ -99,14 +99,14 @@ _MENDED = [
     ("told", 79),  # a handoff to a ps that has just announced its end
     ("told", 251),  # the same, and the receiver has restarted by then
     ("told", 299),
-    ("told", 12),  # a second that is to serve once more says that it never will
+    ("told", 12),  # a backup that is about to be promoted once more says that it never will be
     ("told", 42),  # a replica that receives a snapshot of a draining ps does not know that it drains
-    ("graph-told", 150000088),  # a worker makes its session while all ps have ended, and asks none of them
+    ("graph-told", 150000088),  # a worker creates its session while all ps have ended, and asks none of them
     ("graph-told", 7300037),  # a worker mistakes a restarted ps for its previous incarnation, as all had ended
     ("left", 80003064),  # a ps that ends while it waits for another one, which has just ended, too
-    ("left", 86),  # a ps that ends between a step and what a hook runs for the first time after it
-    ("left", 120007444),  # a ps is lost before a step has asked it, while the step waits for another one
-    ("graph-copies-examples", 20197),  # a connection that is lost twice in a step, which still waits at the end
+    ("left", 86),  # a ps ends after a step, before a hook runs a new request
+    ("left", 120007444),  # a ps is lost before a step has sent RUN to it, while the step waits for another ps
+    ("graph-copies-examples", 20197),  # a connection is lost twice in a step that still waits when the history ends
     ("graph-copies-examples", 44),  # an update that had taken its gradients when their ps was lost
 ]
 
@@ -134,7 +134,7 @@ def _end(runs: Sequence[subprocess.Popen[str]]) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_histories() -> None:
-    """Two processes, as a process runs one thread at a time."""
+    """Runs the histories in two processes, since a process runs one thread at a time."""
     half = {kind: count // 2 for kind, count in _HISTORIES.items()}
     _end([_begin(half, first, "--step", "2") for first in (0, 1)])
 

@@ -9,7 +9,8 @@ from tests.simulation.scheduler import Deadlock, HistoryError, Killed, OutOfTime
 
 
 def _counting(seed: int) -> tuple[list[tuple[float, str]], int]:
-    """A history of threads that count, each in its own time, with a lock between them."""
+    """Runs a history of threads that append to a list under a lock, with random pauses; returns the list and the
+    trace."""
     simulation = Simulation(seed, preemption=0.3)
     seen: list[tuple[float, str]] = []
 
@@ -75,7 +76,8 @@ def test_two_locks_taken_in_two_orders_are_found() -> None:
 
 
 def _lost_wake_up(under_lock: bool) -> list[int]:
-    """One thread looks whether there is something, and then waits; the other brings it and wakes the first."""
+    """Runs two threads: one checks for a value and then waits for it; the other stores the value and wakes the
+    first."""
 
     def main() -> None:
         changed = primitives.Condition()
@@ -93,7 +95,7 @@ def _lost_wake_up(under_lock: bool) -> list[int]:
                 while not there:
                     changed.wait()
         elif not there:
-            with changed:  # the mistake: it may be there by now
+            with changed:  # the defect under test: the value may have been stored since the check
                 changed.wait()
         thread.join()
 

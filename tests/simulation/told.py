@@ -51,7 +51,7 @@ class Notice:
 
     @staticmethod
     def draw_some(chance: random.Random, servers: int) -> list[Notice]:
-        """One to three of them, at random."""
+        """Returns one to three random notices."""
         return [
             Notice(
                 after_s=chance.expovariate(1.0),
@@ -107,7 +107,7 @@ class Notices:
             self._cluster.simulation.thread(process, "SIGTERM", partial(self._end, index)).start()
 
     def is_told(self, index: int) -> bool:
-        """Whether a parameter server drains or has drained: others may continue with its parts."""
+        """Whether a parameter server drains or has drained, so that others may serve its parts."""
         return index in self._away
 
     def ended(self, index: int) -> None:
@@ -116,7 +116,7 @@ class Notices:
 
 
 class ToldCopies(CopiesHistory):
-    """A history; see `CopiesHistory`. In every other one, parts may move."""
+    """A history; see `CopiesHistory`. For odd seeds, parts may move."""
 
     notices: Notices
 
@@ -146,7 +146,7 @@ class ToldCopies(CopiesHistory):
 
 
 def _copies(task: ParameterTask, name: str, stay: Any) -> Iterator[KeptCopy]:
-    """A task's replicas of a set of variables: movable ones of its holder, or fixed ones."""
+    """Returns a task's replicas of a set of variables: movable ones from its holder, or else fixed ones."""
     holder = task.copy_holders.get(name)
     copies = stay if holder is None else holder.copies
     return (copy for copy in copies.values() if isinstance(copy, KeptCopy))
@@ -199,7 +199,7 @@ class ToldGraphs(GraphCopiesHistory):
 
 
 def history(seed: int) -> tuple[Simulation, ToldCopies]:
-    """The history of a seed of parameters, yet to be run."""
+    """Returns the history of a seed with parameters, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     setting, chance = drawn_setting(seed, "told to end", ("async", "async", "sync", "staleness=2"))
     made = drawn_history(simulation, setting, chance, (ToldCopies, ToldRows, ToldTables, ToldExamples))
@@ -209,7 +209,7 @@ def history(seed: int) -> tuple[Simulation, ToldCopies]:
 
 
 def history_of_graphs(seed: int) -> tuple[Simulation, ToldGraphs]:
-    """The history of a seed of a graph, yet to be run."""
+    """Returns the history of a seed with a graph, to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graphs told to end {seed}")
     setting = replace(drawn(chance), mode=chance.choice(("asynchronous", *ROUNDS)), faults=())

@@ -174,7 +174,7 @@ def reported(state: JobState, report: JobReport, now: float) -> JobDecision:
         found = report.tasks.get(name)
         goes_on = state.phase is JobPhase.RUNNING and report.phase == "running"
         if goes_on and isinstance(found, Exited) and found.preempted:
-            continue  # not its fault: the engine's next report has its reaction
+            continue  # not a failure; a later report has the engine's reaction
         if goes_on and _replaced(task, found):
             where = f" from {task.host}" if task.host else ""
             notes.append(Note("preempted", f"{task.label} was taken away{where}; it starts again", task.label))
@@ -304,7 +304,8 @@ def _conclusion(state: JobState, report: JobReport, now: float) -> JobDecision:
 
 
 def _cause(state: JobState, reason: str) -> str:
-    """Returns ``reason``, with the last output lines of the task if it is that task's failure."""
+    """Returns ``reason``. If it is the reason of the first failure of a task, the description of that failure with its
+    last output lines replaces it."""
     first = state.first
     if first is None or first.reason not in reason:
         return reason
@@ -361,7 +362,8 @@ def _task(task: TaskState, found: Found | None, now: float) -> TaskState:
 
 
 def _replaced(task: TaskState, found: Found | None) -> bool:
-    """Returns whether a running task that did not fail has been, or is about to be, replaced by another process."""
+    """Returns whether the engine has replaced the process of a running task that did not fail, or is about to: it
+    reports the task as waiting, or with a later start."""
     if task.phase is not TaskPhase.RUNNING or task.started_at is None:
         return False
     return isinstance(found, Running) and (bool(found.waiting) or found.started_at > task.started_at + _CLOCK_S)

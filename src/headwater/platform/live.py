@@ -113,7 +113,8 @@ class LiveJobs:
     def hold(self, seen: JobRecord) -> None:
         """Marks that a job's backend may hold resources of it; called before the backend is asked for any.
 
-        This needs no write: `load` assumes it of all unfinished jobs, and the end of a job is stored with the mark.
+        The mark is not stored at once: after a crash, `load` sets it for all unfinished jobs, and the end of a job is
+        stored together with the mark.
 
         Raises:
           JobIsGone: the job is not in memory any more.

@@ -45,7 +45,7 @@ _CLOSE_S = 10.0
 _TURN_S = 30.0
 # Jobs deleted per trim, so that running jobs do not wait long.
 _TRIMMED_AT_ONCE = 50
-# An archive is uploaded before the job that needs it, so it is kept for this long without one.
+# An archive is uploaded before its job is submitted, so an archive without a job is kept for this long.
 _ARCHIVE_S = 3600.0
 
 
@@ -100,7 +100,8 @@ class Manager:
 
     Args:
       store: the store of jobs; open, and used by this manager only.
-      backends: the backends for jobs; the first is the default. Sources are connected after the start.
+      backends: the backends for jobs; the first is the default. A backend may be given as a source, which is connected
+        after the start.
       settings: the settings.
       on_note: called for each event of a job, after it is stored; must not block.
       secrets: the source of jobs' secrets; this process's environment unless given.

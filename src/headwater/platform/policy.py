@@ -4,8 +4,8 @@
 
     QUEUED ------ places found ------------------> RUNNING
        |--------- pending for too long ----------> FAILED
-    RUNNING ----- workers and chief are done ----> RUNNING until an evaluator ends, too, or its deadline is over
-       |--------- all of these are done ---------> ENDING, then SUCCEEDED; remaining tasks are asked to end
+    RUNNING ----- workers and chief are done ----> RUNNING while an evaluator still runs, up to its deadline
+       |--------- the evaluator is done, too ----> ENDING, then SUCCEEDED; remaining tasks are asked to end
        |--------- a task failed, task scope -----> RUNNING; the task is restarted after a pause
        |--------- a task failed, job scope ------> ENDING, then RESTARTING, then RUNNING
        |--------- failed once too often ---------> ENDING, then FAILED, with the first error
@@ -17,8 +17,8 @@
 tasks that are `ENDING` must be asked to end, a job that is over must have no places. So a manager that reconciles the
 state can be killed at any moment and resume from the stored state alone.
 
-Pauses grow: restart n of a task or job that has not been healthy for ``reset_after`` waits ``backoff * 2**n``, at most
-``max_backoff``.
+Pauses grow: restart n waits for ``backoff * 2**n``, at most ``max_backoff``. The count n starts again once the task or
+job has run for ``reset_after``.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def begin(spec: JobSpec, now: float, *, workers: int | None = None) -> JobState:
 def worker_choices(state: JobState) -> tuple[int, ...]:
     """Returns the numbers of workers with which a queued job may start, the best first.
 
-    A range means as many workers as can be placed, if they request counted resources; otherwise, or after a user has
-    chosen a number, there is one choice.
+    If the job has a range of workers that request counted resources (CPUs, memory, GPUs), these are all numbers in the
+    range, the greatest first. Otherwise, or if a user has chosen a number, there is only one choice.
     """
     asked = state.spec.workers
     if state.fixed or not (asked.cpus or asked.memory or asked.gpus):
@@ -196,7 +196,7 @@ def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
     if isinstance(event.how, Lost):
         return _lost(state, task, event.how.reason, now)
     how = event.how
-    # A task that was asked to end before its start was confirmed may have run: count this attempt as started.
+    # A task that was asked to end before its start was confirmed may have run, so this attempt counts as started.
     began = now if task.started_at is None else task.started_at
     task = replace(task, code=how.code, started_at=began, ended_at=now, reason=how.reason, steps_per_s=None)
     if state.phase is not JobPhase.RUNNING:
@@ -225,7 +225,8 @@ def _ended_after_work(state: JobState, task: TaskState) -> JobDecision:
 
 
 def _scope(state: JobState) -> str:
-    """Returns the scope of a restart: ``task``, or ``job`` also if ``ps`` that the task needs have ended."""
+    """Returns the scope of a restart: the job's setting, or ``job`` if its ``ps`` have ended, without which a restarted
+    task could not train."""
     return "job" if servers_ended(state) else state.spec.restart_scope
 
 
@@ -267,7 +268,8 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> JobDe
 
 
 def _lost(state: JobState, task: TaskState, reason: str, now: float) -> JobDecision:
-    """Handles the loss of a task's place: it needs another one, or the whole job does if others use its address."""
+    """Handles the loss of a task's place. A worker or evaluator gets another place; if other tasks use the address of
+    the lost task, the whole job is placed again."""
     if state.phase is JobPhase.RUNNING and not task.verdict and nothing_left(state, task, now, killed=True):
         return _ended_after_work(state, replace(task, reason=reason, ended_at=now, placed=False, steps_per_s=None))
     if (
@@ -302,7 +304,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Job
     if not state.spec.requeue:
         decision = _end(state, JobPhase.FAILED, note.text, now, told=True)
     elif _scope(state) == "task" and (not how.preempted or _may_go(state, task)):
-        # Its host is taken away: the others continue until the task can be placed elsewhere.
+        # If the host is taken away, the task needs another place, and the others continue meanwhile.
         placed = not how.preempted
         again = _again(replace(task, placed=placed), now, f"{note.text}; it starts again")
         return JobDecision(state.with_task(again), (note,))
@@ -313,7 +315,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Job
 
 
 def _may_go(state: JobState, task: TaskState) -> bool:
-    """Returns whether a job continues without a task that lost its host, until the task is placed elsewhere."""
+    """Returns whether a job continues while a task that has lost its host waits for another place."""
     return state.spec.elastic and task.name.job in ("worker", "evaluator")
 
 
@@ -382,7 +384,8 @@ def _ask_scale(state: JobState, event: AskScale, now: float) -> JobDecision:
 
 
 def _scaled(state: JobState, now: float) -> JobState:
-    """Scales a running job to other workers or ``ps``: new ones wait to be placed, surplus ones are asked to end."""
+    """Applies a changed number of workers or ``ps`` to a running job: new tasks wait to be placed, surplus tasks are
+    asked to end."""
     wanted = _wanted(state)
     for name, task in state.tasks.items():
         if name in wanted:
@@ -442,7 +445,8 @@ def stall(state: JobState, task: TaskState, now: float) -> str | None:
 
 
 def _settle(state: JobState, now: float) -> JobDecision:
-    """Applies the consequences of the state itself: starts tasks that are due, and enters the phase after the end."""
+    """Applies the consequences of the state and the time: starts tasks that are due, ends a job whose work is done, and
+    enters the next phase once all tasks have ended."""
     notes: tuple[Note, ...] = ()
     if state.phase is JobPhase.RUNNING:
         done = done_at(state, now)
@@ -462,7 +466,8 @@ def _settle(state: JobState, now: float) -> JobDecision:
 
 
 def _end(state: JobState, then: JobPhase, reason: str, now: float, *, told: bool = False) -> JobDecision:
-    """Asks all tasks to end; ``then`` is the next phase. ``told``: an earlier note has the reason."""
+    """Asks all tasks to end; ``then`` is the next phase. With ``told``, the note does not repeat the reason, which an
+    earlier note has."""
     tasks: dict[TaskName, TaskState] = {}
     for name, task in state.tasks.items():
         if task.phase.alive:
@@ -496,7 +501,8 @@ def _over(state: JobState, now: float) -> JobDecision:
 
 
 def _outcome(state: JobState) -> str:
-    """Returns the reason of a job's end for its history, without the task failure that an earlier note has."""
+    """Returns the reason of a job's end for its history. Leaves out the description of the first task's failure,
+    because an earlier note has it."""
     told = str(state.first) if state.phase is JobPhase.FAILED and state.first is not None else ""
     if not told or not state.reason.startswith(told):
         return state.reason
@@ -511,7 +517,8 @@ def _requeued(state: JobState, reason: str, now: float) -> JobState:
 
 
 def _again(task: TaskState, start_at: float, reason: str) -> TaskState:
-    """Returns ``task`` prepared for another start; the attempt number stays if it was never about to start."""
+    """Returns ``task`` prepared for another start. The attempt number increases, unless the present attempt cannot have
+    started."""
     tried = task.started_at is not None or task.phase.alive or task.phase is TaskPhase.FAILED
     attempt = task.attempt + 1 if tried else task.attempt
     return replace(

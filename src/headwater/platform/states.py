@@ -81,7 +81,7 @@ class TaskState:
     Attributes:
       name: the name of the task.
       phase: the phase of its lifecycle.
-      attempt: how often it has been started before, or may have been.
+      attempt: how often it has been started before, including starts that were never confirmed.
       placed: whether it has a place.
       start_at: the earliest time to start it.
       started_at: when this attempt began; None before.
@@ -89,7 +89,8 @@ class TaskState:
       restarts: failures that count against the limit.
       code: its exit code, once it has ended.
       reason: why it waits, ends or ended.
-      verdict: why the platform is ending it, counted as a failure of the task; empty otherwise.
+      verdict: why the platform ends the task, if this counts as a failure of the task, such as a stall; otherwise
+        empty.
       first: its first failure since it was healthy.
       step: the global step that it last reported.
       steps_per_s: its speed, as reported.
@@ -150,7 +151,7 @@ class JobState:
       spent: seconds that finished attempts of tasks have run, by role.
       preemptions: how often tasks, or the whole job, were preempted.
       lost_steps: steps that had to be repeated after preemptions.
-      furthest: the step at the last preemption, until the step at which training resumed is known.
+      furthest: the step at the last preemption; None once the step at which training resumed is known.
       preempted_at: the time of that preemption.
       tasks: its tasks, in start order.
       next_attempts: the next attempt numbers of tasks that are currently not in ``tasks``, by label.
@@ -195,7 +196,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class NotPlaced:
-    """Tasks cannot be placed, with the reason; ``ever``: whether they may be placed later."""
+    """Tasks cannot be placed now, with the reason; ``ever`` is false if they can never be placed."""
 
     reason: str
     ever: bool = True
@@ -238,7 +239,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class AskStop:
-    """A request to stop the job; ``requeue``: and to put it back into the queue, as after a preemption."""
+    """A request to stop the job, or with ``requeue`` to put it back into the queue, as after a preemption."""
 
     by: str
     requeue: bool = False

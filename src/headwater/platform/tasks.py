@@ -27,7 +27,8 @@ ELSEWHERE = ("headwater",)
 def cluster_of(addresses: Mapping[TaskName, str]) -> dict[str, list[str]]:
     """Returns ``cluster`` of ``TF_CONFIG``, from the address of each task; without evaluators.
 
-    A task without a place, below one with a place, has an address that cannot be resolved.
+    The addresses are a list by index. A task without a place that precedes one with a place gets an address that cannot
+    be resolved.
     """
     cluster: dict[str, list[str]] = {}
     for task in sorted(addresses):
@@ -84,7 +85,7 @@ def task_environment(
     folders = {f"HEADWATER_{name.upper()}": value for name in FOLDERS if (value := getattr(spec, name)) is not None}
     shards: dict[str, str] = {}
     if spec.ps.count.most > spec.ps.count.least:
-        # Two shards for each ps at the maximum, independent of the current number.
+        # The number of shards is fixed when training starts, so it follows from the maximum number of ps: two for each.
         shards = {SHARDS: str(2 * spec.ps.count.most), FIRST_PS: str(spec.ps.count.least)}
     given = {name: value for name, value in _variables(spec, task).items() if isinstance(value, str)}
     return {
@@ -154,7 +155,8 @@ def task_order(
 
 
 def _ended(record: JobRecord) -> list[TaskName]:
-    """Returns workers with successful programs; without the chief, because its end ends the job."""
+    """Returns the workers whose programs have succeeded, except a worker that is the chief: its end would end the
+    job."""
     chief = TaskName("worker", 0)
     return [
         name

@@ -4,11 +4,13 @@ A task's command may be a shell around the program that saves at SIGTERM: ``/bin
 a script, a launcher. A signal only to the first process ends the shell, and the program never receives it. A signal
 to the whole process group at once ends ``tee`` as well, so that the program fails when it prints that it saves. So:
 
-- A program that handles SIGTERM receives it, once, and answers for all processes below it, as a supervisor does.
+- A program that handles SIGTERM receives it once. Like a supervisor, it is responsible for all its descendants, which
+receive nothing.
 - A shell with a trap runs it only after the command in the foreground, which therefore receives the signal, too. A
-  command in the background is left to the trap, but waited for: many traps pass the signal on and exit.
-- A process without a handler that has started others receives it, so that it starts nothing further.
-- Other processes without a handler have nothing to save. They receive it when no other process is left to answer.
+  command in the background does not receive it, because many traps pass the signal on and then exit; its end is waited
+  for.
+- A process without a handler that has child processes receives it, so that it starts no others.
+- Other processes without a handler have nothing to save. They receive it when no program with a handler is left.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ class EndRequest:
 
     @property
     def answered(self) -> bool:
-        """Whether, at the last look, no process was left that had received the signal or had yet to receive it."""
+        """Whether all processes that receive the signal, and all background commands that are waited for, had ended at
+        the last `look`."""
         return self._answered
 
     def look(self, processes: Mapping[int, TaskProcess]) -> list[ProcessIdentity]:

@@ -1,4 +1,4 @@
-"""Folders and files that only their owner may read, whatever existed before."""
+"""Folders and files that only their owner may read, even if they existed before with other permissions."""
 
 from __future__ import annotations
 

@@ -86,9 +86,10 @@ class Keeper:
       folder: its records.
       order: the content of ``order.json``: ``argv``, ``env`` (complete), ``secrets`` (names of further variables, whose
         values are in this process's environment), ``cwd``, ``log_path``, ``max_log_bytes``, ``memory_bytes``,
-        ``cores``, ``address``, ``mark``, ``umask`` (optional), and ``creator``: the process with which the task ends,
-        None if the task outlives all others; ``relay``: whether SIGTERM reaches the task only through the keeper;
-        ``grace_s`` (optional): seconds before the task is killed after a request to end that is not the agent's.
+        ``cores``, ``address``, ``mark``, ``umask`` (optional), and ``creator``: the process whose end ends the task,
+        None if the task continues after the end of its creator; ``relay``: whether SIGTERM reaches the task only
+        through the keeper; ``grace_s`` (optional): seconds before the task is killed after a request to end that is not
+        the agent's.
     """
 
     def __init__(self, folder: AttemptFolder, order: JsonObject) -> None:
@@ -146,7 +147,8 @@ class Keeper:
                     key.data()
                 self._look_at_time()
             if not self._asked and not self._order["relay"] and code == -signal.SIGTERM:
-                # The task received the request directly; this process receives it only a moment later.
+                # Without `relay`, the sender signals the task directly as well, and the task may end before this
+                # process has received the signal.
                 self._asked = "preempted"
             # Processes that the task left behind must not outlive it: they could hold its port, its memory or its GPUs.
             guard.end_job(self._order["mark"])
@@ -203,7 +205,8 @@ class Keeper:
             creator_end = None
         else:
             self._selector.register(creator_end, selectors.EVENT_READ, creator_ended)
-        # Checked after opening the descriptor: the creator may have exited, and its number been reused, before.
+        # Checked after opening the descriptor, which then refers to the right process: before, the creator may have
+        # exited and its number have been reused.
         if creator_end is None or not creator.is_alive():
             creator_ended()
 

@@ -76,7 +76,8 @@ def lease_ports(folder: Path, owner: str, home: Path, count: int) -> list[int]:
 
 
 def lease_again(folder: Path, owner: str, home: Path, ports: list[int]) -> None:
-    """Creates leases of ``owner`` for ``ports`` where they are missing; existing ones are its own from before.
+    """Creates missing leases of ``owner`` for ``ports``; an existing lease of such a port is an earlier one of the same
+    owner.
 
     A damaged lease is created again.
     """

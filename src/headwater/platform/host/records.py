@@ -101,7 +101,7 @@ class HostFolder:
         """
         private_folder(self.root)
         try:
-            self.name  # noqa: B018  it is there and whole
+            self.name  # noqa: B018  raises if it is missing or damaged
         except NotFoundError:
             self._give_name(self._name_of_orders() or secrets.token_hex(6))
         except DataLossError:
@@ -117,7 +117,7 @@ class HostFolder:
         return read_text(self.root / "id", _check_name).strip()
 
     def _give_name(self, name: str) -> None:
-        # Of two concurrent processes, the first one's name is used.
+        # If two processes do this at the same time, `os.link` succeeds in only one, and both use its name.
         temporary = self.root / f"id.{secrets.token_hex(4)}"
         temporary.write_bytes(seal(f"{name}\n".encode()))
         with contextlib.suppress(FileExistsError):
@@ -125,7 +125,8 @@ class HostFolder:
         temporary.unlink()
 
     def _name_of_orders(self) -> str | None:
-        """Returns the name in the marks of tasks: it must not change while any of them may run."""
+        """Recovers the name from the mark in a task's order; None without orders. Processes of tasks are found by marks
+        with this name, so it must not change while they may run."""
         for path in sorted((self.root / "jobs").glob("*/*/*/order.json")):
             with contextlib.suppress(OpError):
                 mark: str = read_json(path)["mark"]

@@ -244,15 +244,15 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
             decision = _end(state, 0, "; ".join(filter(None, (reason, "all workers are done"))), now)
     elif state.phase is Phase.RESTARTING:
         if failure is not None and not _lost(returncode):
-            # A failure by the task's own fault would recur after a restart. The launcher may notice it only after the
-            # exits of tasks that failed because of it.
+            # A failure by a task's own fault would recur after a restart. Its exit may be noticed late, after other
+            # tasks have failed because of it and the restart has begun.
             state = replace(state, failure=failure)
             reason = f"{label(task)} failed ({failure.reason}): not starting again"
             decision = _end(state, failure.exit_code, reason, now)
         elif not state.running:
             return _start_again(state)
     elif failure is not None and state.exit_code == 0 and returncode not in _AS_ASKED:
-        # The task was asked to end after the work was done, and failed by its own fault while ending.
+        # The work was done and the task was asked to end, but failed by its own fault meanwhile.
         decision = LaunchDecision(replace(state, failure=failure, exit_code=failure.exit_code))
     elif task.job != PS and not state.working:
         decision = LaunchDecision(state, _terminate(state.running))
@@ -268,7 +268,7 @@ def _leader(state: JobState) -> TaskName:
 
 
 def _servers_ended(state: JobState) -> bool:
-    """Returns whether the job has ``ps`` that have all exited by themselves, as they do when its work is complete."""
+    """Returns whether the job has ``ps``, and all have exited by themselves: they do so when the work is complete."""
     return any(task.job == PS for task in state.tasks) and not any(task.job == PS for task in state.running)
 
 
@@ -278,7 +278,7 @@ def _is_complete(state: JobState) -> bool:
 
 
 def _nothing_left(state: JobState, task: TaskName, returncode: int) -> bool:
-    """Returns whether a running job's work is complete without ``task``, which has failed."""
+    """Returns whether the failure of ``task`` is irrelevant, because the running job's work is complete."""
     if task.job == PS or task == _leader(state):
         return False
     if not _lost(returncode):

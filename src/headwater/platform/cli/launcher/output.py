@@ -38,10 +38,11 @@ class TaskLog:
     def write(self, data: bytes) -> None:
         """Appends ``data`` to the file as it is.
 
-        Data that finds the disk full is dropped; a line states the number of missing bytes once there is room again.
+        While the disk is full, data is dropped. Once there is room again, a line states the number of missing bytes.
 
         Raises:
-          OSError: it cannot be written. Raised once per full disk; after other errors nothing more is written.
+          OSError: the data cannot be written. Raised once for each time that the disk is full. After any other error,
+            the file is closed and nothing more is written.
         """
         if self._file is None or not data:
             return
@@ -72,7 +73,7 @@ class TaskLog:
         """Closes the file."""
         file, self._file = self._file, None
         if file is not None:
-            # Closing retries the failed write, in vain; `write` has reported it.
+            # Closing the file retries a failed write, and fails again; `write` has reported the error already.
             with contextlib.suppress(OSError):
                 file.close()
 

@@ -38,8 +38,8 @@ class LaunchSettings:
         one; None for no log files.
       env: variables for the tasks, in addition to the launcher's environment.
       grace_s: seconds between asking a task to end and killing it.
-      restarts: how often all tasks are restarted after the loss of a task that the others need, or a lost worker is
-        replaced.
+      restarts: maximum number of restarts: of all tasks, after the loss of a task that the others need, or of single
+        lost workers, which are replaced.
       most_workers: the maximum number of workers of an elastic cluster; None: the number is fixed.
     """
 
@@ -170,7 +170,8 @@ def plan_tasks(
 def _accelerators(
     task: TaskName, workers: Sequence[TaskName], gpus: Sequence[str], base_env: Mapping[str, str]
 ) -> dict[str, str]:
-    """Assigns GPUs to ``task``: none to a ``ps``; to a worker its share of them, or one that it shares with others."""
+    """Assigns GPUs to ``task``: none to a ``ps``; to a worker its share of the GPUs or, if there are more workers than
+    GPUs, a GPU that it shares with others."""
     if task.job == PS:
         return dict(CPU_ONLY)
     if not gpus:

@@ -93,7 +93,7 @@ def launch(settings: LaunchSettings) -> int:
         logs = {task: stack.enter_context(closing(TaskLog(task, settings.log_dir))) for task in settings.tasks}
         with _prepare(settings, logs, outlet) as shell:
             shell.run(signals)
-        # Only now all processes of the job have ended, so that all pipes have an end.
+        # Leaving `_prepare` has killed remaining processes, so no process holds the writing end of a pipe any more.
         return shell.finish()
 
 
@@ -185,7 +185,7 @@ class _Shell:
                 key.data()
             self._outlet.flush()
             if self._outlet.lost:
-                self._read_signals(signals)  # a hangup is a more precise reason than a lost terminal
+                self._read_signals(signals)  # a hangup may be the cause, and is a more precise reason
                 self._handle(OutputLost())
 
     def kill(self) -> None:
@@ -369,8 +369,8 @@ def _signals(outlet: Outlet) -> Generator[socket.socket]:
     """Yields a socket that receives the number of each signal as a byte; replaces the signals' handlers.
 
     After a signal has asked the launcher to end, a timer checks that writing output is not stuck. The timer runs from
-    the beginning: the handler of a signal that arrives just before a blocking write is called only when the write is
-    interrupted, which the timer's signal does.
+    the beginning. Otherwise, if a signal arrived just before a blocking write, Python would call its handler only after
+    the write. The timer's signal interrupts the write, so that the handler is called.
     """
     ending = False
 
