@@ -123,6 +123,7 @@ class ParameterClient:
         self._initial_state: Callable[[int], Sequence[Array]] | None = None
         self._snapshot: ParameterSnapshot | None = None
         self._extras: list[list[int]] = [[] for _ in links]
+        # Random: by it a ps distinguishes the numbered requests of this program from those of an earlier run.
         self._incarnation = new_generation()
         self._number = 0
         #: Whether this worker is leaving the training.
@@ -433,6 +434,7 @@ class ParameterClient:
         self._held_since = None
         if session.channel is None or session.channel.peer_gone():
             self.conversation.lost(0, UnavailableError(None, None, f"the channel to {session.task} is gone"))
+        # Half of the patience: the ps counts from the moment of its answer, which arrived here later.
         slow = patience is not None and since is not None and time.monotonic() - since >= patience / 2
         if not self.conversation.lost_first and not slow:
             return True
@@ -466,7 +468,7 @@ class ParameterClient:
             again=True,
             always=True,
         )
-        self.pull()
+        self.pull()  # this worker's next step must start from the assigned values
 
     def snapshot(self) -> ParameterSnapshot:
         """Reads all values and the optimizer's state. The chief keeps the result, to fill a ``ps`` that is
@@ -477,6 +479,7 @@ class ParameterClient:
                 [Frame(kinds.PULL, (True, [], None, None, keep, self._next_number())) for keep in keeps]
             )
             found = [answer for answer in answers if answer is not None]
+            # After a loss read everything again: values that were read before and after it are of different versions.
             if len(found) == len(answers):
                 break
         versions: list[int] = []
@@ -566,6 +569,7 @@ class ParameterClient:
 
     def stop_training(self) -> None:
         """Stops the training: no worker gets another step until all have finished."""
+        # Only the first ps assigns steps.
         self.conversation.exchange([Frame(kinds.STOP), *(None for _ in self._sessions[1:])])
 
     # Frames -----------------------------------------------------------------------------------------------------------

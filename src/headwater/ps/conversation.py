@@ -270,7 +270,7 @@ class Conversation:
         while True:
             self.lost_first = self.lost_first or index == 0
             _log.warning("%s lost %s and waits for it: %s", self._worker, session.task, error.message)
-            self._asked.pop(index, None)
+            self._asked.pop(index, None)  # no answer to the earlier frame can arrive on the new channel
             self.meet(index)
             frame, filled = self._repeated.get(index, (None, None))
             if frame is None:
@@ -354,7 +354,7 @@ class Conversation:
             except (DeadlineExceededError, UnavailableError):
                 continue
             if answer.kind != kinds.WAIT:
-                self._early[channel] = answer
+                self._early[channel] = answer  # `_receive` must still find it
                 self._late = self._late or _is_late(frame, answer)
         return self._late
 

@@ -110,6 +110,7 @@ class ParameterTask:
         self._directories: dict[str, Directory] = {}
         self._left = LeftStates()
         self._rebalancing = Rebalancing(partial(self.spread, by_rate=True, above=UNEVEN))
+        # Before JAX is used: a ps would reserve memory of GPUs that workers need.
         if members.is_server:
             _jax.config.update("jax_platforms", "cpu")
         self.shell: TaskShell = TaskShell(
@@ -330,6 +331,7 @@ class ParameterTask:
         index, servers = self.members.number, self.members.servers
         ask, left = self._of_copies()
         sites: dict[int, Site] = {}
+        # Its own shard, and the shard of the previous ps, for which this one has the backup.
         for shard in (index, (index - 1) % len(servers)):
             pair = shard, (shard + 1) % len(servers)
             other = pair[1] if shard == index else shard
@@ -371,6 +373,7 @@ class ParameterTask:
         )
         self.holders[name] = holder
         self._service.host(name, holder)
+        # A ps that joins later has no initial shards: other ps have had all shards from the beginning.
         holder.begin({} if os.environ.get(JOINED) else first_places(shards, first))
         threading.Thread(target=holder.join, name=f"join-{name}", daemon=True).start()
 
@@ -419,6 +422,7 @@ class ParameterTask:
         """Makes a worker's client of the set ``name``; it is not connected yet."""
         members = self.members
         links = self.ways(name, replicas, shards)
+        # On one task only, or several would move the same shards.
         if shards and members.is_chief:
             self._rebalancing.start()
         client = ParameterClient(

@@ -212,7 +212,7 @@ class TableService:
                 answer = self._open(tables, channel) if frame is hello else self._handle(client, frame, channel)
             except Exception as error:  # noqa: BLE001 - as in `headwater.ps.host`
                 answer = error_frame(0, error, self._task)
-            self._secure(channel)
+            self._secure(channel)  # a worker does not repeat what was answered, so it must be safe before
             channel.send(answer)
             frame = channel.recv()
 
@@ -292,6 +292,7 @@ class TableService:
                 self._settle(client, as_round(frame.header), channel)
                 return Frame(kinds.DONE)
             case kinds.UPDATE, (int(number), [*names], [*rates], [*forms], [*bags], [*counts], [*sizes], given):
+                # So that `still` finds each update and its number either both done or both not.
                 with client.lock:
                     ends = self._ends
                     # Updates are idempotent: a number that was applied before is only answered again.
@@ -368,6 +369,7 @@ class TableService:
         with self._in_round:
             if not self.rounds.is_news(named):
                 return
+        # Release `_in_round` first: all threads acquire ``client.lock`` before it. `_end_round` checks again.
         with client.lock:
             ends = self._ends
             if not ends:

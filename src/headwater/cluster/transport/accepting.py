@@ -143,6 +143,7 @@ def _receive_identity(
             pass
         case _:
             raise Nonsense("sent an unknown greeting")
+    # Names are written to logs: allow no control characters and no long texts.
     if not (task.isprintable() and wanted.isprintable() and max(len(task), len(wanted)) <= _MAX_NAME):
         raise Nonsense("sent an impossible name")
     said = (theirs, nonce, task, generation, wanted, wanted_generation)
@@ -150,6 +151,7 @@ def _receive_identity(
     known = proven(tokens, proof, DIALLING, *said) if len(theirs) == NONCE_BYTES else None
     if known is None:
         _refuse(talk, Problem.TOKEN, *_token_problem(tokens, proof))
+    # After the proof, so that an unauthenticated end learns neither the name nor the generation of this task.
     if wanted and wanted != me.task:
         _refuse(talk, Problem.OTHER_TASK, f"it looked for {wanted} here", f"it is {me.task}, not {wanted}")
     if wanted_generation not in (0, me.generation):
@@ -162,7 +164,7 @@ def _receive_identity(
     if offer is not None:
         try:
             talk.receive_message()
-        except EOFError:
+        except EOFError:  # the other end uses the offered Unix socket
             return None
     return peer
 

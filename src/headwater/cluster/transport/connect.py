@@ -92,7 +92,7 @@ def _introduce(
         local = _local(met, options, timeout_s)
         if local is not None:
             return make_channel(local, options=options)
-        if met.offer is not None:
+        if met.offer is not None:  # the accepting end waits to hear whether its offer is accepted
             stay(met.sock, timeout_s=timeout_s)
         channel = make_channel(met, options=options)
         closing.pop_all()

@@ -350,6 +350,7 @@ class ControlClient:
             call = stub.future(request, timeout=timeout_s, metadata=shown, wait_for_ready=wait or None)
         except ValueError as error:  # gRPC's error for a closed channel
             raise self._is_closed() from error
+        # Under one lock: either `_heard` finds the call and cancels it, or this thread finds the reason and does.
         with self._changed:
             self._calls.add(call)
             lost = bool(self.reason) and not wait
@@ -369,6 +370,7 @@ class ControlClient:
             with self._changed:
                 self._calls.discard(call)
         self._stands(True)
+        # The first answer starts the lifeline. Only once it is connected can a caller rely on the detection of a loss.
         if self._lifeline is not None:
             self._lifeline.wait_tried()
         return reply
@@ -431,6 +433,7 @@ class ControlClient:
             self._stood = self._stood or stands
             self._changed.notify_all()
             if self._stood and self._watching is None and not self._closing.is_set():
+                # Not to a task of this same process, which is stopped whenever this end is.
                 if self._on_lost is not None and not listens_here(self._address):
                     self._lifeline = Lifeline(
                         self._address,

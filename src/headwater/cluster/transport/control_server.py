@@ -45,6 +45,7 @@ _SERVER_OPTIONS = (
     *COMMON_OPTIONS,
     ("grpc.so_reuseport", 0),
     ("grpc.max_concurrent_streams", _MAX_STREAMS),
+    # Clients ping every 1.5 s, also without calls. By default gRPC takes that for abuse, and disconnects them.
     ("grpc.http2.min_ping_interval_without_data_ms", 500),
     ("grpc.http2.max_ping_strikes", 0),
 )
@@ -99,7 +100,7 @@ class ControlServer:
 
     def start(self) -> None:
         """Starts the server."""
-        os.chmod(self._path, 0o600)
+        os.chmod(self._path, 0o600)  # before the server answers: no other user may connect
         self._server.start()
 
     def stop(self, grace_s: float = 0.5) -> None:
@@ -162,7 +163,7 @@ class _Answers:
             return call()
         except OpError as error:
             failure = error
-        except Exception as error:  # noqa: BLE001 - a bug of ours; the caller must hear of it and the server live on
+        except Exception as error:  # noqa: BLE001 - a bug in Headwater: report it to the caller, and go on serving
             _log.exception("%s failed to answer a call", self._me.task)
             failure = InternalError(None, None, f"{self._me.task}: {type(error).__name__}: {error}")
         context.set_trailing_metadata((OURS,))

@@ -92,11 +92,12 @@ def _greet(
     nonce = secrets.token_bytes(NONCE_BYTES)
     said = (nonce, their_nonce, me.task, me.generation, wanted.task, wanted.generation)
     tokens = security.tokens()
+    # The dialling end proves itself first, so that an accepting end reveals nothing to an unauthenticated one.
     proof = prove(tokens, DIALLING, *said)
     talk.send_message(VERSION, nonce, me.task, me.generation, wanted.task, wanted.generation, proof)
     try:
         answer = talk.receive_message()
-    except ssl.SSLEOFError:
+    except ssl.SSLEOFError:  # a lost connection, not a rejected certificate
         raise
     except ssl.SSLError as error:
         # With TLS 1.3 the dialling end learns only here that its certificate was rejected.
@@ -145,6 +146,7 @@ def show_ticket(sock: socket.socket, ticket: bytes, peer: PeerIdentity, *, timeo
 def _receive_preamble(talk: TimedMessages) -> int:
     data = b""
     try:
+        # Byte by byte: another protocol may send less than a preamble, and then wait for this end.
         while len(data) < len(PREAMBLE) + 1:
             data += talk.receive(1)
             if not PREAMBLE.startswith(data[: len(PREAMBLE)]):

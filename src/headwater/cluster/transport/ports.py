@@ -83,6 +83,7 @@ def listen(address: Address, *, environ: MutableMapping[str, str] | None = None)
         raise UnavailableError(None, None, f"cannot listen at {address}: unknown host: {error.strerror}") from error
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
+        # A restarted task must get its port although connections of its predecessor are in TIME_WAIT.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(place)
         listening.listen(_BACKLOG)
@@ -129,7 +130,7 @@ def _adopt(descriptor: int, port: int) -> socket.socket | None:
         return None
     with contextlib.suppress(OSError):
         if listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and listening.getsockname()[1] == port:
-            listening.set_inheritable(False)
+            listening.set_inheritable(False)  # a child process would keep the port in use
             listening.listen(_BACKLOG)
             return listening
     listening.detach()

@@ -122,7 +122,7 @@ class SharedMemoryChannel(SocketChannel):
 
     def _fill_slot(self, slot: _Slot, encoded: Encoded) -> None:
         slot.last_frame = self._frames_sent
-        slot.memory[0] = _TAKEN
+        slot.memory[0] = _TAKEN  # before the frame is sent: the receiving end may free the slot at once
         if encoded.arrays:
             views = slot.views.get(encoded.layout)
             if views is None:
@@ -149,6 +149,7 @@ class SharedMemoryChannel(SocketChannel):
         if fitting:
             return min(fitting)[1], None
         numbers = [number for number in range(_MAX_SLOTS) if number not in self._slots]
+        # A free slot of an unsuitable size is replaced: the number of slots is limited.
         numbers += [number for number, slot in self._slots.items() if slot.free()]
         if not numbers:
             return None

@@ -50,6 +50,7 @@ class SocketChannel(ByteStreamChannel):
         self._going.register(sock, _GONE)
         self._limit_s = 0.0  # the kernel's receive timeout (SO_RCVTIMEO); 0 for none
         sock.settimeout(None)
+        # Frames are sent whole, so Nagle's algorithm would only delay the last packet of each.
         if sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _notice_vanished_machines(sock)
@@ -60,7 +61,7 @@ class SocketChannel(ByteStreamChannel):
     def _send_parts(self, parts: list[Buffer]) -> None:
         for first in range(0, len(parts), _MAX_BUFFERS):
             views = [as_bytes(part) for part in parts[first : first + _MAX_BUFFERS]]
-            while views:
+            while views:  # one call may send a part of the buffers only
                 sent = self._socket.sendmsg(views)
                 done = 0
                 while done < len(views) and sent >= len(views[done]):

@@ -37,7 +37,7 @@ class _Direction:
                     return False
                 if not data:
                     self.ended = True
-                    self.target.shutdown(socket.SHUT_WR)
+                    self.target.shutdown(socket.SHUT_WR)  # the other direction may still carry data
                 self.held = memoryview(data)
         return False
 
@@ -72,7 +72,7 @@ class Splice:
         for sock in self._sockets:
             sock.setblocking(False)
             selector.register(sock, selectors.EVENT_READ, self.move)
-        self.move()
+        self.move()  # no event reports the bytes that were read already
 
     def move(self) -> None:
         """Moves bytes without blocking, and registers for the events that allow more."""
@@ -91,6 +91,7 @@ class Splice:
 
     def _watch(self, sock: socket.socket) -> None:
         events = 0
+        # Read only when nothing is held: so a slow receiver slows the sender down, and memory is bounded.
         for direction in self._directions:
             if direction.source is sock and not direction.held and not direction.ended:
                 events |= selectors.EVENT_READ
