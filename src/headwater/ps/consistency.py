@@ -419,6 +419,7 @@ def decide(state: TrainingState, event: Event, now: float) -> ConsistencyDecisio
         case Back(worker):
             if worker in state.members:
                 return ConsistencyDecision(state)
+            # `gave` is 1 without a new gradient: the earlier one is still gathered.
             member = replace(_newcomer(state, now), gave=1, waits_since=now)
             return _settled(_with(state, worker, member), now, (), _came(state, worker))
         case Gave():
@@ -439,6 +440,7 @@ def decide(state: TrainingState, event: Event, now: float) -> ConsistencyDecisio
         case Tick():
             return _out_of_patience(state, now)
         case DataEnd():
+            # An update that runs already contains the gathered gradients; without any there is nothing to apply.
             if not state.gathers or not state.gathered or state.updating or _waits_for_start(state):
                 return ConsistencyDecision(state)
             return ConsistencyDecision(replace(state, updating=True), (Apply(state.gathered),), "the data end")
@@ -450,6 +452,7 @@ def waited_for(state: TrainingState) -> tuple[str, ...]:
         return ()
     choice = state.choice
     behind = [name for name, member in state.members.items() if member.waits_since is None]
+    # With bounded staleness others wait only for the slowest workers, not for all that are in a step.
     if isinstance(choice, BoundedStaleness):
         slowest = min(member.clock for member in state.members.values())
         behind = [name for name in behind if state.members[name].clock == slowest]
@@ -499,6 +502,7 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
         # The caller applies this gradient before the next event.
         state = replace(_with(state, worker, member), version=state.version + 1)
         return _settled(state, now, (Apply(1, staleness),), reason)
+    # A version above the state's is from before a restart with older values: such a gradient counts nowhere.
     if void or staleness or state.updating or version > state.version:
         state = replace(_with(state, worker, member), dropped=state.dropped + 1)
         return _settled(state, now, (Drop(worker, max(1, staleness)),), reason, worker)
@@ -575,6 +579,7 @@ def _rule(state: TrainingState) -> Callable[[TrainingMember], bool]:
 
 def _restarted(state: TrainingState, version: int, again: bool, now: float) -> ConsistencyDecision:
     first, state = not (state.started or again), replace(state, started=True)
+    # The first start at the known version takes nothing away: gradients that were gathered before it count.
     if first and version == state.version and not state.updating:
         return _settled(state, now)
     reason = ""
@@ -599,6 +604,7 @@ def _out_of_patience(state: TrainingState, now: float) -> ConsistencyDecision:
     gone = [
         name
         for name in waited_for(state)
+        # Count from the moment when a worker began to wait, or when the awaited one began its step if that was later.
         if now - max(min(since), state.members[name].busy_since) >= patience and len(state.members) > 1
     ]
     if not gone:

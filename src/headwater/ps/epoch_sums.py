@@ -67,6 +67,7 @@ class EpochSums:
             self._sums[epoch] = numbers if known is None else numbers + known
         else:
             self._add_coded(epoch, version, numbers, sums[1].astype(np.int8))
+        # Keep the previous epoch: a slower worker may still contribute to it, and the chief may read it.
         for old in [known for known in {*self._sums, *self._open} if known < epoch - 1]:
             self._sums.pop(old, None)
             self._open.pop(old, None)

@@ -85,6 +85,7 @@ class LeavingTables:
             rows = [self._file.add(fetched.part(number).tensors) for number in range(at, at + parts)]
             self._tables[name] = _Table(packed=what, step=step, rate=rate, rates=rates, rows=rows)
             at += parts
+        # Only now that all parts are here: the chief discards them.
         fetched.taken()
         self._service.go_on(last, rounds)
 
@@ -103,7 +104,7 @@ class LeavingTables:
         table.restored(left.step, left.rate, left.rates)
         for stored in left.rows:
             table.store_records(*self._file.read(stored))
-        if not self._tables:
+        if not self._tables:  # all tables are restored: free the file
             self._file = None
         _log.warning(
             "%s goes on with its table %r, which %s has kept: %d rows of update %d",

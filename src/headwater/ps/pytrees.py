@@ -217,7 +217,7 @@ class ParameterServer:
                     shards=shards,
                     squares=squares if norms and in_rounds else None,
                 )
-                task.serve()
+                task.serve()  # does not return: a ``ps`` runs no more of the program
             self._client = task.client(name, layout, choice, leaves, replicas=replicas, shards=shards)
         self._examples = Examples(self._client)
         self._client.connect()

@@ -135,6 +135,7 @@ class RoundSums:
 
     def _part(self, sources: Sequence[Source]) -> float | None:
         """Returns this task's part of a round; None where the round may still be completed here."""
+        # Any common gradient identifies the round: a ps may lack some that the asker has.
         for known, part in self._rounds:
             if not known.isdisjoint(sources):
                 return part

@@ -37,6 +37,7 @@ class RowChanges:
           numbers: of rows.
           parts: the table's arrays, before the change.
         """
+        # Only during a save. Rows before `_next` have been copied, and are not in `_waiting` any more.
         if self._next < len(self._waiting):
             found = numbers[self._waiting[numbers]]
             if len(found):
@@ -51,7 +52,7 @@ class RowChanges:
             self._waiting[:] = True
         else:
             self._waiting[:] = self._changed
-        self._changed[:] = False
+        self._changed[:] = False  # now, not at the end: rows that change during the save belong to the next one
         self._next = 0
         return int(np.count_nonzero(self._waiting))
 

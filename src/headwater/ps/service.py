@@ -104,6 +104,7 @@ class ParameterService(Service):
                 pass
             case _:
                 raise bad_header(first, channel.peer)
+        # The name may be of a part, ``SET/NUMBER``.
         offered = self._offered.get(name.rpartition("/")[0] or name)
         reminder = Reminder()
         while (found := self._called(name)) is None:
@@ -143,6 +144,7 @@ class ParameterService(Service):
             return
         hosted = self._all_hosted()
         copies = [one for one in hosted if isinstance(one, KeptCopy)]
+        # Shards and replicas that move choose their targets themselves. `leave`, below, is for the others.
         for one in hosted:
             if isinstance(one, CopyHolder):
                 one.hand_over(self._is_needed)

@@ -163,6 +163,7 @@ def arrived_gradients(asked: Asked, rates: Sequence[float | None]) -> NDArray[np
             )
     else:
         flat = np.concatenate([_gradients_of(asked, at).reshape(-1) for at in range(len(asked.tables))])
+    # One pass over all numbers first; the key that the error names is determined only if there is an error.
     if int(all_finite(flat.reshape(1, -1))) >= 0:
         first = 0
         for table, count, part in zip(asked.tables, asked.counts, parted(flat, sizes), strict=True):

@@ -98,7 +98,7 @@ class TableClient:
           FailedPreconditionError: there is another table with that name.
           ValueError: there is no such encoding.
         """
-        pack(config)
+        pack(config)  # raises an error here, before the table is registered, if the configuration cannot be sent
         wire = require_format(wire, "wire")
         if name in self._tables:
             if self._tables[name].config != config:
@@ -134,6 +134,7 @@ class TableClient:
     def _settle(self) -> None:
         """Makes every ``ps`` apply the updates of rounds that are over, before a request that names no round."""
         named = self._named()
+        # Once for each round: the further requests of the round find its predecessors applied.
         if named is not None and named != self._settled:
             self._sessions.exchange([Frame(kinds.SETTLE, named) for _ in self._sessions.tasks])
             self._settled = named
@@ -180,6 +181,7 @@ class TableClient:
             for name, array in zip(names, arrays, strict=True):
                 self._require_whole(name, array)
             flat = np.concatenate([array.reshape(-1) for array in arrays], dtype=np.int64, casting="unsafe")
+            # Gradients usually belong to the ids of the preceding lookup: comparing ids is cheaper than dividing them.
             last = self._looked_up
             if last is not None and last.are(names, shapes, flat, checks):
                 return last
@@ -235,6 +237,7 @@ class TableClient:
         arrived = [self._flat(answer, batch, task, dims) for task, answer in enumerate(answers)]
         sizes = [math.prod(shape) * dim for shape, dim in zip(batch.shapes, dims, strict=True)]
         found = np.empty(sum(sizes), np.float32)
+        # One compiled call for all tables: a call for each costs more than the rows of a small batch.
         addresses = np.array([rows.ctypes.data for rows in arrived], np.int64)
         gather(addresses, batch.bounds, np.array(dims), batch.inverse, batch.ends, found)
         parts = parted(found, sizes)
@@ -371,7 +374,7 @@ class TableClient:
         self, batch: Batch, forms: Sequence[Format], bags: Sequence[int], tensors: Sequence[Sequence[Array]]
     ) -> None:
         """Sends an update; ``tensors`` are those for each ``ps``, besides keys."""
-        self._updates += 1
+        self._updates += 1  # the number by which a ``ps`` recognizes a repeated update
         strings = [self._tables[name].config.strings for name in batch.names]
         rates = [self._tables[name].rate for name in batch.names]
         named = self._named()
@@ -404,6 +407,7 @@ class TableClient:
                     f"{self._where(name)}: gradients have shape {given.shape}, not {(len(part), dim)}",
                 )
             bad = int(all_finite(given))
+            # Here rather than on the ``ps``: no part of the update has been sent yet.
             if bad >= 0:
                 raise self._not_finite(name, f"bag {bad}" if part.bags is not None else f"key {int(part.words[bad])}")
             pooled.append(part.pooled(form, dim))
@@ -447,6 +451,7 @@ class TableClient:
         places = [np.flatnonzero(owner == task) for task in range(len(self._sessions.tasks))]
         for start in range(0, max(1, *map(len, places)), _STORED_ROWS):
             parts = [place[start : start + _STORED_ROWS] for place in places]
+            # Only the first frame has the step, with which the ``ps`` removes all other rows.
             header = (name, None if start else step)
             self._sessions.exchange([Frame(kinds.WRITE_TABLE, header, [words[part], values[part]]) for part in parts])
 
@@ -469,7 +474,7 @@ class TableClient:
             raise FailedPreconditionError(
                 None, None, f"table {name!r}, {self._worker}: save all of it into {path} before the first delta"
             )
-        opened.last_save = None
+        opened.last_save = None  # until this save is committed: after a failure, no delta may build on it
         self._settle()
         answers = self._sessions.exchange(
             [Frame(kinds.SAVE_TABLE, (name, path, number, delta)) for _ in self._sessions.tasks]

@@ -107,6 +107,7 @@ def same(packed: object, other: object) -> bool:
 
 
 def _listed(packed: object) -> object:
+    # msgpack turns lists into tuples: compare both as lists.
     if isinstance(packed, Mapping):
         return {name: _listed(value) for name, value in cast(Mapping[str, object], packed).items()}
     return [_listed(value) for value in cast(Sequence[object], packed)] if isinstance(packed, (list, tuple)) else packed
@@ -122,6 +123,7 @@ def unpack(packed: Mapping[str, Any]) -> TableConfig:
         optimizer = dict(packed["optimizer"])
         optimizer["slots"], optimizer["hyper"] = _reals(optimizer["slots"]), _reals(optimizer["hyper"])
         made = RowOptimizer(**optimizer)
+        # A compiled function would read beyond an array that is shorter than its kind implies.
         if (made.kind, len(made.slots), len(made.hyper)) not in _KINDS:
             raise ValueError(f"there is no optimizer of kind {made.kind} with {len(made.slots)} parts of state")
         if made.kind == _RMSPROP and made.hyper[1] and len(made.slots) == 1:

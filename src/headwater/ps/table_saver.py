@@ -117,6 +117,7 @@ class TableSaver(PeriodicSaver):
     def _verify(self, table: str, number: int) -> None:
         for save in snapshots.chain(self.folder, table, number):
             for part in save.parts:
+                # Reading verifies checksums. A damaged file must be found now, while older saves can still be chosen.
                 with PartReader(os.path.join(self.folder, part.file)) as reader:
                     for _ in reader.pieces():
                         pass
@@ -150,7 +151,7 @@ class TableSaver(PeriodicSaver):
         if over:
             self._remove_all()
             return
-        self._service.ends()
+        self._service.ends()  # before the save: an update that is acknowledged after it would be lost
         self.save()
 
     def _remove(self) -> None:
@@ -178,7 +179,7 @@ class TableSaver(PeriodicSaver):
                 try:
                     files.makedirs(self.folder)
                     saves = {table.name: self._write(table, snapshot) for table, snapshot in begun}
-                    written.pop_all()
+                    written.pop_all()  # all snapshots are written: there is nothing to abandon
                     self._number += 1
                     together = _Together(number=self._number, at=at, saves=saves, clients=clients)
                     # Written last: until this file exists, a restart uses the previous saves of all tables.

@@ -118,7 +118,7 @@ class Accounts:
 
     def give(self, worker: str, works: Sequence[Work]) -> bool:
         """Records the gradient of ranges; returns whether it may be applied, see `Ledger.give`."""
-        if not works:
+        if not works:  # the program does not account for its examples
             return True
         return self._ledger is not None and self._ledger.give(worker, works)
 

@@ -174,6 +174,7 @@ class _Epoch:
         """Assigns the next range, within one batch; of that, the part ``share`` = (number, of how many) where it is
         shared."""
         plan = self.plan
+        # Ranges that were given back first, as the epoch cannot end without them.
         piece = self.waiting[0] if self.waiting else _Piece(self.fresh, plan.size, 0)
         if piece.start >= plan.size:
             return None
@@ -181,6 +182,7 @@ class _Epoch:
         stop = min(piece.stop, begin + plan.batch)
         if share is not None:
             rows, (number, count) = min(plan.size, begin + plan.batch) - begin, share
+            # At least one position: the last batch may have fewer examples than workers share it.
             stop = min(stop, piece.start + max(1, rows * (number + 1) // count - rows * number // count))
         if not self.waiting:
             self.fresh = stop
@@ -194,6 +196,7 @@ class _Epoch:
     def cut(self, start: int, stop: int) -> bool:
         """Assigns these positions, which belong to one batch; False where not all of them are waiting."""
         if start >= self.fresh:
+            # This ledger has yet to assign the positions in between: keep them as waiting.
             left = [(self.fresh, start)]
             self.fresh = stop
         else:
@@ -270,7 +273,7 @@ class Ledger:
                 work = Work(epoch, piece.start, piece.stop)
                 self._held.setdefault(worker, {})[work] = piece.tries
                 return work
-            # Only once no range is held or gathered any more: these may still return to the waiting ones.
+            # Not while ranges are held or gathered: these may still return to the waiting ones, and be assigned.
             if known.aside and not known.out:
                 return Nothing.ASIDE
         return Nothing.YET if known else Nothing.OVER
@@ -358,7 +361,7 @@ class Ledger:
                 self._put_back(worker, work, held.pop(work))
             return False
         self._gathered += [(Given(worker, work), held.pop(work)) for work in works]
-        self._given_last[worker] = works
+        self._given_last[worker] = works  # for `_hands`: only the latest gradient of a worker is pushed again
         return True
 
     def applied(self) -> Applied:
@@ -390,6 +393,7 @@ class Ledger:
     def spoiled(self, reason: str) -> list[Back]:
         """Puts the gathered ranges back, because their update failed."""
         gathered, self._gathered = self._gathered, []
+        # Counted as a try: an update that fails because of its examples would otherwise be repeated for ever.
         return [self._put_back(worker, work, tries + 1, reason) for (worker, work), tries in gathered]
 
     def failed(self, worker: str, work: Work, reason: str) -> list[Back]:
