@@ -69,11 +69,12 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
     """
     if holder is None:
         return Verdict(prevails=True, reason="the place was free")
-    if holder.generation == newcomer.generation:
+    if holder.generation == newcomer.generation:  # tasks repeat their claims
         return Verdict(prevails=True, reason="it has the place")
     unrelated = address and holder.address and newcomer.address
     unrelated = unrelated and (holder.address == address) != (newcomer.address == address)
     if not connected:
+        # Not final for a holder of this cluster's own address: it may be on the other side of a network partition.
         final = not unrelated or newcomer.address == address
         return Verdict(prevails=True, reason=f"the connection to {holder} has ended", final=final)
     if unrelated:

@@ -166,6 +166,7 @@ def _json(text: str, source: str) -> object:
 
 
 def _once(pairs: list[tuple[str, object]], source: str) -> dict[str, object]:
+    # `json` keeps the last of equal names silently, which would hide a mistake.
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
@@ -209,7 +210,7 @@ def _task(value: Any, cluster: ClusterSpec, source: str) -> TaskName | None:
     if not isinstance(job, str) or not job:
         raise ClusterConfigError(f"{source} task.type", f"must be the name of a job, not {_shown(job)}")
     index = _index(task.get("index", 0), f"{source} task.index")
-    if job == EVALUATOR or not cluster:
+    if job == EVALUATOR or not cluster:  # an evaluator need not be in the cluster
         return TaskName(job, index)
     return check_task(cluster, job, index, source)
 
@@ -227,6 +228,7 @@ def _check_chief(cluster: ClusterSpec, task: TaskName | None, source: str) -> No
 
 
 def _index(value: Any, field: str) -> int:
+    # The keys of JSON objects are strings. ``bool`` is a subclass of ``int``, but no index.
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 and str(int(value)) == value:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:

@@ -55,6 +55,7 @@ def parse_device(name: str) -> Device:
     found: dict[str, Any] = {}
     for part in name.split("/"):
         key, *values = part.split(":")
+        # Only the short spellings, such as ``/GPU:0``, are accepted in any case.
         match key.lower() if key.upper() in _SHORT_TYPES else key, values:
             case "", []:
                 continue

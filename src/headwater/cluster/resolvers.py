@@ -164,6 +164,7 @@ class UnionClusterResolver(ClusterResolver):
         """Returns the target for a session with a task; without one, the first resolver's target."""
         if task_type is not None and task_id is not None:
             return super().master(task_type, task_id, rpc_layer)
+        # As in TensorFlow: the first resolver alone decides where no task is named.
         return self._resolvers[0].master(rpc_layer=rpc_layer)
 
 
@@ -313,6 +314,7 @@ def expand_nodes(text: str) -> list[str]:
                 raise ClusterConfigError("node list", f"has the range {item!r}, which is none: {text!r}")
             numbers = range(int(low), int(high if dash else low) + 1)
             for found in expand_nodes(tail) if tail else [""]:
+                # With as many digits as the lower bound, whose leading zeros are part of the names.
                 names += [f"{head}{number:0{len(low)}d}{found}" for number in numbers]
     return names
 
@@ -395,6 +397,7 @@ class KubernetesClusterResolver(ClusterResolver):
             addresses: list[str] = []
             for selector in selectors:
                 found = self._api().list_pod_for_all_namespaces(label_selector=selector)
+                # Sorted, as each task resolves the cluster by itself, and all must number the pods alike.
                 for pod in sorted(found.items, key=lambda item: item.metadata.name):
                     if pod.status.phase != "Running":
                         raise RuntimeError(
@@ -452,7 +455,7 @@ class GCEClusterResolver(ClusterResolver):
         groups: Any = self._service.instanceGroups()
         body = {"instanceState": "RUNNING"}
         request: Any = groups.listInstances(**self._group, instanceGroup=self._name, body=body, orderBy="name")
-        while request is not None:
+        while request is not None:  # one request for each page of the list
             found: Any = request.execute()
             for item in found.get("items", []):
                 machine = str(item["instance"]).rpartition("/")[2]

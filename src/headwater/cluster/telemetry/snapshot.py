@@ -230,6 +230,7 @@ _PARTS: tuple[tuple[str, Any], ...] = (
 def _made(kind: Any, raw: JsonObject) -> Any:
     values = {name: raw[name] for name in kind.__dataclass_fields__ if name in raw}
     for name, value in values.items():
+        # JSON has no tuples, and the fields of a snapshot are immutable.
         if isinstance(value, list):
             items = cast(list[Any], value)
             values[name] = tuple(tuple(cast(list[Any], item)) if isinstance(item, list) else item for item in items)
@@ -261,6 +262,7 @@ def rates(before: Snapshot, after: Snapshot) -> Rates:
     for peer in after.peers:
         was = old.get(peer.peer)
         sent, received = (was.sent, was.received) if was is not None else (0, 0)
+        # Not below 0: the sum of open channels decreases when a channel is closed.
         traffic[peer.peer] = max(0, peer.sent - sent) / seconds, max(0, peer.received - received) / seconds
     looked_up = {table.name: table.hits + table.misses for table in before.tables}
     both = before.global_step is not None and after.global_step is not None

@@ -62,7 +62,7 @@ class Troubles:
         with self._lock:
             now = self._clock()
             trouble, since = self._known.get(what, (Trouble(what=what, failures=0), now))
-            since = since if trouble.message else now
+            since = since if trouble.message else now  # after a success, the time is counted from this failure
             self._known[what] = replace(trouble, failures=trouble.failures + 1, message=message), since
         _logger.error("Cannot write %s: %s. %s", what, message, then)
 

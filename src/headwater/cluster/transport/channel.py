@@ -5,8 +5,8 @@ send while another receives; two threads must not both send, or both receive. Wh
 than the network's buffers, the other must receive: two ends that both only send large frames deadlock.
 
 Implementations: `headwater.cluster.transport.sockets` (TCP, TLS, Unix sockets), `headwater.cluster.transport.shared`
-(Unix sockets with shared memory), `headwater.cluster.transport.streams` (a gRPC stream), and `memory_pair` here, within
-a process.
+(Unix sockets with shared memory), `headwater.cluster.transport.grpc_channel` (a gRPC stream), and `memory_pair` here,
+within a process.
 """
 
 from __future__ import annotations
@@ -198,6 +198,7 @@ class MemoryChannel:
         if not self.closed:
             self.closed: bool = True
             self._ended.set()
+            # Wake a thread that waits for a frame, at either end.
             self._outgoing.put(None)
             self._incoming.put(None)
 

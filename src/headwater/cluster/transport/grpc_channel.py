@@ -226,7 +226,7 @@ def serve_channel(
         max_payload_bytes=options.max_payload_bytes,
         outgoing=outgoing,
     )
-    if not context.add_callback(channel.lose):
+    if not context.add_callback(channel.lose):  # the call has ended already, and no callback will run
         channel.lose()
     channel.receive_from(pieces)
 
@@ -234,9 +234,9 @@ def serve_channel(
         with contextlib.closing(channel):
             try:
                 on_channel(channel)
-            except (UnavailableError, CancelledError) as error:  # how conversations end
+            except (UnavailableError, CancelledError) as error:  # the usual end of a channel
                 _log.debug("%s: %s", me.task, error.message)
-            except Exception:  # noqa: BLE001 - whatever it is, it is this conversation's; the others go on
+            except Exception:  # noqa: BLE001 - the error concerns this channel only; other channels go on
                 _log.exception("%s gave up the channel to %s", me.task, channel.peer)
 
     threading.Thread(target=converse, name=f"{me.task} channel", daemon=True).start()

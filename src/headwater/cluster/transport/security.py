@@ -136,6 +136,8 @@ class Security:
         if not self.users_only:
             return Tokens()
         inherited = () if self.launch_token is None else (self.launch_token,)
+        # The file is read each time: the system may empty a user's runtime folder at log-out, while tasks run, and the
+        # next program then makes another token.
         try:
             return Tokens(values=(*inherited, user_token()), of_user=True)
         except PermissionDeniedError:
@@ -169,6 +171,7 @@ class Security:
         """Returns the context of the accepting end of TLS; raises InvalidArgumentError where a file is invalid."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._load(context)
+        # Without a CA the clients are authenticated by the token alone.
         if self.authority_file is not None:
             context.verify_mode = ssl.CERT_REQUIRED
         return context
@@ -215,4 +218,5 @@ def is_loopback(host: str) -> bool:
     except OSError:
         return False
     addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+    # All of them: a server could listen at any of a name's addresses.
     return bool(addresses) and all(address.is_loopback for address in addresses)

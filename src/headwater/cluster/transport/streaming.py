@@ -88,6 +88,7 @@ class ByteStreamChannel(ABC):
         try:
             if self.closed:
                 raise closed_here(self.peer, self._reason)
+            # Every `LOOKS_AFTER_FRAMES` frames take the slower path, in which a channel may free unused memory.
             data = frames.joined(frame, self.joins_up_to) if self._frames_sent % LOOKS_AFTER_FRAMES else None
             encoded = frames.encode(frame) if data is None else None
             try:
@@ -185,7 +186,7 @@ class ByteStreamChannel(ABC):
                 self._have(payload_bytes)
             start = self._start
             self._start += payload_bytes
-            return bytearray(self._chunk_view[start : start + payload_bytes])
+            return bytearray(self._chunk_view[start : start + payload_bytes])  # a copy, as the chunk is reused
         buffer = self._buffers.take(payload_bytes)
         self._fill(as_bytes(buffer)[:payload_bytes])
         return buffer

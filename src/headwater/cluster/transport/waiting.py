@@ -161,6 +161,7 @@ class Waiter:
                 return result
             now = self._clock()
             waited = now - began
+            # One answer of any kind, also a refusal, shows that no firewall drops the packets: use the long deadline.
             only_silence = only_silence and failure.problem is Problem.NO_ANSWER
             limit = min(deadline_s, patience.silence_deadline_s) if only_silence else deadline_s
             if failure.problem in FINAL or waited >= limit:
@@ -169,6 +170,7 @@ class Waiter:
                 if isinstance(error, UnavailableError):
                     error = GaveUpError(None, None, error.message)
                 raise error from failure
+            # A refusal is usual while tasks are starting, so it is not reported at once.
             if now - reported >= patience.report_s or (first and failure.problem is not Problem.REFUSED):
                 left = max(0.0, limit - waited)
                 _log.warning(

@@ -48,6 +48,7 @@ def _sweep(parent: Path) -> None:
         with contextlib.suppress(OSError):
             found = path.lstat()
             young = time.time() - found.st_mtime < _YOUNG_S
+            # The parent is shared by all users: touch no links, and no directories of others.
             if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not young:
                 _remove_if_left(path)
 
