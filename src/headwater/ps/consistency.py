@@ -64,9 +64,9 @@ class Synchronous(Consistency):
 class KOfN(Consistency):
     """Every update is the mean of the first k gradients of a version.
 
-    Gathered gradients are collected together: a gradient of that version which arrives after the k-th, but before the
-    update collects them, is part of the mean, though it counts as dropped. So k is the least number of gradients, like
-    ``num_required`` of an accumulator's ``take_grad`` in TensorFlow.
+    An update collects all gradients that are gathered at that time. So a gradient of the same version that arrives
+    after the k-th, but before the update collects them, is part of the mean, although it counts as dropped: k is a
+    minimum, like ``num_required`` of an accumulator's ``take_grad`` in TensorFlow.
 
     Attributes:
       k: number of gradients. With fewer workers, some of them contribute more than one.
@@ -170,7 +170,7 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
 #: Up to this number of workers, texts name each of them.
 _LISTED = 5
 _LONG = {"asynchronous": "async", "synchronous": "sync", "k-of-n": "k", "bounded-staleness": "staleness"}
-"""The words that `to_text` writes, which are part of names in graphs and checkpoints, and the short ones."""
+"""The short form of each name. `to_text` writes the long forms, which are in names of graphs and checkpoints."""
 
 
 def to_text(choice: Consistency) -> str:
@@ -372,8 +372,11 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Make an update of ``gradients`` gradients: the gathered ones of a version, then report `Updated`; or the gradient
-    that was just contributed, which is ``staleness`` updates old, and report nothing."""
+    """Make an update of ``gradients`` gradients.
+
+    Where updates gather gradients, these are all that are gathered of the version; report `Updated` afterwards.
+    Otherwise it is the gradient that was just contributed, which is ``staleness`` updates old; report nothing.
+    """
 
     gradients: int
     staleness: int = 0

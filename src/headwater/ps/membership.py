@@ -226,8 +226,8 @@ class Membership:
     def reach_training(self, training: int) -> None:
         """Adopts a later training that a worker reports.
 
-        The worker knows of more finished trainings than this task, where this task was restarted, or where the first
-        ``ps`` was the first to know that all workers have finished.
+        A worker can know of more finished trainings than this task: if this task was restarted, or if the first ``ps``
+        has already told the worker that all have finished.
         """
         self.trainings = training
         self.finished.clear()
@@ -277,7 +277,7 @@ class Membership:
         if not updates.state.members and not self.resting and not reason:
             # All have finished, perhaps before this task heard that the data end: apply the gathered gradients.
             updates.event(DataEnd())
-            # `finish` adds no worker that finishes an earlier training late, as that training was counted before.
+            # Not counted if only late workers have finished: `finish` does not add those, whose training was counted.
             self.trainings += bool(self.finished)
             # The next training begins like this one, once all workers have connected; but a worker that has yet to
             # finish this one, or is disconnected, must not wait for workers that have finished.

@@ -61,7 +61,7 @@ class Round:
         hyperparameters, sources = self._hyperparameters, self._sources
         self.clear()
         everything = sum(weights)
-        # Workers give gradients that are not finite weight 0. An update of only such gradients is skipped.
+        # Gradients that are not finite have weight 0. An update of such gradients alone is skipped.
         if not everything:
             return
         mean, changed, changed_rows = gradients[0], changes[0], rows[0]

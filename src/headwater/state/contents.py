@@ -60,7 +60,7 @@ class Contents:
         """Does periodic work; called regularly while this replica serves."""
 
     def _wake_other(self) -> None:
-        """Asks the other ``ps`` for its replica, so that this replica is made and reports to the witness.
+        """Asks the other ``ps`` for its replica, so that the other ``ps`` makes it and it reports to the witness.
 
         Called regularly while the witness knows no view, as the other replica has yet to report.
         """

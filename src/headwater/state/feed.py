@@ -199,7 +199,7 @@ class Feed:
 
         Args:
           number: of the frame.
-          goes_on: called regularly; where it returns False, so does this.
+          goes_on: called regularly; where it returns False, this method does, too.
         """
         while self.confirmed < number:
             if self.broken.is_set() or not goes_on():

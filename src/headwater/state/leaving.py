@@ -1,4 +1,4 @@
-"""Drain of a process of job ``ps`` that shuts down while its job goes on: others take its state over first."""
+"""Drain of a process of job ``ps`` that shuts down while its job continues: others take its state over first."""
 
 from __future__ import annotations
 

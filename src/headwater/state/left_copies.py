@@ -1,6 +1,6 @@
 """Handoff of the last replica of a shard to the chief, which keeps it until a process of job ``ps`` serves again.
 
-Where all processes that have a replica shut down, though the job goes on, the primary feeds the chief as it would feed
+Where all processes that have a replica shut down, though the job continues, the primary feeds the chief as it feeds
 a backup (`headwater.state.feed`). The chief keeps the frames as the parts of a state
 (`headwater.cluster.task.left_states`): the words of part ``n`` are the kind and the header of frame ``n``, and the
 words of the state itself are (number of parts,).

@@ -22,8 +22,8 @@ the newest view that is reported to it need not be the newest that exists. It ac
 - where all replicas of the view have reported that they know no newer one, and so has each replica that one of them has
   asked to pair with, since that may be its backup by now. Each view is made at the request of a replica of the
   preceding view, so no newer view can exist then;
-- or where every ``ps`` has reported: every one that a report lists or that a reported view names. The replicas of the
-  newest view are among these.
+- or where every ``ps`` has reported. These are all that a report lists in `WitnessRequest.among`, or that a reported
+  view names; the replicas of the newest view are among them.
 
 Before the first view, every ``ps`` has to report that it knows no view.
 

@@ -436,7 +436,7 @@ class TaskShell:
             self.end()
 
     def expect(self, tasks: Collection[str], *, coming: bool = True) -> None:
-        """Makes the end of this task wait until ``tasks`` have connected; not ``coming`` cancels that."""
+        """Delays the end of this task until ``tasks`` have connected. With ``coming`` False, cancels that."""
         self._happened(lifetime.Expected(frozenset(tasks), coming))
 
     def hear_over(self, reason: str) -> None:

@@ -168,7 +168,8 @@ class Lifeline:
     def answered(self) -> None:
         """Records that a task that was reported lost has answered a call, so it ran at that moment.
 
-        Heartbeats do not show this if the task was stopped again before the next one, and it would stay lost.
+        If the task was stopped again before its next heartbeat, no heartbeat shows that it ran in between. Without this
+        record it would stay lost.
         """
         self._answered = True
 
@@ -178,7 +179,8 @@ class Lifeline:
                 connection = self._dial()
                 self._tried.set()
                 if not self._gone:
-                    # An attempt to connect, with its pause, takes up to this long: that is not time stood still.
+                    # An attempt to connect and the pause after it may take this long. Only more time than that counts
+                    # as time in which this process did not run.
                     self._judge(2 * _DIAL_S + _DIAL_AGAIN_S)
                 if connection is not None:
                     with connection:

@@ -298,7 +298,7 @@ class ShardHolder:
         return [self._leaving(shard, host) for shard, host in hosts if host is not None]
 
     def join(self) -> None:
-        """Gets this ``ps`` its share of the shards, where it has none; ends where the job is over."""
+        """Moves shards here where this ``ps`` owns none. Where the job is over, ends this task instead."""
         if self._late and not self.held:
             self._hear_over("other ps say so")
             return
@@ -319,7 +319,7 @@ class ShardHolder:
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
-        """Serves a worker where this task owns the shard; otherwise answers where it is."""
+        """Serves a worker where this task owns the shard; otherwise sends an error that names the shard's owner."""
         _, _, number = str(hello.header[0]).rpartition("/")
         if not number.isdecimal() or int(number) >= len(self._slots):
             raise bad_header(hello, channel.peer)

@@ -143,7 +143,8 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
     """Requests the move of a shard's replicas to two ``ps``.
 
     Returns:
-      The source and the target of a moved replica; or of the primary's role, where no replica has moved.
+      The source and the target of a moved replica. Where only the roles were swapped, these are the old primary and the
+      new one.
 
     Raises:
       OpError: the move failed.
