@@ -61,10 +61,11 @@ class Arrival:
         if self._clock() < self._next_look or self._has_met_all():
             return
         why = self._why_over()
-        self._next_look = self._clock() + _LOOK_S
+        self._next_look = self._clock() + _LOOK_S  # after the check, which may itself take long
         if not why:
             return
         text = f"{self._me} has come too late: the job is over ({why})"
+        # In another thread SystemExit would end that thread only.
         if threading.current_thread() is threading.main_thread():
             _log.warning("%s", text)
             raise SystemExit(0)

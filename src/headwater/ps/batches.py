@@ -148,6 +148,7 @@ class Examples:
           DataLossError: some examples were set aside.
         """
         self._step_request, self._ahead, self._step_number = step_request, None, protocol.NOTHING_YET
+        # The program may leave the loop at any time: then a range that was assigned ahead must be given back.
         try:
             while (handed := self._next(step_request)) is not None:
                 self._taken.append(handed[0])
@@ -185,6 +186,7 @@ class Examples:
         """Pushes the gradient of the held ranges; returns whether it was accepted, see `ParameterClient.push`."""
         given, self._taken = self._taken, []
         returned, self._returned = self._returned, []
+        # Request the next range with the push, in one round trip, unless one was assigned ahead.
         step_request = self._step_request if self._ahead is None else None
         step_number, applied = self._client.push(
             gradients,

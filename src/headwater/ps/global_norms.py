@@ -55,6 +55,7 @@ def norms_from(norm: Callable[[Any], Any]) -> Generator[None]:
         total = norm(tree)
         return total if squared else _jnp.sqrt(total)
 
+    # optax's functions are replaced for the whole process.
     with _lock:
         known = _NAMES if importlib.util.find_spec("optax") is not None else ()
         places = [(importlib.import_module(module), name) for module, name in known]
@@ -93,7 +94,7 @@ def find_sums(optimizer: optax.GradientTransformation, params: object) -> int:
 
     with norms_from(noted):
         state = _jax.eval_shape(optimizer.init, params)
-        found.clear()
+        found.clear()  # norms of the initialization do not count
         _jax.eval_shape(update, params, state, params)
     return len(found)
 
@@ -116,7 +117,7 @@ def sums_of_gradients(optimizer: optax.GradientTransformation, params: object) -
 
         def noted(tree: object) -> object:
             found.append(squares(tree))
-            raise _Enough
+            raise _Enough  # the rest of the update is not needed
 
         with norms_from(noted):
             try:
@@ -129,6 +130,7 @@ def sums_of_gradients(optimizer: optax.GradientTransformation, params: object) -
         return first_sum(gradients, *_tree.tree_map(_no_numbers, (state, params)))
 
     compiled: Callable[[Any], Any] = _jax.jit(checked)
+    # A sum that depends on the state or the parameters, which are NaN here, is NaN.
     try:
         total = float(compiled(_tree.tree_map(_zeros, params)))
     except _jax.errors.UnexpectedTracerError:

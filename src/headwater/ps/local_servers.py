@@ -92,7 +92,7 @@ class LocalServers:
     def restart(self, index: int) -> None:
         """Stops a server, discarding its state, and starts it again."""
         for channel in self._channels[index]:
-            channel.close()
+            channel.close()  # as the kernel does when a process ends
         self._services[index] = _service(index)
         self.hosts[index] = self._host(index)
 

@@ -90,8 +90,9 @@ def check_memory(compiled: Any, gpu: Mapping[str, int] | None = None) -> None:
       MemoryError: the program needs more.
     """
     needs = compiled.memory_analysis()
-    if needs is None:
+    if needs is None:  # not every backend of JAX reports it
         return
+    # Results in donated buffers take no further memory.
     wanted = needs.output_size_in_bytes + needs.temp_size_in_bytes - needs.alias_size_in_bytes
     there = gpu["bytes_limit"] - needs.argument_size_in_bytes if gpu else _memory_of_machine()
     if wanted > there:

@@ -125,6 +125,7 @@ class ParameterTask:
         if members.is_chief:
             self.shell.add_service(WitnessService(self._left))
             self.shell.add_service(self._left)
+        # Also where the program ends without calling `finish`: the ps wait for every worker.
         if not members.is_server:
             atexit.register(self.shell.leave)
         self.shell.start()
@@ -372,6 +373,7 @@ class ParameterTask:
             leaving=self._leaving_state,
         )
         self.holders[name] = holder
+        # Before `begin`, so that other ps which start at the same time get answers from this one.
         self._service.host(name, holder)
         # A ps that joins later has no initial shards: other ps have had all shards from the beginning.
         holder.begin({} if os.environ.get(JOINED) else first_places(shards, first))

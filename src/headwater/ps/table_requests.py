@@ -135,6 +135,7 @@ class Divided:
         """Assembles the resulting rows from the answers of all tasks: pooled, or by key."""
         if pooled:
             assert self.bags is not None
+            # Each task has pooled its own keys: a bag with keys of several tasks is the sum of their parts.
             total = np.zeros((len(self.bags), dim), np.float32)
             for part, rows in zip(self.parts, arrived, strict=True):
                 total[part.which] += rows
@@ -192,6 +193,7 @@ class Batch:
           task: number of the task.
           strings: whether the keys of each table are strings.
         """
+        # Cached: a lookup and the update after it send the same keys.
         found = self._sent.get(task)
         if found is None:
             packed, sizes = pack_keys(self.words, self.bounds, task)
@@ -291,6 +293,7 @@ def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, w
     given = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float32)
     if weights is not None and given.shape != (count,):
         raise InvalidArgumentError(None, None, f"{where}: weights have shape {given.shape}; there are {count} ids")
+    # A weight that is not finite would spoil the gradients of all rows in its bag.
     if not np.isfinite(given).all():
         raise InvalidArgumentError(None, None, f"{where}: a weight is not finite")
     bags = Bags(offsets=ends, weights=given, divisors=bag_divisors(ends, given, COMBINERS.index(combiner)))

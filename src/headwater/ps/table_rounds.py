@@ -98,6 +98,7 @@ class TableRounds:
         Only a later version shows that the present round is complete.
         """
         ends = self.is_news(named) and named.version > self.version
+        # Sorted, so that the sums do not depend on the order of arrival, also in their last bits.
         return [self.given[worker] for worker in sorted(self.given)] if ends else []
 
     def begin(self, named: Round) -> None:
@@ -226,5 +227,6 @@ def _added(parts: Collection[_OfTable], table: Table) -> _OfTable:
     for part in parts:
         sums[inverse[start : start + len(part.words)]] += part.gradients
         start += len(part.words)
+    # All workers run one program, so they set the same rate.
     rates = [part.rate for part in parts if part.rate is not None]
     return _OfTable(words[first], checks[first] if len(checks) else checks, sums, rates[0] if rates else None)

@@ -64,7 +64,7 @@ class TableSessions:
         self._shards = shards
         self._tables = tables
         self._met = met
-        self._number = secrets.randbits(62)
+        self._number = secrets.randbits(62)  # by it a ps distinguishes this program's updates from those of others
         self.tasks: Final = [task for task, _ in links]
         self.traffic: Traffic = Traffic()
 
@@ -74,7 +74,7 @@ class TableSessions:
         Raises:
           OpError: a ``ps`` cannot be reached, or has another table with one of the names.
         """
-        self.close()
+        self.close()  # the first frame of a connection lists the tables
         for session in self._sessions:
             self._until(session, lambda session=session: self._meet(session))
 
@@ -85,6 +85,7 @@ class TableSessions:
 
     def exchange(self, frames: Sequence[Frame | None]) -> list[Frame | None]:
         """Sends one frame to each ``ps``, or None; all work at the same time. Waits for a ``ps`` that is lost."""
+        # Send all frames before receiving any answer, so that all ps work at the same time.
         sent = [self._send(session, frame) for session, frame in zip(self._sessions, frames, strict=True)]
         answers: list[Frame | None] = []
         failed: OpError | None = None

@@ -186,7 +186,7 @@ def audit(logdir: str) -> Audit:
                         None, None, f"{path}: the record at offset {offset} is none of a journal: {error!r}"
                     ) from error
         except DataLossError as error:
-            damage.append(error.message)
+            damage.append(error.message)  # the other files can still be checked
     return Audit(runs=runs, damage=damage)
 
 
@@ -210,6 +210,7 @@ def _first(runs: dict[int, Run], path: str, record: Sequence[Any]) -> Run:
         case ["begins" | "restored" | "continued" as kind, int(number), str(name), str(task), time, *update]:
             run = runs.setdefault(number, Run(name=name, task=task))
             run.files.append(path)
+            # Updates after the restored one were lost with the earlier incarnation, so their records do not count.
             if kind == "restored":
                 _roll_back(run, float(time), int(update[0]))
             return run
@@ -251,7 +252,7 @@ def _roll_back(run: Run, time: float, update: int) -> None:
         if later:
             gone += later
             epoch.entries = [entry for entry in epoch.entries if entry.update <= update]
-            epoch.over = False
+            epoch.over = False  # the restored ledger has yet to apply the ranges again
     run.rollbacks.append(
         Rollback(
             time=time,

@@ -84,7 +84,7 @@ class Journal:
 
     def add(self, *record: object) -> None:
         """Queues a record."""
-        if self._retry_at < math.inf:
+        if self._retry_at < math.inf:  # else the journal has ended
             self._pending.append(record)
 
     def flush(self) -> None:
@@ -93,7 +93,7 @@ class Journal:
             return
         pending, what = self._pending, f"the journal of examples in {self._folder}"
         with self._lock:
-            count = len(pending)
+            count = len(pending)  # other threads may add records meanwhile: these are for the next flush
             try:
                 self._write([_packed(pending[at]) for at in range(count)])
             except OpError as error:
@@ -138,6 +138,7 @@ class Journal:
         began, name = self._clock(), quote(str(self._first[2]), safe="")
         self._path = os.path.join(self._folder, f"examples.{name}.{began:017.6f}.{secrets.token_hex(4)}.journal")
         self._writer, self._written_bytes = TFRecordWriter(self._path), 0
+        # A later file of the same incarnation must not look as if a ledger began there.
         if self._files:
             records = [_packed(["continued", *self._first[1:4], began])]
             self._write(records)

@@ -35,6 +35,7 @@ class RecordedUpdater:
     def successor(self) -> RecordedUpdater:
         """Returns a recorder of the same values, and disconnects this one from them."""
         made = RecordedUpdater(self.inner)
+        # A thread that waits for the lock of the old host holds a reference to this recorder, and must get an error.
         self.inner = retired = cast(Updater, _Retired())
         for table in self.tables:
             cast(_RecordedTable, table).table = cast(HostedTable, retired)
@@ -80,6 +81,7 @@ class RecordedUpdater:
         hyperparameters: Sequence[float],
         scale: float = 1.0,
     ) -> None:
+        # Recorded after the call: a change that has failed here must not be repeated on the backup.
         self.inner.apply(gradients, changes, tables, hyperparameters, scale)
         rows = [array for pair in tables for array in pair]
         self._note(

@@ -161,6 +161,7 @@ class CopiedTables(TableService):
             self._require_served()
             for table, of_table in keys():
                 gone: list[NDArray[np.int64]] = []
+                # Here rather than within the change: the backup could evict other rows that were used equally.
                 try:
                     table.make_room(of_table, gone, looks_up=looks_up)
                 finally:  # where the room is not enough, rows may have been evicted all the same
@@ -272,6 +273,7 @@ class TablesCopy(KeptCopy):
         contents = self._contents
         with contents.order, self._changed:
             self._stops_serving()
+            # The tables stay in place, under a new service to which old connections have no access.
             self._contents = contents.successor()
         contents.end(f"{self._task} serves {self._called} no more")
 
@@ -378,7 +380,7 @@ class TablesCopy(KeptCopy):
     # Backup and primary -----------------------------------------------------------------------------------------------
 
     def _apply(self, frame: Frame, channel: Channel) -> None:
-        if frame.kind == kinds.STATE:
+        if frame.kind == kinds.STATE:  # a new snapshot replaces all earlier contents
             with self._changed:
                 self._begin()
         self._contents.follow(frame, channel)
