@@ -1,5 +1,7 @@
 """Reverts fixes of earlier defects, to verify that histories detect each of these defects.
 
+Each function restores the defect that its docstring describes.
+
 ``python -m tests.simulation.run graphs:40 --without "void steps"``
 """
 
@@ -36,13 +38,13 @@ from tests.simulation.scheduler import running
 
 
 def _void_steps() -> None:
-    """A worker is not told that its step is void because the chief has restored an older step."""
+    """Defect: a worker is not told that its step is void because the chief has restored an older step."""
     runs: Any = headwater.graph.resources.training_runs
     runs.is_void = lambda *_: False
 
 
 def _numbered_requests() -> None:
-    """A ``ps`` does not recognize a push that is retried on another channel."""
+    """Defect: a ``ps`` does not recognize a push that is retried on another channel."""
     workers: Any = headwater.ps.membership.Membership
     request = workers.request
 
@@ -54,26 +56,26 @@ def _numbered_requests() -> None:
 
 
 def _answered_in_states() -> None:
-    """The saved state of a ``ps`` does not record the pushes that it includes."""
+    """Defect: the saved state of a ``ps`` does not record the pushes that it includes."""
     state: Any = headwater.ps.host_state.HostState
     facts = state.facts
     state.facts = lambda self: {**facts(self), "answered": {}}
 
 
 def _living_state() -> None:
-    """A restarted chief always restores a checkpoint, even if all parameter servers have their state."""
+    """Defect: a restarted chief always restores a checkpoint, even if all parameter servers have their state."""
     manager: Any = headwater.tf1.training.session_manager
     manager.always_restores = lambda: True
 
 
 def _claims() -> None:
-    """Of two tasks that claim the same place, the last one gets it."""
+    """Defect: of two tasks that claim the same place, the last one gets it."""
     claims: Any = headwater.cluster.claims
     claims.decide = lambda *_, **__: Verdict(prevails=True, reason="it came last")
 
 
 def _deadlines() -> None:
-    """A task that misses its deadline is treated as a lost task, so that others wait for it again."""
+    """Defect: a task that misses its deadline is treated as a lost task, so that others wait for it again."""
     session: Any = headwater.tf1.training.monitored_wrappers.RecoverableSession
 
     def created(self: Any, final: Any = ()) -> Any:
@@ -88,7 +90,7 @@ def _deadlines() -> None:
 
 
 def _evidence() -> None:
-    """A single late heartbeat makes a task lost."""
+    """Defect: a single late heartbeat makes a task lost."""
     signs: Any = headwater.cluster.transport.lifeline.Signs
     init = signs.__init__
 
@@ -100,19 +102,19 @@ def _evidence() -> None:
 
 
 def _who_ended() -> None:
-    """A restarted ``ps`` does not ask the other ``ps`` whether a worker's program has ended."""
+    """Defect: a restarted ``ps`` does not ask the other ``ps`` whether a worker's program has ended."""
     service: Any = headwater.ps.service.ParameterService
     service.ask_who_ended = lambda *_: None
 
 
 def _told_who_ended() -> None:
-    """A launcher does not tell a task which workers have ended."""
+    """Defect: a launcher does not tell a task which workers have ended."""
     shell: Any = headwater.cluster.task.shell
     shell.ended_tasks = lambda _: frozenset[Any]()
 
 
 def _gone_gradients() -> None:
-    """A worker keeps waiting for a round after a ``ps`` has lost its gradients in a restart."""
+    """Defect: a worker keeps waiting for a round after a ``ps`` has lost its gradients in a restart."""
     conversation: Any = headwater.ps.conversation.Conversation
     lost = conversation.lost
 
@@ -125,79 +127,79 @@ def _gone_gradients() -> None:
 
 
 def _current_values() -> None:
-    """A ``ps`` accepts gradients of prefetched values that other workers have changed since."""
+    """Defect: a ``ps`` accepts gradients of prefetched values that other workers have changed since."""
     reads: Any = headwater.graph.runtime.first_reads.FirstReads
     reads.is_current = lambda *_: True
 
 
 def _known_outcomes() -> None:
-    """A promoted replica does not know the results of the previous primary in a step in progress."""
+    """Defect: a promoted replica does not know the results of the previous primary in a step in progress."""
     changes: Any = headwater.graph.server.replicas.changes.Changes
     changes.known = lambda *_: None
 
 
 def _both_have_it() -> None:
-    """A primary answers before the backup has confirmed the answer's effects."""
+    """Defect: a primary answers before the backup has confirmed the answer's effects."""
     copy: Any = headwater.graph.server.replicas.copy.GraphCopy
     copy.secure = lambda *_: None
 
 
 def _both_have_updates() -> None:
-    """A primary of parameters answers before the backup has confirmed the answer's effects."""
+    """Defect: a primary of parameters answers before the backup has confirmed the answer's effects."""
     copy: Any = headwater.ps.replicas.shard.ShardCopy
     copy._await_backup = lambda *_: None
 
 
 def _both_have_tables() -> None:
-    """A primary of tables answers before the backup has confirmed the answer's effects."""
+    """Defect: a primary of tables answers before the backup has confirmed the answer's effects."""
     copy: Any = headwater.ps.replicas.tables.TablesCopy
     copy.secure = lambda *_: None
 
 
 def _rows_of_one_moment() -> None:
-    """A row that changes during a snapshot is sent with the change, which the log then applies a second time."""
+    """Defect: a row that changes during a snapshot is sent with the change, which the log then applies again."""
     changes: Any = headwater.ps.row_changes.RowChanges
     changes.will_change = lambda *_: None
 
 
 def _held_ranges() -> None:
-    """A ledger of examples that takes over from another one does not know the ranges that workers hold."""
+    """Defect: a ledger of examples that takes over from another one does not know the ranges that workers hold."""
     ledger: Any = headwater.ps.accounting.ledger.Ledger
     ledger._take_hands = lambda *_: None
 
 
 def _rounds_of_few() -> None:
-    """At the end of the data, an update still waits for the full number of gradients."""
+    """Defect: at the end of the data, an update still waits for the full number of gradients."""
     ledger: Any = headwater.graph.resources.example_ledger.ExampleLedger
     ledger._is_starved = lambda _: False
 
 
 def _held_updates() -> None:
-    """An update of a few workers' gradients is made before the chief has started the training."""
+    """Defect: an update of a few workers' gradients is made before the chief has started the training."""
     consistency: Any = headwater.ps.consistency
     consistency._waits_for_start = lambda _: False
 
 
 def _third_copies() -> None:
-    """A replica that will replace the backup does not receive changes during its snapshot."""
+    """Defect: a replica that will replace the backup does not receive changes during its snapshot."""
     feed: Any = headwater.state.feed.Feed
     feed.send = feed._send
 
 
 def _held_steps() -> None:
-    """A ``ps`` of a graph saves its state for a drain while steps are in progress."""
+    """Defect: a ``ps`` of a graph saves its state for a drain while steps are in progress."""
     steps: Any = headwater.graph.server.steps.StepService
     steps.hold = lambda *_: ()
 
 
 def _committed_steps() -> None:
-    """A task that has committed to its part of an update drops it when the session ends."""
+    """Defect: a task that has committed to its part of an update drops it when the session ends."""
     step: Any = headwater.graph.runtime.step.Step
     step.commit = lambda _: None
 
 
 def _steps_gone_on_with() -> None:
-    """A promoted replica does not complete its part of an update when the task that made the update is lost."""
+    """Defect: a promoted replica does not complete its part of an update when the task that made the update is lost."""
     steps: Any = headwater.graph.server.steps.StepService
     steps.go_on = lambda *_: None
 

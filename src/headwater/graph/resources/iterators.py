@@ -18,6 +18,7 @@ from headwater.data.sources import Generated
 from headwater.data.transforms import Shuffle
 from headwater.errors import DataLossError, FailedPreconditionError, NotFoundError, OpError, OutOfRangeError
 
+# Number of blocks, or of single elements, that are produced in advance.
 _AHEAD = 2
 # Weak references: a handle in a program must not keep the files and threads of a discarded iterator.
 _handles: WeakValueDictionary[str, IteratorState] = WeakValueDictionary()

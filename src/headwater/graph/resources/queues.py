@@ -463,6 +463,7 @@ class ShuffleQueue(Queue):
 
     def state(self) -> ResourceState:
         words, arrays = super().state()
+        # With the state of the generator, the backup continues the same order.
         return ResourceState((*words, json.dumps(self._random.bit_generator.state)), arrays)
 
     def take_state(self, state: ResourceState) -> None:
@@ -504,6 +505,7 @@ class PriorityQueue(Queue):
         self._order = itertools.count()
 
     def _held(self) -> list[Element]:
+        # In the order of arrival among equal priorities, which the queue that is filled from this list then has, too.
         return [element for _, _, element in sorted(self._items, key=lambda item: item[:2])]
 
     def _put(self, item: Element) -> None:

@@ -28,8 +28,8 @@ class Reader(ABC):
       name: for messages.
 
     Attributes:
-      produced: how many records were read.
-      completed: how many pieces of work were read to their end.
+      produced: number of records read.
+      completed: number of work items read to their end.
     """
 
     def __init__(self, name: str) -> None:

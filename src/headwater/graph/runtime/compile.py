@@ -334,8 +334,8 @@ class Executable:
         return program, fixed, [inputs[i] for i in self._dynamic] if self._static else inputs
 
     def _compile_in_background(self, inputs: Sequence[Any]) -> Compilation:
-        """Starts compiling for the shapes of ``inputs``. The thread refers to no variable's array and to no input, so
-        that kernels change variables in place meanwhile, and the program its feeds."""
+        """Starts compiling for the shapes of ``inputs``. The thread refers to no array of a variable or input. So
+        kernels can change variables in place meanwhile, and the program can change arrays that it has fed."""
         given = [np.array(value) if i in self._static else _shape_and_type(value) for i, value in enumerate(inputs)]
         with self._lock:
             state = [list(map(_shape_and_type, values)) for values in self._state()]

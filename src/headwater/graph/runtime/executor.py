@@ -181,7 +181,8 @@ class CompiledPlan:
         `execute`.
 
         Args:
-          step: the step of the run. stopped: where it was cancelled.
+          step: the step of the run.
+          stopped: where it was cancelled.
         """
         return self._once((), step, False, None, stopped)
 
@@ -289,8 +290,8 @@ class CompiledPlan:
         return [known for known, _ in self._actions].index(action)
 
     def changed_nothing(self, stopped: Stopped) -> bool:
-        """Whether a run that was cancelled there, while waiting, has changed nothing yet, so that it can be run
-        again."""
+        """Whether a run that was cancelled at ``stopped``, in a wait, had changed nothing, so that it can be run again
+        from the start."""
         *before, at = self.plan.instructions[: stopped.position + 1]
         return isinstance(at, Receive | Host) and not any(_changes(item, self._master) for item in before)
 

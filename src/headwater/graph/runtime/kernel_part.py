@@ -92,7 +92,7 @@ class KernelPart:
         end: End,
         weigh: Callable[[Work], None] | None = None,
     ) -> tuple[AnyArray, ...]:
-        """The outputs.
+        """Runs the operations and returns the outputs.
 
         Args:
           inputs: for the compute's inputs, in order.
