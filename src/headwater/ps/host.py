@@ -329,7 +329,7 @@ class HostedParameters:
                 watchdog.opened(worker, name)
                 connection.watched = True
             watchdog.began(worker, name, connection)
-        elif frame.kind == kinds.FINISH and connection.watched:
+        elif frame.kind == kinds.FINISH and connection.watched:  # while it waits for the others, it makes no steps
             connection.watched = False
             watchdog.closed(worker, name)
         try:
@@ -442,6 +442,7 @@ class HostedParameters:
         blocks = len(self._blocks) - self._tables
         with self.lock:
             self.waiting.require_filled()
+            # An assignment changes the values, so it must not be made while they are frozen.
             if self.waiting.held_for:
                 self.waiting.wait_while_held(connection)
             if len(tensors) > blocks:

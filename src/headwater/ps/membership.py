@@ -155,7 +155,7 @@ class Membership:
                     self._expect({*self.expected[0], worker}, self.stays_s)
                 else:
                     self.leave(worker, "its channel has ended")
-            if not connections:
+            if not connections:  # the next workers may run a changed program
                 self._context.agreement.begin()
 
     def known_workers(self) -> list[str]:
@@ -179,6 +179,7 @@ class Membership:
         """
         self.require_present(connection)
         updates, worker = self._updates, connection.worker
+        # The request shows that the worker is back, and has or wants data.
         self.away.discard(worker)
         self.resting.discard(worker)
         updates.accounts.back(worker)
@@ -214,6 +215,7 @@ class Membership:
     def rests(self, worker: str) -> None:
         """Marks a member as without data: others do not wait for it."""
         self.resting.add(worker)
+        # `decide` knows only members with data; this class remembers the others in `resting`.
         self._updates.event(Left(worker, "it has no data"))
         self._end_data()
 

@@ -131,6 +131,7 @@ class ParameterTask:
         self.shell.start()
         if members.is_server and len(members.servers) > 1:
             others = [self.shell.link(server) for server in members.servers if server != members.me]
+            # In a thread, as another ps may be started minutes later.
             threading.Thread(
                 target=self._service.ask_who_ended, args=(others,), name="asks who ended", daemon=True
             ).start()

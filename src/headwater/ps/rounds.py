@@ -71,7 +71,7 @@ class Round:
             # All workers run one program, so the same variables change at all of them.
             changed = {number: _mean([each[number] for each in changes], shares) for number in changed}
             changed_rows = [_mean_rows(parts, shares) for parts in zip(*rows, strict=True)]
-            scale = 1.0
+            scale = 1.0  # all gradients of a mean are of one version, so none of them is stale
         if total is not None:
             hyperparameters = (*hyperparameters, total(sources, mean))
         updater.apply(mean, changed, changed_rows, hyperparameters, scale)

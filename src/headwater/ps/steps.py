@@ -71,6 +71,7 @@ class Steps:
         worker, workers = connection.worker, self._workers
         with self._changed:
             self._waiting.wait_for_values(connection)
+            # A worker that only reads, such as an evaluator, must not become a member: others would wait for it.
             if (step_request is not None or worker in workers.resting) and worker not in self._updates.state.members:
                 self._updates.event(Joined(worker))
             request, again = workers.request(connection, number)

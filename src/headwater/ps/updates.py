@@ -110,6 +110,7 @@ class Updates:
         for action in decision.actions:
             if isinstance(action, Go):
                 self.free.add(action.worker)
+                # Wake only the thread of this worker: threads of workers that still wait would wake up for nothing.
                 if (connection := self.connections.get(action.worker)) is not None:
                     connection.turn.notify_all()
             elif isinstance(action, Apply):

@@ -73,6 +73,7 @@ class _Left:
     def add(self, at: int, words: Sequence[object], tensors: Sequence[Any]) -> None:
         """Stores a part."""
         self.file = self.file or ArrayFile()
+        # A file cannot hold references to Python objects, such as strings.
         in_memory = any(np.asarray(tensor).dtype.hasobject for tensor in tensors)
         self.parts[at] = words, tensors if in_memory else self.file.add(tensors)
 

@@ -213,6 +213,7 @@ def place_in(state: LifetimeState, job: str, most: int | None) -> TaskName:
     Raises:
       ResourceExhaustedError: the job has that many tasks.
     """
+    # The number of a task that has left is not free, as the task may return; but it does not count towards the maximum.
     taken = {name.index for name in map(TaskName.parse, state.cluster) if name.job == job}
     gone = sum(TaskName.parse(name).job == job for name in state.left)
     if most is not None and len(taken) - gone >= most:

@@ -239,6 +239,7 @@ class TaskShell:
 
         In the main thread SIGTERM ends the wait rather than the process, so that services can drain first.
         """
+        # In another thread the program does more than serve, and its objects may become garbage.
         if threading.current_thread() is threading.main_thread():
             keep_survivors()
         self._ending.wait()
@@ -260,7 +261,7 @@ class TaskShell:
         self._watch.stop()
         if self._teller is not None:
             self._teller.close()
-        self.wiring.waiter.cancel()
+        self.wiring.waiter.cancel()  # first: threads of services may wait for other tasks
         for service in self._services:
             service.close()
         if self._listener is not None:
@@ -302,7 +303,7 @@ class TaskShell:
 
         Does nothing where the program ends by an error, as the worker would be restarted.
         """
-        if getattr(sys, "last_value", None) is not None:
+        if getattr(sys, "last_value", None) is not None:  # set by the interpreter after an uncaught exception
             return
         if self.is_chief:
             self.say_over()
@@ -324,6 +325,7 @@ class TaskShell:
     def say_over(self) -> None:
         """Tells every ``ps``, and every task to which this one has a link, that the job is over."""
         known = dict(self._links)
+        # A restarted ps would wait for tasks that had left the job before its restart.
         gone = lifetime.gone_from_all(self._whereabouts())
         # Parameter servers first: where another incarnation has taken this task's place, they refuse, as the job goes
         # on. Then no other task may be told.

@@ -151,7 +151,7 @@ class Listener:
         if self._machine:
             self._local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._local.bind(self._local_path)
-            os.chmod(self._local_path, 0o600)
+            os.chmod(self._local_path, 0o600)  # before `listen`, so that no other user can connect
             self._local.listen(_MAX_TICKETS)
         self._selector = selectors.DefaultSelector()
         self._woken, self._waker = socket.socketpair()

@@ -122,6 +122,7 @@ class CopyHolder:
         """
         told = self._tell_all(begins=True)
         while not (self._closed or self._leaves or self._over):
+            # A restarted ps whose replicas are named by views, or are being filled, already has its share.
             if any(not copy.is_spare for copy in self.copies.values()):
                 return
             if any(one.over for one in told):
@@ -160,6 +161,7 @@ class CopyHolder:
         self._servers.leaving.add(self._task)
         self._tell_all(leaves=True)
         give_up_at = time.monotonic() + LEAVE_S
+        # If all others have announced their shutdown, none of them takes replicas.
         while (kept := self._kept()) and others and self._others() and time.monotonic() < give_up_at:
             if self._closed or self._over:
                 break
@@ -290,6 +292,7 @@ class CopyHolder:
             raise UnavailableError(None, None, f"shard {shard} of {self._name!r} is not served by {self._task}")
         if self._over:
             raise FailedPreconditionError(None, None, f"no shards of {self._name!r} move: the job is over")
+        # The size is determined now, as this replica may be empty after the move.
         nbytes, stays = copy.load().nbytes, primary == self._task
         aim = Aim(server_number(primary), server_number(backup))
         copy.aim(*aim)

@@ -148,7 +148,7 @@ class Directory:
 
     def note_address(self, task: str, address: str) -> None:
         """Records the address that a ``ps`` reports, which may be a new one."""
-        with self._lock:
+        with self._lock:  # not by `learn`, which keeps a known address
             self._places.addresses[task] = address
 
     def link(self, task: str) -> PeerServerLink:
