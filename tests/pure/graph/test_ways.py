@@ -66,6 +66,17 @@ def test_the_work_of_a_matrix_product_is_its_multiplications() -> None:
     assert work_of("MatMul", (a, b), (a @ b,)).products == 3 * 5 * 7
 
 
+def test_a_convolution_is_compiled_earlier_than_a_matrix_product_of_as_many_multiplications() -> None:
+    images, filters = np.zeros((8, 16, 16, 4), np.float32), np.zeros((3, 3, 4, 8), np.float32)
+    convolution = work_of("Conv2D", (images, filters), (np.zeros((8, 16, 16, 8), np.float32),))
+    assert convolution.window_products == 8 * 16 * 16 * filters.size
+    times = [Work(20, 1 << 20, *products) for products in ((10**9, 0), (0, 10**9))]
+    product, windows = (runs_until_compiled(work) for work in times)
+    assert product is not None
+    assert windows is not None
+    assert windows < product
+
+
 def test_the_work_of_a_lookup_leaves_the_table_out() -> None:
     table, rows = np.zeros((1000, 4), np.float32), np.zeros((3, 4), np.float32)
     assert work_of("GatherV2", (table, np.zeros(3, np.int64)), (rows,)).nbytes == 3 * 8 + 3 * 16

@@ -25,12 +25,17 @@ VARIABLE: Final = "HEADWATER_JIT"
 _CALL_NS: Final = 2_500
 _BYTES_PER_NS: Final = 4
 _PRODUCTS_PER_NS: Final = 10
+# NumPy forms the windows of a convolution in memory before it multiplies them; XLA does not.
+_WINDOW_PRODUCTS_PER_NS: Final = 3
+_COMPILED_WINDOW_PRODUCTS_PER_NS: Final = 15
 _EXECUTABLE_CALL_NS: Final = 30_000
 _FUSION: Final = 4  # factor by which an executable reads and writes fewer bytes
 _COMPILE_NS: Final = 60_000_000
 _COMPILE_OPERATION_NS: Final = 6_000_000
 
-_PATIENCE: Final = 4  # in case a busy machine takes longer to compile: multiple of the estimate until the switch
+# In case a busy machine takes longer to compile: multiple of the estimate until the switch. A run that is to use an
+# executable waits for it, so patience that is too short costs no more than compiling in the foreground.
+_PATIENCE: Final = 4
 
 # Limits of memory and of time: shapes that are remembered, and shapes whose costs are measured. Further shapes are
 # assumed to cost as much as the heaviest one.
@@ -68,24 +73,33 @@ class Work:
     Attributes:
       operations: number of operations.
       nbytes: bytes read and written.
-      products: multiplications within matrix products and convolutions.
+      products: multiplications within matrix products.
+      window_products: multiplications within convolutions.
     """
 
     operations: int = 0
     nbytes: int = 0
     products: int = 0
+    window_products: int = 0
 
     def plus(self, other: Work) -> Work:
         """Returns the sum of both."""
-        return Work(self.operations + other.operations, self.nbytes + other.nbytes, self.products + other.products)
+        return Work(
+            self.operations + other.operations,
+            self.nbytes + other.nbytes,
+            self.products + other.products,
+            self.window_products + other.window_products,
+        )
 
     def kernels_ns(self) -> int:
         """Estimates the time on kernels."""
-        return self.operations * _CALL_NS + self.nbytes // _BYTES_PER_NS + self.products // _PRODUCTS_PER_NS
+        multiplied = self.products // _PRODUCTS_PER_NS + self.window_products // _WINDOW_PRODUCTS_PER_NS
+        return self.operations * _CALL_NS + self.nbytes // _BYTES_PER_NS + multiplied
 
     def executable_ns(self) -> int:
         """Estimates the time in an executable."""
-        return _EXECUTABLE_CALL_NS + self.nbytes // _BYTES_PER_NS // _FUSION + self.products // _PRODUCTS_PER_NS
+        multiplied = self.products // _PRODUCTS_PER_NS + self.window_products // _COMPILED_WINDOW_PRODUCTS_PER_NS
+        return _EXECUTABLE_CALL_NS + self.nbytes // _BYTES_PER_NS // _FUSION + multiplied
 
     def compilation_ns(self) -> int:
         """Estimates the time of compiling."""
@@ -207,7 +221,7 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
         # Of a table and its slots, only the indexed rows are touched.
         touched = [value for value in arrays if value.size != arrays[0].size]
     nbytes = sum(value.nbytes for value in (*touched, *results))
-    products = 0
+    products = window_products = 0
     if op_type in _PRODUCTS and len(arrays) > 1 and results:
         # [m, k] by [k, n] to [m, n]: in any order, the square root of the product of the three sizes is m·k·n.
         sizes = sorted((value.size for value in (*arrays[:2], results[0])), reverse=True)
@@ -216,8 +230,8 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
         filters = min((value for value in (*arrays, *results) if value.ndim > 3), key=lambda value: value.size)
         others = [value for value in (*arrays, *results) if value.ndim > 3 and value is not filters]
         positions = max((value.size // max(value.shape[-1], 1) for value in others), default=0)
-        products = positions * filters.size
-    return Work(1, nbytes, products)
+        window_products = positions * filters.size
+    return Work(1, nbytes, products, window_products)
 
 
 _OF_ROWS: Final = ("Gather", "Scatter", "SparseApply")
