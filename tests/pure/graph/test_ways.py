@@ -31,6 +31,12 @@ def test_an_executable_takes_over_at_a_fixed_run_once_that_has_paid() -> None:
     assert (ways.distinct, ways.compiled) == (1, 1)
 
 
+def test_a_heavy_part_switches_within_the_first_runs() -> None:
+    switch = switch_after(Work(operations=50, nbytes=1 << 27, window_products=10**9))
+    assert switch is not None
+    assert switch.used <= 3
+
+
 def test_compiling_begins_once_at_half_the_runs() -> None:
     switch = switch_after(_HEAVY)
     assert switch is not None

@@ -33,8 +33,9 @@ _FUSION: Final = 4  # factor by which an executable reads and writes fewer bytes
 _COMPILE_NS: Final = 60_000_000
 _COMPILE_OPERATION_NS: Final = 6_000_000
 
-# In case a busy machine takes longer to compile: multiple of the estimate until the switch. A run that is to use an
-# executable waits for it, so patience that is too short costs no more than compiling in the foreground.
+# A run that is to use an executable waits until it is compiled. A program expects that of its first runs. Later, the
+# switch is delayed by `_PATIENCE` times the estimate, since a busy machine takes longer to compile.
+_FIRST_RUNS: Final = 20
 _PATIENCE: Final = 4
 
 # Limits of memory and of time: shapes that are remembered, and shapes whose costs are measured. Further shapes are
@@ -135,7 +136,10 @@ def switch_after(work: Work) -> Switch | None:
     if until is None:
         return None
     compiled = -(-until // 2)
-    return Switch(compiled, max(until, compiled - (-_PATIENCE * work.compilation_ns() // work.kernels_ns())))
+    while_compiling = -(-work.compilation_ns() // work.kernels_ns())
+    if compiled + while_compiling > _FIRST_RUNS:
+        while_compiling *= _PATIENCE
+    return Switch(compiled, max(until, compiled + while_compiling))
 
 
 @dataclass(slots=True)
