@@ -24,7 +24,7 @@ MODELS = {
     "without gradients": "tf.contrib.legacy_seq2seq.embedding_rnn_decoder("
     "d, cell.zero_state(3, tf.float32), cell, 6, 3, feed_previous=True, "
     "output_projection=(w, b), update_embedding_for_previous=False)",
-    "embedding": "tf.contrib.legacy_seq2seq.embedding_rnn_seq2seq(" + _SYMBOLS + ")",
+    "embedding": "tf.contrib.legacy_seq2seq.embedding_rnn_seq2seq(e, d, cell, 5, 6, 3)",
     "embedding previous": "tf.contrib.legacy_seq2seq.embedding_rnn_seq2seq(" + _SYMBOLS + ", feed_previous=True)",
     "embedding either": "tf.contrib.legacy_seq2seq.embedding_rnn_seq2seq(" + _SYMBOLS + ", feed_previous=yes)",
     "embedding other": "tf.contrib.legacy_seq2seq.embedding_rnn_seq2seq("
