@@ -72,3 +72,14 @@ def test_loading_it_loads_neither_jax_nor_grpc() -> None:
     program = "import sys; from headwater import tf; tf.Graph; tf.nn.relu; print({'jax', 'grpc'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.slow
+def test_loading_it_loads_no_package_of_contrib() -> None:
+    program = (
+        "import sys; from headwater import tf; tf.Graph; tf.nn.relu; tf.nn.rnn_cell.LSTMCell; tf.contrib; "
+        "print([name for name in sys.modules if name.startswith('headwater.tf1.contrib')]); "
+        "tf.contrib.crf.crf_decode; print('headwater.tf1.contrib.crf' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\nTrue\n"
