@@ -255,7 +255,7 @@ class Leaving:
             return
         why = self._why_not()
         if why:
-            _log.warning("%s ends, and leaves nothing with %s: %s", shell.me, chief, why)
+            _log.warning("%s ends, and hands no state to %s: %s", shell.me, chief, why)
             return
         kept = StateAtChief(FOLDER, shell.me.index, str(chief), shell.link(chief))
         try:
