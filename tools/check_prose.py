@@ -45,13 +45,13 @@ PATTERNS: Final = {
         expression=_words(
             r"what (?:is|are|has|have|had|was|were|it|they|that|this|one|he|she|we|you|stands|comes|there)"
         ),
-        ceiling=4.3,
+        ceiling=3,
     ),
     "who": Pattern(expression=_words("who", "whom", "whose"), ceiling=8.4),
     "that of": Pattern(expression=_words("that of", "those of", "those that"), ceiling=3),
-    "one that": Pattern(expression=_words("one that", "the other one"), ceiling=2.1),
+    "one that": Pattern(expression=_words("one that", "the other one"), ceiling=2),
     "comes": Pattern(expression=_words("comes", "goes", "gone", "came"), ceiling=6),
-    "life": Pattern(expression=_words("life", "lives", "former"), ceiling=1.8),
+    "life": Pattern(expression=_words("life", "lives", "former"), ceiling=1),
 }
 
 _CODE = re.compile(r"```.*?```|``[^`]*``|`[^`]*`|https?://\S+|<svg.*?</svg>", re.DOTALL)
