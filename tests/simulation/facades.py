@@ -353,7 +353,7 @@ def install() -> None:
     for package in _PACKAGES:
         root = importlib.import_module(package)
         for found in pkgutil.walk_packages(root.__path__, f"{package}."):
-            if not found.name.endswith(("heart_process", "__main__")):
+            if not found.name.endswith(("heartbeat_process", "__main__")):
                 importlib.import_module(found.name)
     for name, module in list(sys.modules.items()):
         if name.startswith("headwater"):

@@ -193,7 +193,7 @@ def test_the_helper_process_ends_with_its_task_and_is_replaced(
 ) -> None:
     process, link = linked
     (helper,) = psutil.Process(process.pid).children()
-    assert "heart_process" in " ".join(helper.cmdline())
+    assert "heartbeat_process" in " ".join(helper.cmdline())
     helper.kill()
     # Another lifeline is opened, for which there is another helper.
     while helper.is_running() or len(psutil.Process(process.pid).children()) != 1:

@@ -86,9 +86,9 @@ print(json.dumps([[value.trace().tolist() for value in values], spans]))
 
 MOVES = """
 import json
-import jax
 import numpy as np
 from headwater import tf
+from headwater.lazy_jax import jax
 
 x = tf.placeholder(tf.float32, [4, 3])
 with tf.device("/gpu:0"):
