@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.tf1.compat import modules
-from headwater.tf1.compat.partial import LEFT_OUT, PARTIAL
+from headwater.tf1.compat.partial import CONTRIB_LEFT_OUT, LEFT_OUT, PARTIAL
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TABLE = REPOSITORY / modules.COMPATIBILITY_TABLE
@@ -140,6 +140,7 @@ def render(public: Mapping[str, bool], others: Mapping[str, bool]) -> str:
         DIFFERENCES,
         *_partly({**public, **others}),
         *_reasons(public),
+        *_contrib(public),
         *_areas("TensorFlow 1.15", public),
         *_areas("Other dialects and inner modules", others),
     ]
@@ -184,6 +185,28 @@ def _reasons(public: Mapping[str, bool]) -> Iterator[str]:
     for reason, names in _left_out(public).items():
         yield _wrapped(f"- {', '.join(f'`{name}`' for name in names)}: {reason}.", "  ")
     yield ""
+
+
+def _contrib(public: Mapping[str, bool]) -> Iterator[str]:
+    """The packages of ``tf.contrib`` with their counts, and the replacements of missing names.
+
+    Raises:
+      ValueError: `CONTRIB_LEFT_OUT` lacks a package with missing names, or has one with all of them.
+    """
+    packages: dict[str, list[bool]] = {}
+    for name, there in public.items():
+        if name.startswith("tf.contrib."):
+            packages.setdefault(name.split(".")[2], []).append(there)
+    wrong = sorted(package for package, found in packages.items() if all(found) == (package in CONTRIB_LEFT_OUT))
+    if wrong:
+        raise ValueError(f"headwater.tf1.compat.partial.CONTRIB_LEFT_OUT is out of date: {', '.join(wrong)}")
+    yield from ("## Packages of tf.contrib", "", "| package | there | of | missing names | use |")
+    yield "| --- | ---: | ---: | --- | --- |"
+    for package in sorted({*packages, *CONTRIB_LEFT_OUT}):
+        found = packages.get(package, [])
+        reason, replacement = CONTRIB_LEFT_OUT.get(package, ("", ""))
+        yield f"| `{package}` | {sum(found)} | {len(found) or ''} | {reason} | {replacement} |"
+    yield from ("", "Packages without a count have names in submodules only, or are not loaded with `tf.contrib` itself.", "")
 
 
 def _partly(names: Mapping[str, bool]) -> Iterator[str]:

@@ -23,6 +23,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+from headwater.tf1.compat.partial import CONTRIB_LEFT_OUT
+
 TENSORFLOW = "tensorflow"
 COMPATIBILITY_TABLE = "docs/compatibility.md"
 
@@ -110,7 +112,7 @@ def missing_attribute(module_name: str, attribute: str) -> AttributeError:
     """The error for a name that TensorFlow may have and Headwater has not."""
     return AttributeError(
         f"module {module_name!r} has no attribute {attribute!r} in Headwater; "
-        f"{COMPATIBILITY_TABLE} lists the names that exist",
+        f"{_remedy(f'{module_name}.{attribute}')}",
         name=attribute,
     )
 
@@ -121,9 +123,17 @@ def missing_module(module_name: str) -> ModuleNotFoundError:
     Its ``name`` stays empty: with it, ``from tensorflow import absent`` would hide this message behind Python's own.
     """
     return ModuleNotFoundError(
-        f"Headwater has no {module_name!r}; {COMPATIBILITY_TABLE} lists the names that exist",
+        f"Headwater has no {module_name!r}; {_remedy(module_name)}",
         path=None,
     )
+
+
+def _remedy(missing: str) -> str:
+    """A clause that says what replaces a missing name of ``tf.contrib``, or where the existing names are listed."""
+    _, contrib, rest = missing.partition(".contrib.")
+    reason, replacement = CONTRIB_LEFT_OUT.get(rest.partition(".")[0], ("", "")) if contrib else ("", "")
+    listed = f"{COMPATIBILITY_TABLE} lists the names that exist"
+    return f"{reason}: use {replacement}; {listed}" if replacement else listed
 
 
 class CompatModule(ModuleType):

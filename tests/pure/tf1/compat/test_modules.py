@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -140,6 +141,20 @@ def test_a_missing_attribute_is_named(expression: str, module: str) -> None:
 )
 def test_a_missing_module_is_named(statement: str) -> None:
     with pytest.raises(ModuleNotFoundError, match=r"Headwater has no 'tensorflow\..*absent'; docs/compatibility.md"):
+        exec(statement, {})
+
+
+@pytest.mark.parametrize(
+    ("statement", "replacement"),
+    [
+        ("import tensorflow.contrib.gan as tfgan", "use two losses with two `tf.train` optimizers"),
+        ("from tensorflow.contrib import tensor_forest", "use scikit-learn's random forests"),
+        ("from headwater.tf1.compat import tf; tf.contrib.learn.SKCompat", "use `tf.estimator`"),
+        ("from headwater.tf1.compat import tf; tf.contrib.timeseries.ARRegressor", "use statsmodels"),
+    ],
+)
+def test_the_error_of_a_missing_name_of_contrib_says_its_replacement(statement: str, replacement: str) -> None:
+    with pytest.raises((AttributeError, ModuleNotFoundError), match=re.escape(replacement)):
         exec(statement, {})
 
 
