@@ -206,7 +206,7 @@ def _contrib(public: Mapping[str, bool]) -> Iterator[str]:
         found = packages.get(package, [])
         reason, replacement = CONTRIB_LEFT_OUT.get(package, ("", ""))
         yield f"| `{package}` | {sum(found)} | {len(found) or ''} | {reason} | {replacement} |"
-    yield from ("", "Packages without a count have names in submodules only, or are no part of `tf.contrib` itself.", "")
+    yield from ("", "Packages without a count have their names in submodules, or are no part of `tf.contrib`.", "")
 
 
 def _partly(names: Mapping[str, bool]) -> Iterator[str]:

@@ -111,8 +111,7 @@ MODULES: Mapping[str, Sequence[str]] = {
 def missing_attribute(module_name: str, attribute: str) -> AttributeError:
     """The error for a name that TensorFlow may have and Headwater has not."""
     return AttributeError(
-        f"module {module_name!r} has no attribute {attribute!r} in Headwater; "
-        f"{_remedy(f'{module_name}.{attribute}')}",
+        f"module {module_name!r} has no attribute {attribute!r} in Headwater; {_remedy(f'{module_name}.{attribute}')}",
         name=attribute,
     )
 
