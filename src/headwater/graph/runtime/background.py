@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import sys
 import threading
@@ -10,6 +11,8 @@ from typing import Final
 
 _log = logging.getLogger(__name__)
 _turn: Final = threading.Lock()
+_ending: Final = threading.Event()
+_compiling: Final[set[str]] = set()
 #: Python's switch interval during a compilation, in seconds: the time after which the tracing thread has to release the
 #: interpreter's lock to a waiting thread. With the default of 5 ms, a step would wait for 5 ms after each of its
 #: operations that releases the lock.
@@ -17,7 +20,7 @@ _INTERVAL_S: Final = 0.0002
 
 
 class Compilation:
-    """A compilation in a thread of its own, which ends with the process.
+    """A compilation in a thread of its own. The process ends after the compilation in progress; others are dropped.
 
     Args:
       compile_it: compiles; if it fails, the first run of the executable compiles again, and raises the error.
@@ -34,6 +37,9 @@ class Compilation:
         # Compilations use all cores, which running steps need as well. Several at once would also set and restore the
         # switch interval in any order.
         with _turn:
+            if _ending.is_set():
+                return
+            _compiling.add(self._name)
             interval = sys.getswitchinterval()
             sys.setswitchinterval(_INTERVAL_S)
             try:
@@ -42,7 +48,20 @@ class Compilation:
                 _log.debug("%s is not compiled in the background: %s", self._name, error)
             finally:
                 sys.setswitchinterval(interval)
+                _compiling.clear()
 
     def wait(self) -> None:
         """Waits until it has ended."""
         self._thread.join()
+
+
+# Registered at import, thus called after a task has left its cluster and closed its files, so that no other process
+# waits. XLA cannot interrupt a compilation, and a process that ends during one crashes, since destructors free what
+# the compiler uses.
+@atexit.register
+def _finish() -> None:
+    _ending.set()
+    for name in _compiling.copy():
+        _log.info("the process ends once %s is compiled", name)
+    with _turn:
+        pass
