@@ -1,43 +1,43 @@
-# Every target does its own set-up. A fresh machine needs Python 3.11 or newer, git and make.
+# Each target sets up its environment first. A fresh machine needs Python 3.11 or newer, git and make.
 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Most tests of processes wait for one another more than they compute.
+# Tests run in parallel. More than the number of cores, because tests of processes wait longer than they compute.
 JOBS := 3
 
 .PHONY: test-fast coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-models bench-recovery bench-precautions bench-quality bench-scaling test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
 
 help:
-	@echo 'make venv     the virtual environment $(VENV) with everything in it'
-	@echo 'make demo     trains Y = 2 X + 10 on one parameter server and two workers'
-	@echo 'make demo-towers   MNIST on four towers, with stand-ins for GPUs where there are none'
-	@echo 'make demo-keras    MNIST with Keras on two mirrored workers, one of which is killed, and on a ps'
-	@echo 'make demo-survive   3 or 4 ps with second copies and 4 workers; every 10 s one is killed, stopped, added or taken away'
-	@echo 'make demo-platform  the server with its page: two jobs, a worker is killed, another one added; ARGS=--keep goes on'
-	@echo 'make test     all tests, three modules at a time (JOBS=3); ARGS=... goes to pytest'
-	@echo 'make test-fast  functions and state machines, two modules at a time: about a minute'
-	@echo 'make coverage   all tests, and which lines of the package none of them runs; needs Python 3.12 or newer'
-	@echo 'make test-long  further cases that take minutes, one after the other'
-	@echo 'make test-kubernetes IMAGE=... KUBECONFIG=...  lives of jobs on a real Kubernetes'
-	@echo 'make soak MINUTES=60  trains on processes that are disturbed all along: nothing may grow; ARGS="--copies graph" kills ps, too'
-	@echo 'make simulate SEEDS=N  histories of clusters with faults, on a virtual clock; FIRST=N and KINDS=... choose'
-	@echo 'make simulate-scale  a plot of simulated clusters with up to 1,000 workers and 16 ps tasks, in docs/scale.png'
-	@echo 'make test-other  a part of the tests with another Python, which OTHER=python3.13 names'
-	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
-	@echo 'make bench-models  its part with 20 models beside both TensorFlows: PEER=..., PEER2=..., ARGS="--only lenet gru"'
-	@echo 'make bench-recovery   what the loss of a ps costs in each mode, beside the same'
-	@echo 'make bench-precautions  what second copies and own states cost: ARGS="copies", ARGS="saves --seconds 20 --pauses 0"'
-	@echo 'make bench-scaling   how long a worker waits while ps come and go, with 100 MB on each'
-	@echo 'make bench-quality    the loss of a model whose ps are killed, in each mode of recovery; ARGS="--mnist FOLDER"'
-	@echo 'make screenshots  each state of the page, wide and narrow, light and dark, in build/browser'
-	@echo 'make pictures  those of running jobs in docs: headwater status of a Keras and a JAX job, and a page'
-	@echo 'make check    style, types, layers, duplicated code, documents'
-	@echo 'make compatibility   docs/compatibility.md: the names of TensorFlow that are there; and their shares, with tests'
-	@echo 'make stubs    what editors and type checkers read about the namespace tf'
-	@echo 'make format   mends what of the style can be mended'
-	@echo 'make docs     the reference of what programs use, as build/docs/index.html'
-	@echo 'make clean    removes what the other targets made'
+	@echo 'make venv     create the virtual environment $(VENV) with all dependencies'
+	@echo 'make demo     train Y = 2 X + 10 on one parameter server and two workers'
+	@echo 'make demo-towers   train MNIST on four towers, on virtual GPUs if the machine has none'
+	@echo 'make demo-keras    train MNIST with Keras: on two mirrored workers, one of which is killed, and on a ps'
+	@echo 'make demo-survive   train on 3 or 4 replicated ps and 4 workers; every 10 s a task is killed, stopped, added or removed'
+	@echo 'make demo-platform  start the server with its web page and two jobs, kill a worker, add one; ARGS=--keep keeps it running'
+	@echo 'make test     run all tests, three modules in parallel (JOBS=3); ARGS=... is passed to pytest'
+	@echo 'make test-fast  run the tests of functions and state machines, two modules in parallel: about a minute'
+	@echo 'make coverage   run all tests and list the lines of the package that no test runs; requires Python 3.12'
+	@echo 'make test-long  run additional tests that take minutes, one at a time'
+	@echo 'make test-kubernetes IMAGE=... KUBECONFIG=...  run jobs on a real Kubernetes cluster'
+	@echo 'make soak MINUTES=60  train with continuous faults and check that no resource grows; ARGS="--copies graph" also kills ps'
+	@echo 'make simulate SEEDS=N  simulate histories of clusters with faults on a virtual clock; FIRST=N and KINDS=... select them'
+	@echo 'make simulate-scale  plot simulated clusters of up to 1,000 workers and 16 ps to docs/scale.png'
+	@echo 'make test-other  run a part of the tests with another Python; OTHER=python3.13 selects it'
+	@echo 'make bench    compare Headwater with TensorFlow 1.15; PEER=... is the Python of TensorFlow 1.15'
+	@echo 'make bench-models  compare only 20 models, with TensorFlow 1.15 and 2: PEER=..., PEER2=..., ARGS="--only lenet gru"'
+	@echo 'make bench-recovery   measure the effect of a lost ps in each mode of recovery, also for TensorFlow'
+	@echo 'make bench-precautions  measure the cost of replicas and saved states: ARGS="copies", ARGS="saves --seconds 20 --pauses 0"'
+	@echo 'make bench-scaling   measure how long a worker waits while ps with 100 MB each join and shut down'
+	@echo 'make bench-quality    measure the loss of a model while its ps are killed, in each mode of recovery; ARGS="--mnist FOLDER"'
+	@echo 'make screenshots  save each state of the web page, wide and narrow, light and dark, to build/browser'
+	@echo 'make pictures  save pictures of running jobs to docs: headwater status of a Keras and a JAX job, and the web page'
+	@echo 'make check    check style, types, layers, duplicated code and documents'
+	@echo 'make compatibility   write docs/compatibility.md: the supported names of TensorFlow, and the shares of supported and tested names'
+	@echo 'make stubs    write the type stubs of the namespace tf for editors and type checkers'
+	@echo 'make format   fix and format the code with ruff'
+	@echo 'make docs     write the API reference to build/docs/index.html'
+	@echo 'make clean    delete the files that the other targets created'
 
 venv: $(READY)
 
@@ -79,7 +79,7 @@ bench-scaling: $(READY)
 bench-quality: $(READY)
 	$(BIN)/python benchmarks/quality.py $(ARGS)
 
-# With COVERAGE=yes the lines that run are noted, in tasks that are processes, too: cheap on Python 3.12 and newer only.
+# COVERAGE=yes records the executed lines, also in the processes of tasks. This is slow before Python 3.12.
 test: $(READY)
 	$(BIN)/python -m $(if $(COVERAGE),coverage run -m )pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
 	    -m 'not long' $(ARGS)
@@ -99,7 +99,8 @@ coverage-report: $(READY)
 test-long: $(READY)
 	$(BIN)/python -m pytest -m long $(ARGS)
 
-# A cluster of one's own, whose administrator KUBECONFIG lets one be, and an image with Headwater that its nodes have.
+# KUBECONFIG must grant administrator rights on a cluster used only for the tests, and its nodes must have the image IMAGE
+# with Headwater.
 test-kubernetes: $(READY)
 	HEADWATER_TEST_KUBECONFIG=$(abspath $(or $(KUBECONFIG),$(HOME)/.kube/config)) HEADWATER_TEST_IMAGE=$(IMAGE) \
 	    $(BIN)/python -m pytest tests/kubernetes --timeout 600 --override-ini faulthandler_timeout=0 $(ARGS)
@@ -126,8 +127,8 @@ pictures: $(READY)
 screenshots: $(READY)
 	$(BIN)/python -m pytest tests/browser/test_states.py $(ARGS)
 
-# A part of the tests that takes a minute or two: what rests on JAX, one cluster of processes, and other users, who may be able to run
-# this interpreter only.
+# A part of the tests that takes a minute or two: the modules that depend most on the version of JAX, one cluster of processes,
+# and tasks of other users, which may have access only to this interpreter.
 test-other:
 	PYTHON=$(OTHER) tools/venv.sh .venv-other
 	.venv-other/bin/python -m pytest -q --numprocesses $(JOBS) --dist loadfile tests/pure/test_shapes.py tests/pure/graph tests/pure/graph/passes \
@@ -135,7 +136,7 @@ test-other:
 	    tests/processes/test_jaxlib_faults.py tests/processes/cluster/test_divided_table.py \
 	    tests/processes/cluster/test_other_users.py $(ARGS)
 
-# Two at a time, on as many cores.
+# Runs two checks in parallel, for two cores.
 check: $(READY)
 	$(MAKE) --no-print-directory --jobs 2 $(filter --output-sync,$(patsubst %,--%,$(.FEATURES))) check-pyright check-programs check-copies check-types check-style
 
@@ -150,7 +151,7 @@ check-style: $(READY)
 	$(BIN)/python tools/package_picture.py --check
 	$(BIN)/python tools/stubs.py --check
 
-# NumPy's stubs are written for the versions that it runs on.
+# NumPy's stubs support only the Python versions that NumPy supports, so pyright assumes the version of the environment.
 check-pyright: $(READY)
 	$(BIN)/pyright --pythonversion $$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 

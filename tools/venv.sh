@@ -1,14 +1,14 @@
 #!/bin/sh
-# Makes the virtual environment DIR with the project and its development tools in it: venv.sh DIR
+# Creates the virtual environment DIR with the project and its development tools: venv.sh DIR
 #
-# Needs Python 3.11 or newer: the one that PYTHON names, else the newest of the PATH that is supported, which gets the newest JAX.
-# Installs with uv where there is one, else with pip.
+# Needs Python 3.11 or newer: $PYTHON, or else the newest supported version in the PATH, which supports the newest JAX.
+# Installs with uv if it is available, otherwise with pip.
 set -eu
 cd "$(dirname "$0")/.."
 dir=${1:?usage: venv.sh DIR}
 
 find_python() {
-    # Some systems ship Python without what venv needs: uv does without, and any other Python is taken first.
+    # Some systems ship Python without ensurepip, which venv needs. uv does not need it; without uv, another Python is preferred.
     for modules in sys,ensurepip sys; do
         for name in ${PYTHON:-python3.13 python3.12 python3.11 python3 python}; do
             if "$name" -c "import $modules; sys.exit(sys.version_info < (3, 11))" 2>/dev/null; then
@@ -25,7 +25,7 @@ find_python() {
     return 1
 }
 
-# An environment of another Python than the one that is named is made anew.
+# Replaces an environment of another Python version.
 version='import sys; print(sys.version_info[:2])'
 if [ -n "${PYTHON:-}" ] && [ -f "$dir/pyvenv.cfg" ] && [ "$("$dir/bin/python" -c "$version")" != "$("$PYTHON" -c "$version")" ]; then
     rm -rf "$dir"
@@ -40,9 +40,9 @@ if [ ! -x "$dir/bin/python" ]; then
     fi
 fi
 
-# pip takes a quarter of an hour to find versions that fit together, uv seconds.
+# uv resolves the versions of all dependencies in seconds, pip in a quarter of an hour.
 uv=$(command -v "$dir/bin/uv" || command -v uv || true)
-# An environment that uv has made has no pip, and that uv may be gone.
+# An environment created by uv has no pip, and uv may have been removed since.
 if [ -z "$uv" ] && ! "$dir/bin/python" -m pip --version >/dev/null 2>&1; then
     "$dir/bin/python" -m ensurepip >/dev/null
 fi
