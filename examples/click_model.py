@@ -1,13 +1,13 @@
-"""A click model from a file of records to a served model: wide and deep by an estimator, and the same bags by Keras.
+"""A click model, from records to a served model: a wide-and-deep estimator, and a Keras model of the same bags.
 
     python examples/click_model.py estimator --folder build/clicks
     python examples/click_model.py keras --folder build/clicks
     headwater run --ps 1 --workers 2 examples/click_model.py keras --folder build/clicks
 
-Records are made up, in the shape of a public click log: 13 numbers, 20 categories and 6 bags of 0 to 20 ids, of which
-few make most of the traffic. Either way reads the same TFRecords of `Example`s, trains, evaluates on held-out records,
-exports a model, and has the exported model answer; ``--folder`` then holds a picture of loss and AUC of all ways that
-were run.
+The records are synthetic, in the format of a public click log: 13 numbers, 20 categories and 6 bags of 0 to 20 ids,
+with a few very frequent ids. Both variants read the same TFRecords of `Example`s, train, evaluate on held-out
+records, export a model and query the exported model. ``--folder`` then contains a plot of loss and AUC of all
+variants that were run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST, BATCH, DIM = 20, 512, 8
 
 
 def noise(keys, salt):
-    """A number between -1 and 1 for each key, always the same one."""
+    """Returns a pseudorandom number between -1 and 1 for each key, determined by the key."""
     with np.errstate(over="ignore"):
         mixed = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(salt)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -34,7 +34,7 @@ def noise(keys, salt):
 
 
 def write_records(tf, path, count, seed):
-    """Writes records unless they are there. Who clicks depends on numbers, categories and the mean of the bags."""
+    """Writes records unless they exist. Clicks depend on the numbers, the categories and the mean of the bags."""
     if path.exists():
         return
     rng = np.random.default_rng(seed)
@@ -61,14 +61,14 @@ def write_records(tf, path, count, seed):
 
 
 def features_of(tf):
-    """What to read of a record: bags have any number of ids."""
+    """Returns the features to parse from a record; bags have any number of ids."""
     found = {name: tf.io.FixedLenFeature([1], tf.float32) for name in NUMBERS}
     found |= {name: tf.io.VarLenFeature(tf.int64) for name in (*CATEGORIES, *BAGS)}
     return found
 
 
 def batches(tf, path, epochs, shuffle=True):
-    """Batches of records: dictionaries of tensors and sparse tensors, and who clicked."""
+    """Returns batches of records: dictionaries of tensors and sparse tensors, and clicks as labels."""
     features = {**features_of(tf), "clicked": tf.io.FixedLenFeature([], tf.int64)}
     return tf.data.experimental.make_batched_features_dataset(
         str(path), BATCH, features, label_key="clicked", num_epochs=epochs, shuffle=shuffle, shuffle_seed=1
@@ -76,7 +76,7 @@ def batches(tf, path, epochs, shuffle=True):
 
 
 def by_estimator(given):
-    """Trains wide and deep by an estimator; what it measured after each round of steps."""
+    """Trains a wide-and-deep estimator; returns its metrics after each round of steps."""
     from headwater import tf  # noqa: PLC0415  Keras's way chooses its backend first
 
     train, test = records(tf, given)
@@ -109,7 +109,7 @@ def by_estimator(given):
 
 
 def by_keras(given):
-    """Trains the deep part by Keras, with rows that are made when an id is first seen; what it measured."""
+    """Trains the deep part with Keras, with rows that are created when an id is first used; returns its metrics."""
     from headwater.keras import ParameterServerStrategy  # noqa: PLC0415  before keras: it chooses the backend
 
     import keras  # noqa: PLC0415  # isort: skip
@@ -120,7 +120,7 @@ def by_keras(given):
     train, test = records(tf, given)
 
     def inputs(features, clicked):
-        """Bags of any length as rows of ids, -1 behind the last: the layer leaves these out."""
+        """Converts bags of any length to rows of ids, padded with -1, which the layer ignores."""
         found = {"numbers": tf.concat([features[name] for name in NUMBERS], 1)}
         for kind, names, width in (("categories", CATEGORIES, 1), ("bags", BAGS, LONGEST)):
             rows = [tf.sparse.to_dense(tf.sparse.reset_shape(features[name], [BATCH, width]), -1) for name in names]
@@ -158,7 +158,7 @@ def by_keras(given):
 
 
 def records(tf, given):
-    """The files of records to train on, and of those that are held out."""
+    """Returns the files of training records and of held-out records."""
     paths = given.folder / "train.tfrecord", given.folder / "test.tfrecord"
     for path, count, seed in zip(paths, (given.records, given.records // 5), (1, 2), strict=True):
         write_records(tf, path, count, seed)
@@ -166,7 +166,7 @@ def records(tf, given):
 
 
 def draw(folder, picture):
-    """Saves a picture of loss and AUC on held-out records by step, of all ways that were run."""
+    """Saves a plot of loss and AUC on held-out records by step, of all variants that were run."""
     import matplotlib  # noqa: PLC0415  only for the picture
 
     matplotlib.use("Agg")

@@ -1,12 +1,12 @@
-"""How consistent must training be? The same model four times, with one of two workers slowed down, and a picture.
+"""Compares four consistency modes with the same model, with one of two workers slowed down.
 
 Synchronous, k of n (the first gradient of two counts), bounded staleness (at most 4 steps apart) and asynchronous
-training of a classifier, on one parameter server and two workers. The picture shows the loss on held-out examples by
-update and by second: a stricter choice learns more from an update, a freer one makes more updates in the time.
+training of a classifier, on one parameter server and two workers. The plot shows the loss on held-out examples by
+update and by second: stricter modes reduce the loss more per update, weaker modes make more updates per second.
 
     python examples/consistency.py --folder build/consistency
 
-It runs `consistency_task.py` under ``headwater run``, once for each choice.
+It runs `consistency_task.py` under ``headwater run``, once for each mode.
 """
 
 import argparse
@@ -25,7 +25,7 @@ TASK = Path(__file__).with_name("consistency_task.py")
 
 
 def run(choice, arguments):
-    """Trains with one choice; gives steps, seconds and losses."""
+    """Trains with one mode; returns steps, seconds and losses."""
     command = [
         *(sys.executable, "-m", "headwater", "run", "--ps", "1", "--workers", "2", str(TASK), "--choice", choice),
         *("--seconds", str(arguments.seconds), "--slow_down", str(arguments.slow_down)),
@@ -38,7 +38,7 @@ def run(choice, arguments):
 
 
 def draw(found, picture):
-    """Saves a picture of the losses by update and by second."""
+    """Saves a plot of the losses by update and by second."""
     figure, panels = plt.subplots(1, 2, sharey=True, figsize=(11, 4.5), layout="constrained")
     for choice, points in found.items():
         losses = [point["loss"] for point in points]
@@ -54,9 +54,9 @@ def draw(found, picture):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=Path("build/consistency"), help="where the picture goes")
-    parser.add_argument("--seconds", type=float, default=10, help="how long each choice trains")
-    parser.add_argument("--slow_down", type=float, default=0.02, help="seconds that worker 1 wastes in each step")
+    parser.add_argument("--folder", type=Path, default=Path("build/consistency"), help="folder for the plot")
+    parser.add_argument("--seconds", type=float, default=10, help="seconds of training of each mode")
+    parser.add_argument("--slow_down", type=float, default=0.02, help="seconds by which worker 1 delays each step")
     arguments = parser.parse_args()
     found = {}
     for choice in CHOICES:

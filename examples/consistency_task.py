@@ -1,7 +1,7 @@
-"""A task of a cluster that trains a classifier as consistently as ``--choice`` says; `consistency.py` runs it.
+"""Runs a task of a cluster that trains a classifier with the consistency mode ``--choice``; `consistency.py` starts it.
 
-Worker 0 prints the loss on held-out examples now and then, as JSON; worker 1 wastes ``--slow_down`` seconds
-in each step.
+Worker 0 periodically prints the loss on held-out examples, as JSON; worker 1 delays each step by ``--slow_down``
+seconds.
 """
 
 import argparse
@@ -20,7 +20,7 @@ FEATURES, CLASSES, BATCH = 64, 10, 64
 
 
 def examples(count, seed):
-    """Noisy inputs (count, 64), and which of ten random directions is nearest: a class for each."""
+    """Returns noisy inputs (count, 64) and their classes: the nearest of ten random directions."""
     directions = np.random.RandomState(0).randn(FEATURES, CLASSES).astype("float32")
     random = np.random.RandomState(seed)
     x = random.randn(count, FEATURES).astype("float32")
@@ -64,7 +64,7 @@ def main():
         def look():
             return session.run([step, loss, statistics], {x: test_x, y: test_y})
 
-        # What comes before the clock starts is preparation.
+        # The first step includes preparation, such as compilation; the clock starts after it.
         step_once()
         look()
         begin = time.time()

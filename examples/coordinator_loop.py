@@ -1,9 +1,9 @@
-"""A coordinator says what workers compute: ParameterServerStrategy and ClusterCoordinator, a loop of one's own.
+"""A custom training loop that a coordinator schedules: ParameterServerStrategy and ClusterCoordinator.
 
     headwater run --chief --ps 2 --workers 2 examples/coordinator_loop.py
 
-The chief schedules steps; a worker that is free reads the variables from the parameter servers, computes gradients for
-a batch of its own dataset, and has them applied there.
+The chief schedules steps. An idle worker reads the variables from the parameter servers, computes gradients for a
+batch of its own dataset, and sends them to the parameter servers, which apply them.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import tensorflow as tf
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, default=3)
-parser.add_argument("--steps", type=int, default=40, help="steps of an epoch, of all workers together")
+parser.add_argument("--steps", type=int, default=40, help="steps per epoch, of all workers together")
 options = parser.parse_args()
 
 resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
@@ -40,7 +40,7 @@ with strategy.scope():
 
 
 def dataset_fn(context):
-    """Three words each, and whether the first is red."""
+    """Yields examples of three words, labelled by whether the first word is red."""
     random = np.random.default_rng(context.input_pipeline_id)
     colours = random.choice(words, (512, 3))
     labels = (colours[:, 0] == "red").astype(np.float32)[:, None]

@@ -1,10 +1,10 @@
-"""A training loop of one's own on several workers: GradientTape, tf.function and MultiWorkerMirroredStrategy.
+"""A custom training loop on several workers: GradientTape, tf.function and MultiWorkerMirroredStrategy.
 
     headwater exec examples/custom_loop.py                                  # one process
     headwater run --workers 2 examples/custom_loop.py
 
-Each worker computes gradients for its share of a batch; all apply the sum. The first worker's checkpoints are what a
-restart goes on with; the others write theirs to folders that they remove.
+Each worker computes gradients for its share of a batch; all apply the sum. A restart
+resumes from the checkpoints of the first worker; the others write theirs to temporary folders.
 """
 
 import argparse
@@ -15,10 +15,10 @@ import tensorflow as tf
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, default=3)
-parser.add_argument("--steps", type=int, default=30, help="steps of an epoch")
-parser.add_argument("--batch", type=int, default=64, help="examples of a step, of all workers together")
+parser.add_argument("--steps", type=int, default=30, help="steps per epoch")
+parser.add_argument("--batch", type=int, default=64, help="examples per step, of all workers together")
 parser.add_argument("--seed", type=int, default=1)
-parser.add_argument("--folder", default="", help="for checkpoints; none are written without it")
+parser.add_argument("--folder", default="", help="folder for checkpoints; default: no checkpoints")
 options = parser.parse_args()
 tf.keras.utils.set_random_seed(options.seed)
 
@@ -26,7 +26,7 @@ strategy = tf.distribute.MultiWorkerMirroredStrategy()
 
 
 def dataset_fn(context):
-    """This worker's share of points that are to be told apart by a curve."""
+    """Returns this worker's share of points of two classes, which a curve separates."""
     points = np.random.default_rng(1).uniform(-1, 1, (4096, 2)).astype(np.float32)
     labels = (points[:, 1] > np.sin(3 * points[:, 0])).astype(np.int64)
     dataset = tf.data.Dataset.from_tensor_slices((points, labels))

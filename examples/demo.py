@@ -1,6 +1,6 @@
-"""Runs linear.py on one parameter server and two workers, and draws how it learned.
+"""Runs linear.py on one parameter server and two workers, and plots the convergence.
 
-Prints w and b and each worker's speed, and leaves a picture and a TensorBoard log folder. ``make demo`` runs it.
+Prints w and b and each worker's speed, and writes a plot and a TensorBoard log folder. ``make demo`` runs it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WORKERS = 2
 
 
 def train(folder: Path, steps: int) -> None:
-    """Runs the cluster; what the tasks print is in ``folder/output``, checkpoints and events in ``folder/log``."""
+    """Runs the cluster. The output of tasks is in ``folder/output``, checkpoints and events in ``folder/log``."""
     cluster = subprocess.run(
         [
             *(sys.executable, "-m", "headwater", "run", "--ps", "1", "--workers", str(WORKERS), "--flags"),
@@ -31,11 +31,11 @@ def train(folder: Path, steps: int) -> None:
         check=False,
     )
     if cluster.returncode:
-        sys.exit(cluster.returncode)  # it has said why
+        sys.exit(cluster.returncode)  # it has printed the reason
 
 
 def scalars(log: Path) -> dict[str, tuple[list[int], list[float]]]:
-    """For each scalar in the event files of ``log`` its steps and values."""
+    """Returns the steps and values of each scalar in the event files of ``log``."""
     events = EventAccumulator(str(log))
     events.Reload()
     return {
@@ -45,7 +45,7 @@ def scalars(log: Path) -> dict[str, tuple[list[int], list[float]]]:
 
 
 def draw(curves: dict[str, tuple[list[int], list[float]]], picture: Path) -> None:
-    """Saves a picture of the loss and of both parameters over the steps."""
+    """Saves a plot of the loss and of both parameters by step."""
     figure, (upper, lower) = plt.subplots(2, 1, sharex=True, figsize=(8, 6), layout="constrained")
     upper.plot(*curves["mean_squared_error"], color="tab:blue")
     upper.set(ylabel="mean squared error", yscale="log", title="Y = w X + b from noisy samples of Y = 2 X + 10")
@@ -60,14 +60,14 @@ def draw(curves: dict[str, tuple[list[int], list[float]]], picture: Path) -> Non
 
 
 def printed(folder: Path, task: str, label: str) -> str:
-    """What ``task`` printed last after ``label``."""
+    """Returns the text that ``task`` last printed after ``label``."""
     lines = (folder / "output" / f"{task}.log").read_text().splitlines()
     return next(line.removeprefix(label).strip() for line in reversed(lines) if line.startswith(label))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("build/demo"), help="where everything goes; emptied first")
+    parser.add_argument("--folder", type=Path, default=Path("build/demo"), help="folder for all output; emptied first")
     parser.add_argument("--steps", type=int, default=20000, help="steps of all workers together")
     arguments = parser.parse_args()
     folder: Path = arguments.folder

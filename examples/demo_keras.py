@@ -1,7 +1,7 @@
-"""Runs keras_mnist.py on two mirrored workers, kills one of them on the way, and checks what was learned all the same.
+"""Runs keras_mnist.py on two mirrored workers, kills one of them during training, and checks the accuracy.
 Then runs it on one parameter server and two workers, asynchronously.
 
-``make demo-keras`` runs it. The digits are those of HEADWATER_DATA_DIR, or scikit-learn's.
+``make demo-keras`` runs it. The digits are read from HEADWATER_DATA_DIR, or are scikit-learn's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROGRAM = Path(__file__).with_name("keras_mnist.py")
 
 
 def environment() -> dict[str, str]:
-    """This process's, with digits that lie beside the project where none are named."""
+    """Returns this process's environment, with a default folder of digits next to the project if none is set."""
     beside = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
     found = dict(os.environ)
     if not found.get(DATA) and (beside / "mnist").is_dir():
@@ -32,12 +32,12 @@ def environment() -> dict[str, str]:
 
 
 def run(launch: list[str], folder: Path, *, kill_at: int | None) -> list[float]:
-    """The accuracy that each worker found.
+    """Runs the program and returns the accuracy of each worker.
 
     Args:
       launch: options of ``headwater run``.
-      folder: for what the program saves.
-      kill_at: the number of steps after which worker 1 is killed, as it prints them; None for never.
+      folder: for checkpoints and events.
+      kill_at: number of steps, as printed by worker 1, after which it is killed; None: it is not killed.
     """
     command = [sys.executable, "-m", "headwater", "run", *launch, str(PROGRAM), "--folder", str(folder)]
     small = DATA not in environment()
@@ -63,7 +63,7 @@ def run(launch: list[str], folder: Path, *, kill_at: int | None) -> list[float]:
     if process.returncode:
         sys.exit(process.returncode)
     if kill_at is not None:
-        sys.exit("worker 1 was done before it was killed")
+        sys.exit("worker 1 finished before it could be killed")
     return accuracies
 
 
@@ -75,16 +75,16 @@ def main() -> None:
     folder.mkdir(parents=True)
     mirrored = run(["--workers", "2"], folder / "mirrored", kill_at=300)
     print()
-    print(f"mirrored, one worker killed on the way: {min(mirrored):.2%} of the test digits recognised")
+    print(f"mirrored, one worker killed and restarted: {min(mirrored):.2%} of the test digits recognised")
     print(f"TensorBoard   headwater tensorboard {folder / 'mirrored' / 'log'}")
     if min(mirrored) < WANTED or max(mirrored) > min(mirrored):
-        sys.exit(f"both workers were to find the same accuracy of at least {WANTED:.0%}, but found {mirrored}")
+        sys.exit(f"expected the same accuracy of at least {WANTED:.0%} from both workers, got {mirrored}")
     print()
     served = run(["--ps", "1", "--workers", "2"], folder / "served", kill_at=None)
     print()
     print(f"1 ps and 2 workers, asynchronously: {min(served):.2%} of the test digits recognised")
     if min(served) < WANTED_ASYNCHRONOUSLY:
-        sys.exit(f"at least {WANTED_ASYNCHRONOUSLY:.0%} were to be recognised")
+        sys.exit(f"expected an accuracy of at least {WANTED_ASYNCHRONOUSLY:.0%}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Starts the platform's server, submits two jobs, kills a worker, scales from 2 to 3, and leaves pictures of the page.
+"""Starts the platform's server, submits two jobs, kills a worker, scales from 2 to 3, and saves pictures of the page.
 
-One job is linear.py on a parameter server and two workers, the other keras_mnist.py on two mirrored ones. ``make
-demo-platform`` runs it; with ``--keep`` the server goes on until Ctrl-C. Pictures need playwright and a chromium.
+One job is linear.py on a parameter server and two workers, the other keras_mnist.py on two mirrored workers.
+``make demo-platform`` runs it; with ``--keep`` the server runs until Ctrl-C. Pictures need playwright and chromium.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from headwater.platform import Client
 
 HERE = Path(__file__).resolve().parent
 DATA = "HEADWATER_DATA_DIR"
-# For many digits, and for few.
+# With MNIST, and with the fewer digits of scikit-learn.
 FEW_EPOCHS, MANY_EPOCHS = ("--epochs", "3"), ("--epochs", "40", "--report", "5")
 OVER = ("succeeded", "failed", "stopped")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -35,7 +35,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 @contextmanager
 def serving(folder: Path) -> Iterator[tuple[str, str]]:
-    """A server on a free port, with its data in ``folder``: its address and a token for everything."""
+    """Starts a server on a free port, with its data in ``folder``; returns its address and an administrator's token."""
     command = [sys.executable, "-u", "-m", "headwater", "serve", "--port", "0", "--data-dir", str(folder)]
     with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=log)
@@ -53,7 +53,7 @@ def serving(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def jobs(folder: Path, steps: int) -> list[dict[str, Any]]:
-    """The job files of both jobs."""
+    """Returns the job files of both jobs."""
     beside = HERE.parent.parent / "shared" / "data"
     digits = os.environ.get(DATA) or (str(beside) if (beside / "mnist").is_dir() else None)
     linear = {
@@ -82,7 +82,7 @@ def jobs(folder: Path, steps: int) -> list[dict[str, Any]]:
 
 
 def until(client: Client, job_id: str, met: Callable[[Any], bool]) -> Any:
-    """Follows a job until it is as wanted, or over; how it is then."""
+    """Polls a job until it is as wanted, or over; returns its last status."""
     job = None
     while job is None or not (met(job) or job["phase"] in OVER):
         with client.stream(f"/jobs/{job_id}/stream") as events:
@@ -95,7 +95,7 @@ def until(client: Client, job_id: str, met: Callable[[Any], bool]) -> Any:
 
 
 def process_of(job_id: str, task: str) -> int:
-    """The process of a task, which tells by its environment what it is."""
+    """Returns the process of a task, which is identified by its environment."""
     role, _, index = task.rpartition("-")
     for process in psutil.process_iter():
         try:
@@ -109,12 +109,12 @@ def process_of(job_id: str, task: str) -> int:
 
 
 class Pictures:
-    """Takes pictures of the page, where that is possible.
+    """Takes pictures of the web page, if a browser is installed.
 
     Args:
-      stack: what ends the browser.
-      folder: where they go.
-      address: the server's.
+      stack: closes the browser at its end.
+      folder: for the pictures.
+      address: of the server.
       token: to sign in with.
     """
 
@@ -144,12 +144,12 @@ class Pictures:
             page.get_by_role("heading", name="Jobs").wait_for()
 
     def take(self, name: str, path: str = "/", *, traffic: bool = False) -> None:
-        """A picture of a page, wide and light, and one as a telephone shows it in the dark.
+        """Takes two pictures of a page: wide in light mode, and narrow, as on a phone, in dark mode.
 
         Args:
           name: of the picture.
           path: of the page.
-          traffic: wait until it shows who talks to whom.
+          traffic: wait until it shows the traffic between tasks.
         """
         for suffix, page in self._pages.items():
             page.goto(path)
@@ -164,11 +164,13 @@ class Pictures:
 
 
 def main() -> None:
-    """Does it all."""
+    """Runs the demo."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("build/demo-platform"), help="for it all; emptied first")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("build/demo-platform"), help="folder for all output; emptied first"
+    )
     parser.add_argument("--steps", type=int, default=80000, help="steps of linear.py, of all workers together")
-    parser.add_argument("--keep", action="store_true", help="serve on until Ctrl-C")
+    parser.add_argument("--keep", action="store_true", help="keep the server running until Ctrl-C")
     arguments = parser.parse_args()
     folder: Path = arguments.folder.absolute()
     shutil.rmtree(folder, ignore_errors=True)
@@ -221,7 +223,7 @@ def main() -> None:
 
 
 def summary(ended: list[Any], pictures: list[Path]) -> None:
-    """Prints what became of the jobs."""
+    """Prints the results of the jobs."""
     print()
     for job in ended:
         seconds = job["ended_at"] - job["started_at"]

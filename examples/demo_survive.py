@@ -1,7 +1,8 @@
-"""Trains survive.py on 3 ps and 4 workers while something is killed, stopped, added or taken away every ten seconds.
+"""Trains survive.py on 3 ps and 4 workers while a task is killed, stopped, added or removed every ten seconds.
 
-Draws the loss, steps/s, what happened when, and acknowledged updates beside applied ones, and audits the examples:
-``make demo-survive`` runs it. It fails where an acknowledged update is lost, or an example counts twice or not at all.
+Plots the loss, steps/s and the times of the disturbances, compares acknowledged with applied updates, and audits the
+examples. ``make demo-survive`` runs it. It fails if an acknowledged update is lost, or an example counts twice or not
+at all.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ HEADWATER = (sys.executable, "-u", "-m", "headwater")
 
 
 class Task:
-    """A process of the cluster, and what it prints.
+    """A process of the cluster and its output.
 
     Args:
       name: of the task.
       command: starts it.
-      environment: its variables.
-      hear: is called with each line.
+      environment: environment variables of the process.
+      hear: is called with each line of output.
     """
 
     def __init__(
@@ -68,18 +69,18 @@ class Task:
         self.ends()
 
     def ends(self) -> int:
-        """Waits for its end; the exit code."""
+        """Waits for the process to end; returns its exit code."""
         code = self.process.wait()
         self._reader.join()
         return code
 
 
 class Cluster:
-    """Three ``ps`` and four workers, and what happens to them.
+    """Three ``ps`` and four workers, and their disturbances.
 
     Args:
-      folder: for what they write.
-      seed: of what happens.
+      folder: for the output of tasks.
+      seed: determines the disturbances.
     """
 
     def __init__(self, folder: Path, seed: int) -> None:
@@ -108,13 +109,13 @@ class Cluster:
 
     @property
     def now(self) -> float:
-        """Seconds since the beginning."""
+        """Returns the seconds since the start."""
         return time.time() - self._began
 
     # Tasks ------------------------------------------------------------------------------------------------------------
 
     def _start(self, job: str, index: int) -> Task:
-        # The tasks of the beginning do not know of the ps that joins.
+        # The initial tasks do not know of the ps that joins.
         ps = self._hosts["ps"][: max(SERVERS, index + 1) if job == "ps" else SERVERS]
         config = json.dumps({"cluster": self._hosts | {"ps": ps}, "task": {"type": job, "index": index}})
         environment = {**os.environ, "TF_CONFIG": config, "JAX_PLATFORMS": "cpu", "HEADWATER_FIRST_PS": str(SERVERS)}
@@ -130,15 +131,15 @@ class Cluster:
         return Task("one more worker", command, environment, self._hear)
 
     def _look(self) -> None:
-        """Has `headwater status` say again and again how the ps fare."""
+        """Runs `headwater status` repeatedly to observe the ps."""
         if self._status is None or self._status.process.poll() is not None:
-            # The last one knows of all.
+            # The newest task has the addresses of all others.
             command = [*HEADWATER, "status", self._hosts["ps"][len(self.ps) - 1], "--watch", "--json"]
             self._status = Task("status", command, dict(os.environ), self._hear_status)
 
     def _hear_status(self, _: str, line: str) -> None:
         with self._changed:
-            with contextlib.suppress(ValueError):  # says that it cannot reach the first ps
+            with contextlib.suppress(ValueError):  # the text that reports an unreachable first ps is not JSON
                 self._found_whole = self._found_whole + 1 if has_all_twice(json.loads(line)) else 0
             self._changed.notify_all()
 
@@ -154,7 +155,7 @@ class Cluster:
             self._changed.notify_all()
 
     def _await(self, ready: Callable[[], bool], what: str) -> None:
-        """Waits until tasks have said something; ends this program where a task has ended."""
+        """Waits for output of tasks; ends this program if a task has ended."""
         with self._changed:
             while not self._changed.wait_for(ready, 5):
                 self._look()
@@ -164,18 +165,18 @@ class Cluster:
                 print(f"\n{self.now:6.1f} s: waits until {what}", end="", flush=True)
 
     def begin(self) -> None:
-        """Waits until training goes on, and each part has two copies."""
+        """Waits until all workers make steps and each shard has two replicas."""
         self._whole()
 
     def _whole(self) -> None:
         self._await(lambda: not self._fresh, "all workers make steps")
-        # What is found first may be of before the last disturbance.
+        # The first status may be older than the last disturbance.
         self._await(lambda: self._found_whole >= 2, "each part has two copies")
 
-    # What happens -----------------------------------------------------------------------------------------------------
+    # Disturbances -----------------------------------------------------------------------------------------------------
 
     def disturb(self, kind: str) -> None:
-        """One thing happens, when all is well: what is promised is for one loss at a time."""
+        """Applies one disturbance once the cluster is healthy: the guarantees hold for one loss at a time."""
         self._whole()
         self.events.append((self.now, kind))
         print(f"\n{self.events[-1][0]:6.1f} s: {kind}", end="", flush=True)
@@ -200,7 +201,7 @@ class Cluster:
                     sys.exit(f"{leaves.name} has failed, see {self._folder / 'tasks.log'}")
             else:
                 self.ps.append(self._start("ps", SERVERS))
-            if self._status is not None:  # to ask another number of ps
+            if self._status is not None:  # it is restarted with another number of ps
                 self._status.kill()
         elif self._more is None:
             self._more = self._join()
@@ -213,7 +214,7 @@ class Cluster:
         threading.Timer(5, task.signal, [signal.SIGCONT]).start()
 
     def kinds(self) -> Iterator[str]:
-        """What happens, in a new order each time."""
+        """Yields the kinds of disturbances, in a new order in each round."""
         while True:
             kinds = ["a ps is killed", "a ps is stopped", "a worker is killed", "a worker is stopped"]
             self._chance.shuffle(kinds)
@@ -221,11 +222,11 @@ class Cluster:
                 yield from [*kinds[2 * number :][:2], "a ps joins, or leaves", "a worker joins, or leaves"]
 
     def acknowledged(self) -> int:
-        """How many updates have been acknowledged, of all lives of all workers."""
+        """Returns the number of acknowledged updates, over all incarnations of all workers."""
         return sum(path.stat().st_size for path in self._folder.glob("acknowledged-*"))
 
     def end(self) -> None:
-        """Ends training when all is well, and waits for all tasks."""
+        """Ends training once the cluster is healthy, and waits for all tasks."""
         self._whole()
         (self._folder / "end").touch()
         more = [self._more] if self._more is not None else []
@@ -234,7 +235,7 @@ class Cluster:
                 sys.exit(f"\n{task.name} has failed, see {self._folder / 'tasks.log'}")
 
     def stop(self) -> None:
-        """Kills what still runs."""
+        """Kills the remaining processes."""
         others = [task for task in (self._more, self._status) if task is not None]
         for task in [*self.ps, *self.workers, *others]:
             with contextlib.suppress(ProcessLookupError):
@@ -242,7 +243,7 @@ class Cluster:
 
 
 def has_all_twice(reports: list[dict[str, Any]]) -> bool:
-    """Whether a look at all tasks finds of each shard a copy that serves, and one that can take its place."""
+    """Returns whether each shard has a primary and a backup, according to the status of all tasks."""
     groups = [group for report in reports if report["snapshot"] for group in report["snapshot"]["groups"]]
     groups = [group for group in groups if group["copies"]]
     for role in ("primary", "backup"):
@@ -254,7 +255,7 @@ def has_all_twice(reports: list[dict[str, Any]]) -> bool:
 
 
 def draw(cluster: Cluster, counts: list[tuple[float, int]], path: Path, title: str) -> None:
-    """The loss, steps/s, and what happened when."""
+    """Saves a plot of the loss, steps/s and the disturbances."""
     figure, (loss, rate) = plt.subplots(2, 1, sharex=True, figsize=(10, 6), layout="constrained")
     found = np.array(sorted(cluster.losses))
     loss.plot(found[:, 0], found[:, 1], ".", color="#2a6f97", alpha=0.15, markersize=3)
@@ -318,7 +319,7 @@ def main() -> None:
     print(f"updates acknowledged: {acknowledged:,}; applied on the ps: {applied}; lost: {lost}")
     print(verdict)
     draw(cluster, counts, folder / "survive.png", f"{len(cluster.events)} disturbances, {lost} updates lost\n{verdict}")
-    print(f"picture: {folder / 'survive.png'}; what the tasks said: {folder / 'tasks.log'}")
+    print(f"picture: {folder / 'survive.png'}; output of the tasks: {folder / 'tasks.log'}")
     if lost or audit.returncode:
         sys.exit(1)
 

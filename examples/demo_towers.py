@@ -1,6 +1,6 @@
-"""Runs mnist_towers.py on four GPUs, or four stand-ins for them, and draws how it learned.
+"""Runs mnist_towers.py on four GPUs or four virtual GPUs, and plots the convergence.
 
-Prints the test accuracy, and leaves a picture, a trace and a TensorBoard log folder. ``make demo-towers`` runs it. It
+Prints the test accuracy, and writes a plot, a trace and a TensorBoard log folder. ``make demo-towers`` runs it. It
 needs the digits: see ``headwater make-records --help``.
 """
 
@@ -26,7 +26,7 @@ DATA = "HEADWATER_DATA_DIR"
 
 
 def environment() -> dict[str, str]:
-    """This process's, with stand-ins for GPUs, and with digits that lie beside the project where none are named."""
+    """Returns this process's environment, with virtual GPUs and a default folder of digits next to the project."""
     beside = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
     found = dict(os.environ, HEADWATER_VIRTUAL_GPUS=os.environ.get("HEADWATER_VIRTUAL_GPUS", str(TOWERS)))
     if not found.get(DATA) and (beside / "mnist").is_dir():
@@ -35,14 +35,14 @@ def environment() -> dict[str, str]:
 
 
 def call(*arguments: object) -> None:
-    """Runs a command of Headwater; where it fails, it has said why."""
+    """Runs a command of Headwater; exits if it fails, since it has printed the reason."""
     done = subprocess.run([*HEADWATER, *map(str, arguments)], env=environment(), check=False)
     if done.returncode:
         sys.exit(done.returncode)
 
 
 def draw(log: Path, picture: Path) -> float:
-    """Saves a picture of the loss over the steps; gives the test accuracy."""
+    """Saves a plot of the loss by step; returns the test accuracy."""
     curves = scalars(log)
     accuracy = curves["test_accuracy"][1][-1]
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
@@ -57,7 +57,10 @@ def draw(log: Path, picture: Path) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--folder", type=Path, default=Path("build/demo-towers"), help="where everything goes; its log is emptied first"
+        "--folder",
+        type=Path,
+        default=Path("build/demo-towers"),
+        help="folder for all output; its log folder is emptied first",
     )
     parser.add_argument("--steps", type=int, default=400, help="steps, each of all towers together")
     arguments = parser.parse_args()

@@ -1,14 +1,13 @@
-"""DLRM, a recommender with 26 categories whose embeddings grow by themselves, on two parameter servers.
+"""DLRM, a recommender with dynamic embedding tables for 26 categories, on two parameter servers.
 
     headwater run --ps 2 --workers 2 examples/dlrm.py --folder build/dlrm
 
-Clicks are made up, in the shape of Criteo's: 13 numbers and 26 categories each, of which few values make most of the
-traffic. Who clicks depends on a planted score, so the best AUC that any model can reach is known. After each epoch the
-chief says how near it is on examples of its own, and how many samples a second all workers trained; at the end it draws
-both, and says how many that is a core, beside TensorFlow's. The rows are saved after every epoch: a ps that is killed
-and started anew goes on with them.
+Clicks are synthetic, in the format of Criteo's log: 13 numbers and 26 categories each, with a few values that are very
+frequent. Clicks depend on a known score, so the best AUC that any model can reach is known. After each epoch the chief
+prints the AUC on held-out examples, and the samples/s of all workers. At the end it plots both, and compares the
+samples/s per core with TensorFlow's. The rows are saved after every epoch; a restarted ps restores them.
 
-The model is that of Naumov et al., *Deep Learning Recommendation Model for Personalization and Recommendation Systems*,
+The model is from Naumov et al., *Deep Learning Recommendation Model for Personalization and Recommendation Systems*,
 arXiv 1906.00091, 2019.
 """
 
@@ -41,7 +40,7 @@ DEEPREC = 34_618
 
 
 def noise(keys, salt):
-    """A number between -1 and 1 for each key, always the same one: the finalizer of SplitMix64."""
+    """Returns a pseudorandom number between -1 and 1 for each key: the finalizer of SplitMix64."""
     with np.errstate(over="ignore"):
         mixed = keys.astype(np.uint64) + np.uint64(salt) * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -50,9 +49,9 @@ def noise(keys, salt):
 
 
 def clicks(count, scale, seed):
-    """Numbers [count, 13], ids [count, 26], clicks [count, 1], and the score that decides how likely each is [count].
+    """Returns numbers [count, 13], ids [count, 26], clicks [count, 1], and their log-odds [count] plus a constant.
 
-    One table has the rows of all categories: an id's upper bits say which category it is of.
+    One table contains the rows of all categories: the upper bits of an id are its category.
     """
     rng = np.random.default_rng(seed)
     sizes = np.maximum(3, SIZES * scale)
@@ -60,14 +59,14 @@ def clicks(count, scale, seed):
     ids = values.astype(np.int64) | (np.arange(1, len(sizes) + 1) << 48)
     numbers = rng.normal(size=(count, NUMBERS)).astype(np.float32)
     score = numbers @ np.linspace(-0.3, 0.3, NUMBERS) + 0.7 * noise(ids, 1).sum(1)
-    for one, other in ((0, 1), (4, 7), (12, 18)):  # and what two categories say only together
+    for one, other in ((0, 1), (4, 7), (12, 18)):  # interactions of two categories
         score += 2 * noise(ids[:, one], 2) * noise(ids[:, other], 2)
     clicked = rng.random(count) < 1 / (1 + np.exp(1 - score))
     return numbers, ids, clicked.astype(np.float32)[:, None], score
 
 
 def auc(score, clicked):
-    """How often a click has a higher score than an example without one."""
+    """Returns the AUC: how often a click has a higher score than an example without a click."""
     _, rank, count = np.unique(score, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(count) - (count - 1) / 2)[rank]
     positive = clicked.ravel() > 0
@@ -76,7 +75,7 @@ def auc(score, clicked):
 
 
 def dlrm(dim, saves):
-    """The model: numbers become a vector like those of the categories; what counts is the products of all pairs."""
+    """Builds the model: a vector for the numbers, like the vectors of the categories, and the products of all pairs."""
     numbers = keras.Input((NUMBERS,), name="numbers")
     ids = keras.Input((len(SIZES),), dtype="int64", name="ids")
     rows = DynamicEmbedding(dim, saves=saves, name="categories")(ids)
@@ -89,7 +88,7 @@ def dlrm(dim, saves):
 
 
 class Measured(keras.callbacks.Callback):
-    """Tells AUC and speed after each epoch."""
+    """Prints AUC and speed after each epoch."""
 
     def __init__(self, strategy, examples, batch, held_out):
         super().__init__()
@@ -114,7 +113,7 @@ class Measured(keras.callbacks.Callback):
 
 
 def draw(points, bound, picture):
-    """Saves a picture of AUC and speed by epoch."""
+    """Saves a plot of AUC and speed by epoch."""
     import matplotlib  # noqa: PLC0415  only the chief draws
 
     matplotlib.use("Agg")
@@ -133,9 +132,11 @@ def draw(points, bound, picture):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=Path("build/dlrm"), help="for saved rows and the picture")
+    parser.add_argument("--folder", type=Path, default=Path("build/dlrm"), help="folder for saved rows and the plot")
     parser.add_argument("--examples", type=int, default=200_000)
-    parser.add_argument("--scale", type=float, default=0.01, help="how many values categories have; 1: as in Criteo's")
+    parser.add_argument(
+        "--scale", type=float, default=0.01, help="scale of the number of values per category; 1: as in Criteo's log"
+    )
     parser.add_argument("--dim", type=int, default=16, help="numbers in a row")
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--epochs", type=int, default=5)

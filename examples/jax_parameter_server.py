@@ -1,9 +1,9 @@
-"""A Flax network, trained by optax on parameter servers, asynchronously. Every task runs this program.
+"""Trains a Flax network with optax on parameter servers, asynchronously. Every task runs this program.
 
     headwater run --ps 1 --workers 2 examples/jax_parameter_server.py
 
-The parameters and Adam's moments live on the ``ps``; workers compute gradients. Without ``headwater run`` the program
-does everything in one process.
+The parameters and Adam's moments are stored on the ``ps``; workers compute gradients. Without ``headwater run`` one
+process does everything.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Network(nn.Module):
 
 
 def spirals(rng, count):
-    """Points on two spirals, and which of both each is on."""
+    """Returns points on two spirals, and the spiral of each point, 0 or 1."""
     which, angle = rng.integers(0, 2, count), rng.uniform(0.5, 3.0 * np.pi, count)
     turned = angle + np.pi * which
     points = np.stack([np.cos(turned), np.sin(turned)], 1) * angle[:, None] / 5 + rng.normal(0, 0.05, (count, 2))
@@ -47,7 +47,7 @@ def logits(params: Any, x: np.ndarray) -> Any:
 
 
 params = network.init(jax.random.key(0), jnp.zeros((1, 2)))
-ps = headwater.ParameterServer(params, optax.adam(2e-3), consistency=arguments.consistency)  # a ps stays here
+ps = headwater.ParameterServer(params, optax.adam(2e-3), consistency=arguments.consistency)  # does not return on a ps
 
 
 @jax.jit

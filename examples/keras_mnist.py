@@ -1,9 +1,9 @@
-"""Digits with Keras on several workers. The same program runs mirrored, and with parameter servers where there are any.
+"""Classifies digits with Keras on several workers: mirrored, or with parameter servers if the cluster has any.
 
     headwater run --workers 2 examples/keras_mnist.py
     headwater run --ps 1 --workers 2 examples/keras_mnist.py
 
-Mirrored workers save where they are every few steps: when one is lost, all start again and go on from there.
+Mirrored workers save their state every few steps: after the loss of a worker, all restart and resume from it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from headwater import tf
 keras = tf.keras
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--folder", default="build/keras-mnist", help="for what is saved on the way, and for TensorBoard")
+parser.add_argument("--folder", default="build/keras-mnist", help="folder for saved state and for TensorBoard")
 parser.add_argument("--epochs", type=int, default=10)
-parser.add_argument("--batch", type=int, default=64, help="examples in a step, of all workers together")
-parser.add_argument("--report", type=int, default=100, help="steps between two lines that say where training is")
+parser.add_argument("--batch", type=int, default=64, help="examples per step, of all workers together")
+parser.add_argument("--report", type=int, default=100, help="steps between two lines of progress")
 
 
 def digits():
-    """Images (count, pixels) from 0 to 1 and labels, for training and for tests: MNIST, or scikit-learn's digits."""
+    """Returns images (count, pixels) in [0, 1] and labels, for training and tests: MNIST or scikit-learn's digits."""
     if os.environ.get("HEADWATER_DATA_DIR"):
         train, test = keras.datasets.mnist.load_data()
         parts = [(images.reshape(len(images), -1) / np.float32(255), labels) for images, labels in (train, test)]
     else:
-        from sklearn.datasets import load_digits  # noqa: PLC0415  needed only where there are no other digits
+        from sklearn.datasets import load_digits  # noqa: PLC0415  needed only without MNIST
 
         images, labels = load_digits(return_X_y=True)
         order = np.random.default_rng(0).permutation(len(labels))
@@ -41,7 +41,7 @@ def digits():
 
 
 def make_model(pixels):
-    """A network of two hidden layers, compiled."""
+    """Returns a compiled network of two hidden layers."""
     model = keras.Sequential(
         [
             keras.Input((pixels,)),
@@ -75,7 +75,7 @@ def main():
         model = make_model(train_x.shape[1])
 
     def report(batch, logs):
-        # After a restart there are no logs of the steps that were made before.
+        # After a restart there are no logs of earlier steps.
         if (batch + 1) % flags.report == 0 and logs:
             print(f"step {batch + 1}, loss {float(logs['loss']):.3f}", flush=True)
 

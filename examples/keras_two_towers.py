@@ -1,9 +1,9 @@
-"""Two towers with embedding tables of a million rows, which stay on the ``ps``: only the rows of a batch travel.
+"""Two towers with embedding tables of a million rows on the ``ps``: only the rows of a batch are sent.
 
     headwater run --ps 2 --workers 2 examples/keras_two_towers.py
 
 Every user likes the items of one of 50 groups, and the model learns to find, among the items of a batch, the one that
-each user took. Each worker says how many rows it read in a second, and how many bytes travelled in a step.
+each user took. Each worker prints the rows that it read per second, and the bytes sent and received per step.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ with strategy.scope():
     model.compile(keras.optimizers.Adam(0.01), keras.losses.BinaryCrossentropy(from_logits=True), metrics=["accuracy"])
 
 rng = np.random.default_rng(0)
-# Few users and items make most of the traffic, as in life.
+# A few users and items are very frequent, as in real traffic.
 user_of = (arguments.users * rng.power(0.1, arguments.examples)).astype(np.int32)
 group = user_of % 50
 likes = rng.random(arguments.examples) < 0.5
@@ -52,7 +52,7 @@ item_of = (arguments.items // 50 * rng.power(0.1, arguments.examples)).astype(np
 
 
 class Measured(keras.callbacks.Callback):
-    """Counts in the last epoch, when everything is compiled."""
+    """Measures the last epoch, in which everything is compiled."""
 
     def on_epoch_begin(self, epoch, logs=None):
         self.began, self.before, self.steps = time.perf_counter(), strategy.traffic(model), 0

@@ -1,11 +1,11 @@
 """Estimates w and b of Y = w X + b from noisy samples of Y = 2 X + 10: asynchronous between-graph training.
 
-Every task runs this program, a parameter server and each worker in a process of its own. The variables live on the
-parameter servers; each worker builds the same graph around them and trains at its own pace, one example a step.
+Every task runs this program in a process of its own. The variables are stored on the parameter servers; each worker
+builds the same graph around them and trains at its own pace, one example a step.
 
     headwater run --ps 1 --workers 2 --flags examples/linear.py --logdir /tmp/linear
 
-It uses nothing but TensorFlow 1's API, and runs under TensorFlow 1.15 as well.
+It uses only TensorFlow 1's API, and runs under TensorFlow 1.15 as well.
 """
 
 import time
@@ -16,8 +16,8 @@ import tensorflow as tf
 flags = tf.app.flags
 flags.DEFINE_string("ps_hosts", "", "Addresses of the parameter servers, host:port, with commas between")
 flags.DEFINE_string("worker_hosts", "", "Addresses of the workers, host:port, with commas between")
-flags.DEFINE_string("job_name", "", "What this task is: ps or worker")
-flags.DEFINE_integer("task_index", 0, "Which of them it is")
+flags.DEFINE_string("job_name", "", "Job of this task: ps or worker")
+flags.DEFINE_integer("task_index", 0, "Index of this task in its job")
 flags.DEFINE_string("logdir", "", "Folder for checkpoints and events")
 flags.DEFINE_integer("steps", 20000, "Number of steps of all workers together")
 FLAGS = flags.FLAGS
@@ -26,7 +26,7 @@ EXAMPLES = 100
 
 
 def samples():
-    """X evenly over [-1, 1], and Y = 2 X + 10 with normal noise, both of shape [EXAMPLES]."""
+    """Returns X, evenly spaced over [-1, 1], and Y = 2 X + 10 with normal noise, both of shape [EXAMPLES]."""
     x = np.linspace(-1.0, 1.0, EXAMPLES)
     return x, 2.0 * x + 10.0 + 0.33 * np.random.RandomState(0).randn(EXAMPLES)
 
@@ -35,7 +35,7 @@ class Line:
     """The graph of one worker.
 
     Attributes:
-      x, y: placeholders of samples, [count]; w, b: what is estimated.
+      x, y: placeholders of samples, [count]; w, b: the estimated parameters.
       loss: the mean squared error; train: operation of a training step.
     """
 
@@ -77,7 +77,7 @@ def train(server, cluster):
                 sample = {line.x: train_x[i : i + 1], line.y: train_y[i : i + 1]}
                 _, step = session.run([line.train, line.global_step], sample)
                 own_steps += 1
-                if own_steps == 1:  # what came before is preparation
+                if own_steps == 1:  # earlier work is preparation
                     start = time.time()
             mean_loss = session.run(line.loss, everything)
             if own_steps % 1000 == 0:

@@ -1,4 +1,4 @@
-"""Handwritten digits on a cluster: a network of one hidden layer, its variables on parameter servers.
+"""Classifies handwritten digits on a cluster: a network of one hidden layer, with variables on parameter servers.
 
 Each worker builds the same graph around the shared variables and trains with batches of its own: at its own pace, or,
 with ``--sync_replicas``, together with the others, one update for the mean of their gradients.
@@ -6,7 +6,7 @@ with ``--sync_replicas``, together with the others, one update for the mean of t
     headwater run --ps 1 --workers 2 --flags examples/mnist_replica.py --train_steps=3000
     headwater run --ps 1 --workers 2 --flags examples/mnist_replica.py --train_steps=3000 --sync_replicas
 
-With ``--existing_servers`` it is a client of servers that run already, and starts none. For each task of the cluster:
+With ``--existing_servers`` it is a client of running servers, and starts none. For each task of the cluster:
 
     headwater server --cluster '{"ps": ["localhost:2222"], "worker": ["localhost:2223"]}' --job ps --index 0
 
@@ -15,7 +15,7 @@ and for each worker:
     headwater exec examples/mnist_replica.py --existing_servers --ps_hosts=localhost:2222 \\
         --worker_hosts=localhost:2223 --job_name=worker --task_index=0
 
-It uses nothing but TensorFlow 1's API, and runs under TensorFlow 1.15 as well.
+It uses only TensorFlow 1's API, and runs under TensorFlow 1.15 as well.
 """
 
 import json
@@ -29,9 +29,9 @@ import tensorflow as tf
 from tensorflow.examples.tutorials.mnist import input_data
 
 flags = tf.app.flags
-flags.DEFINE_string("data_dir", "/tmp/mnist-data", "Folder of the digits, looked in and downloaded to")
-flags.DEFINE_boolean("download_only", False, "Get the digits, and train nothing")
-flags.DEFINE_integer("task_index", None, "Which worker, or parameter server, this is; worker 0 is the chief")
+flags.DEFINE_string("data_dir", "/tmp/mnist-data", "Folder of the digits; missing digits are downloaded to it")
+flags.DEFINE_boolean("download_only", False, "Only download the digits")
+flags.DEFINE_integer("task_index", None, "Index of this worker or parameter server; worker 0 is the chief")
 flags.DEFINE_integer("num_gpus", 1, "GPUs of each machine; workers take turns with them. 0: use the CPU")
 flags.DEFINE_integer("replicas_to_aggregate", None, "With --sync_replicas: gradients for an update; default: workers")
 flags.DEFINE_integer("hidden_units", 100, "Units of the hidden layer")
@@ -39,10 +39,10 @@ flags.DEFINE_integer("train_steps", 200, "Updates, of all workers together, afte
 flags.DEFINE_integer("batch_size", 100, "Digits in a batch")
 flags.DEFINE_float("learning_rate", 0.01, "Learning rate")
 flags.DEFINE_boolean("sync_replicas", False, "Update with the mean gradient of several workers, none of it stale")
-flags.DEFINE_boolean("existing_servers", False, "Use servers that run already; otherwise this starts the task's own")
+flags.DEFINE_boolean("existing_servers", False, "Use running servers; otherwise the task starts its own server")
 flags.DEFINE_string("ps_hosts", "localhost:2222", "Addresses of the parameter servers, host:port, with commas between")
 flags.DEFINE_string("worker_hosts", "localhost:2223,localhost:2224", "Addresses of the workers, likewise")
-flags.DEFINE_string("job_name", None, "What this task is: ps or worker")
+flags.DEFINE_string("job_name", None, "Job of this task: ps or worker")
 FLAGS = flags.FLAGS
 
 PIXELS = 28
@@ -50,7 +50,7 @@ CLASSES = 10
 
 
 def learn_from_environment():
-    """Takes from TF_CONFIG what the flags do not say."""
+    """Sets flags that were not given from TF_CONFIG."""
     config = json.loads(os.environ.get("TF_CONFIG") or "{}")
     task = config.get("task", {})
     if not FLAGS.job_name:
@@ -71,7 +71,7 @@ class Network:
 
     Attributes:
       images: placeholder [batch, 784]; labels: placeholder [batch, 10], one-hot.
-      loss: cross entropy of a batch, summed; accuracy: share of a batch that is recognised.
+      loss: cross entropy of a batch, summed; accuracy: fraction of a batch that is classified correctly.
       train: operation of a training step; step: the global step after it.
     """
 
@@ -103,7 +103,7 @@ class Network:
                 name="mnist_sync_replicas",
             )
         self.train = self.optimizer.minimize(self.loss, global_step=self.global_step)
-        # Read afterwards: of workers that wait for each other all must see that training is over, or none.
+        # Read after the update: of workers that wait for each other, either all or none must see the end of training.
         with tf.control_dependencies([self.train]), tf.device(self.global_step.device):
             self.step = self.global_step.read_value()
 
@@ -139,7 +139,7 @@ def train(digits, cluster, target):
         network = Network(workers)
     queue_runner = init_tokens_op = None
     if isinstance(network.optimizer, tf.train.SyncReplicasOptimizer) and chief:
-        # Operations of its own, which must be there before the supervisor closes the graph.
+        # Additional operations, which must be created before the supervisor finalizes the graph.
         queue_runner = network.optimizer.get_chief_queue_runner()
         init_tokens_op = network.optimizer.get_init_tokens_op()
 
@@ -184,7 +184,7 @@ def main(_):
     try:
         digits = input_data.read_data_sets(FLAGS.data_dir, one_hot=True)
     except (OSError, tf.errors.NotFoundError) as error:
-        sys.exit(f"The digits are needed: {error}")
+        sys.exit(f"cannot read the digits: {error}")
     if FLAGS.download_only:
         return
     learn_from_environment()

@@ -1,12 +1,12 @@
 """Trains a convolutional network on MNIST with one tower per GPU: synchronous in-graph replication.
 
-Digits come as TFRecords through input queues. Every GPU holds a tower, which computes the gradients of its share of the
-batch; all towers use the same variables, which live on the CPU, where the gradients are averaged and applied once.
+Digits are read as TFRecords through input queues. Every GPU runs a tower, which computes the gradients of its share of
+the batch. All towers use the same variables on the CPU, where the gradients are averaged and applied once.
 
     headwater make-records mnist digits
     HEADWATER_VIRTUAL_GPUS=4 headwater exec examples/mnist_towers.py --data digits --logdir log
 
-It uses nothing but TensorFlow 1's API, and runs under TensorFlow 1.15 as well.
+It uses only TensorFlow 1's API, and runs under TensorFlow 1.15 as well.
 """
 
 import os
@@ -31,7 +31,7 @@ EVALUATION_BATCH = 1000
 
 
 def batches():
-    """Random batches for all towers together: images of shape [towers * batch, 28, 28, 1] in [0, 1], and labels."""
+    """Returns random batches for all towers: images of shape [towers * batch, 28, 28, 1] in [0, 1], and labels."""
     names = tf.train.string_input_producer([os.path.join(FLAGS.data, "train.tfrecords")])
     _, record = tf.TFRecordReader().read(names)
     features = tf.parse_single_example(
@@ -47,7 +47,7 @@ def batches():
 
 
 def parameters(shape):
-    """Weights of a layer, and biases for its last dimension: on the CPU, whatever device uses them."""
+    """Creates weights of a layer, and biases for its last dimension, on the CPU for use by any device."""
     with tf.device("/cpu:0"):
         weights = tf.get_variable("weights", shape, initializer=tf.variance_scaling_initializer(2.0))
         biases = tf.get_variable("biases", shape[-1:], initializer=tf.zeros_initializer())
@@ -55,7 +55,7 @@ def parameters(shape):
 
 
 def convolution(net, scope, filters):
-    """A 5 x 5 convolution with relu, and the maximum of every 2 x 2 pixels."""
+    """Applies a 5 x 5 convolution with relu, and 2 x 2 max pooling."""
     with tf.variable_scope(scope):
         weights, biases = parameters([5, 5, net.shape[-1].value, filters])
         net = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(net, weights, [1, 1, 1, 1], "SAME"), biases))
@@ -63,14 +63,14 @@ def convolution(net, scope, filters):
 
 
 def dense(net, scope, units):
-    """A layer that sees all of the one before."""
+    """Applies a fully connected layer."""
     with tf.variable_scope(scope):
         weights, biases = parameters([net.shape[-1].value, units])
         return tf.nn.bias_add(tf.matmul(net, weights), biases)
 
 
 def network(images):
-    """Logits of shape [batch, 10]."""
+    """Returns logits of shape [batch, 10]."""
     net = convolution(images, "conv1", 8)
     net = convolution(net, "conv2", 16)
     net = tf.reshape(net, [-1, 7 * 7 * 16])
@@ -79,13 +79,13 @@ def network(images):
 
 
 def tower_loss(images, labels):
-    """Mean cross entropy of a tower's share of the batch."""
+    """Returns the mean cross entropy of a tower's share of the batch."""
     logits = network(images)
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits), name="loss")
 
 
 def averaged(gradients_of_towers):
-    """For each variable the mean of its gradients in all towers."""
+    """Returns, for each variable, the mean of its gradients in all towers."""
     result = []
     for pairs in zip(*gradients_of_towers):  # noqa: B905  TensorFlow 1.15 has a Python without strict=
         gradients = tf.stack([gradient for gradient, _ in pairs])
@@ -94,7 +94,7 @@ def averaged(gradients_of_towers):
 
 
 def training(images, labels, global_step):
-    """The operation that makes a step, and the mean loss of all towers."""
+    """Returns the operation that makes a step, and the mean loss of all towers."""
     optimizer = tf.train.AdamOptimizer(0.002)
     image_shares, label_shares = tf.split(images, FLAGS.towers), tf.split(labels, FLAGS.towers)
     losses, gradients = [], []
@@ -116,7 +116,7 @@ def training(images, labels, global_step):
 
 
 def test_digits():
-    """Images of shape [count, 28, 28, 1] in [0, 1] and labels of the digits that no step trains on."""
+    """Returns images of shape [count, 28, 28, 1] in [0, 1] and labels of the test digits."""
     images, labels = [], []
     for record in tf.python_io.tf_record_iterator(os.path.join(FLAGS.data, "test.tfrecords")):
         feature = tf.train.Example.FromString(record).features.feature
@@ -126,7 +126,7 @@ def test_digits():
 
 
 def accuracy(session, images, predictions):
-    """The share of the test digits that are recognised."""
+    """Returns the fraction of the test digits that are classified correctly."""
     digits, truth = test_digits()
     found = [
         session.run(predictions, {images: digits[start : start + EVALUATION_BATCH]})
@@ -136,7 +136,7 @@ def accuracy(session, images, predictions):
 
 
 def train(session, train_op, loss, summaries, writer):
-    """All steps; prints the loss and the speed now and then. The last summary's step is traced."""
+    """Runs all steps; periodically prints the loss and the speed. The step of the last summary is traced."""
     start, since = time.time(), 0
     for step in range(1, FLAGS.steps + 1):
         if step % FLAGS.summary_every and step != FLAGS.steps:

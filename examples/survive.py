@@ -1,9 +1,9 @@
-"""Two towers learn who clicks on what, on parameter servers that have two copies of all shards.
+"""Two towers predict clicks of users on items, on parameter servers with two replicas of each shard.
 
-A task of a cluster (``TF_CONFIG``); `demo_survive.py` starts and disturbs one. Users and items are rows of tables that
-grow. A worker trains until a file ``end`` is in the folder, and writes a byte into a file of its own for each update
-that the parameter servers have acknowledged. Three arrays and three rows, on all ``ps``, count the updates that they
-have applied.
+Runs a task of a cluster (``TF_CONFIG``); `demo_survive.py` starts the tasks and disturbs them. Users and items are
+rows of dynamic tables. A worker trains until a file ``end`` is in the folder, and writes a byte into a file of its
+own for each update that the parameter servers have acknowledged. Three arrays and three rows, on all ``ps``, count
+the updates that they have applied.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ args = parser.parse_args()
 
 
 def clicks(count: int) -> dict[str, np.ndarray[Any, Any]]:
-    """Users, items, and whether they clicked: by chance, more often the better the two fit."""
+    """Returns users, items and clicks: random, with a higher probability the better user and item match."""
     random = np.random.default_rng(0)
     tastes, kinds = random.normal(size=(USERS, 4)), random.normal(size=(ITEMS, 4))
     user, item = random.integers(0, USERS, count), random.integers(0, ITEMS, count)
@@ -56,14 +56,14 @@ params: dict[str, Any] = {
 
 
 def loss_of(model: dict[str, Any], user: jax.Array, item: jax.Array, clicked: jax.Array) -> jax.Array:
-    """Mean cross entropy of the clicks, where towers say how well rows of users and items fit."""
+    """Returns the mean cross entropy of the clicks, predicted by towers over the rows of users and items."""
     fit = (jnp.tanh(user @ model["user tower"]) * jnp.tanh(item @ model["item tower"])).sum(1)
     return jnp.mean(optax.sigmoid_binary_cross_entropy(fit, clicked))
 
 
 @jax.jit
 def step(model: dict[str, Any], *batch: jax.Array) -> tuple[jax.Array, tuple[dict[str, Any], jax.Array, jax.Array]]:
-    """The loss, and gradients of parameters and rows, by which each counter becomes greater by one."""
+    """Returns the loss, and gradients of parameters and rows, which also increase each counter by one."""
     loss, (gradients, user, item) = jax.value_and_grad(loss_of, (0, 1, 2))(model, *batch)
     gradients["updates"] = [jnp.full(COUNTER_SIZE, -1 / RATE) for _ in range(COUNTERS)]
     user = jnp.concatenate([ROWS * user, jnp.full((COUNTERS, DIM), -1 / RATE)])
@@ -71,7 +71,7 @@ def step(model: dict[str, Any], *batch: jax.Array) -> tuple[jax.Array, tuple[dic
 
 
 ps = ParameterServer(params, optax.sgd(RATE), replicas=2, shards=SHARDS, log_dir=str(args.folder / "journals"))
-# Rows begin small, those that count at 0.
+# Rows start with small values, counters with 0.
 users = ps.table("users", dim=DIM, optimizer=SGD(RATE), initializer=Initializer(kind="constant", a=0))
 items = ps.table("items", dim=DIM, optimizer=SGD(RATE), seed=1)
 counting = np.arange(USERS, USERS + COUNTERS)

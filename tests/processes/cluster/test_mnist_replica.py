@@ -77,7 +77,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     with processes() as cluster:
         example = cluster.run(*EXEC, str(EXAMPLE), "--download_only", f"--data_dir={tmp_path}", **nowhere)
         assert example.ends() == 1
-        assert re.search(r"The digits are needed: .*HEADWATER_DATA_DIR", example.output)
+        assert re.search(r"cannot read the digits: .*HEADWATER_DATA_DIR", example.output)
         wrong = cluster.run(*HEADWATER, "server", "--cluster", "ps;127.0.0.1:1", "--job", "ps")
         assert wrong.ends() == 2
         assert re.fullmatch(r"headwater server: --cluster is 'ps;127.0.0.1:1'; write JSON, such as .*", wrong.output)
