@@ -16,6 +16,7 @@ from headwater.dtypes import string
 from headwater.keras.datasets import DatasetAdapter, is_dataset
 from headwater.keras.devices import make_stand_ins
 from headwater.keras.internals import callback_list, data_adapters, functional, module_utils, tensorboard, tree
+from headwater.keras.synchronized import synchronize_normalization
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
@@ -46,6 +47,7 @@ def adapt_keras() -> None:
         _look_up_without_tensorflow()
         _take_texts()
     _keep_states()
+    synchronize_normalization()
     get = _adapters.get_data_adapter
 
     @functools.wraps(get)

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from tests.support import equality
 from tests.support.equality import COLUMNS, Program, alone, every_pair, mirrored, require_equal, served
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Your input ran out of data"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 #: The ones that once went wrong, and each kind of data.
 FEW = (

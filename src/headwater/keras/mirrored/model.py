@@ -289,7 +289,7 @@ class MirroredModel:
         """Sets the model's function for one step of an evaluation."""
         if self.model.test_function is not None and not force:
             return
-        run = self.model._make_function(self._local(self._keras.test_step, donate=True))
+        run = self.model._make_function(self._of_rows(self._local(self._keras.test_step, donate=True)))
         step = self._test_step = TestStep(self.model, self)
         run_shared = self.model._make_function(step)
         prepared = -1
@@ -305,7 +305,7 @@ class MirroredModel:
                 step.prepare(state, first)
                 prepared = self.run
                 iterator = itertools.chain([first], iterator)
-            return run(state, _with_rows(iterator)) if step.combination.linear else run_shared(state, iterator)
+            return run(state, iterator) if step.combination.linear else run_shared(state, iterator)
 
         self.model.test_function = test
 
@@ -356,6 +356,21 @@ class MirroredModel:
             return compiled(place(state, False), place(batch, True))
 
         return placed
+
+    @staticmethod
+    def _of_rows(local: Callable[[Tree, Tree], Tree]) -> Callable[[Tree, Tree], Tree]:
+        """An evaluation step that returns the logs of the previous batch where this process has no rows."""
+        logs: Tree = {}
+
+        def step(state: Tree, batch: Tree) -> Tree:
+            nonlocal logs
+            if isinstance(batch, tuple) and not batch:  # `NOTHING`, which `Shards` yields after the end of the data
+                raise StopIteration
+            if rows_of(batch):
+                logs, state = local(state, batch)
+            return logs, state
+
+        return step
 
     def _put_together(self, outputs: Tree) -> Tree:
         """Concatenates the rows of all processes, by rank."""
@@ -487,15 +502,6 @@ class MirroredModel:
         for saver in self._savers:
             saver.save()
         raise Preempted(self.position.epoch, self.position.step)
-
-
-def _with_rows(iterator: Iterator[object]) -> Iterator[object]:
-    """Yields the batches with rows, up to the end of this process's data."""
-    for batch in iterator:
-        if isinstance(batch, tuple) and not batch:  # `NOTHING`, which `Shards` yields after the end of the data
-            return
-        if rows_of(batch):
-            yield batch
 
 
 def mirrored_of(model: Any) -> MirroredModel | None:

@@ -73,11 +73,11 @@ class Shards(_base):
         self.share = share
         self._turn = 0
         self._skip_batches = 0
-        self._alike = True
+        self._counts: Sequence[int | None] | None = None
 
     def settle(self, counts: Sequence[int | None]) -> None:
-        """Sets the numbers of batches of all processes."""
-        self._alike = len(set(counts)) == 1
+        """Sets the numbers of batches of all processes: each process makes the largest number of steps."""
+        self._counts = counts
 
     def restart(self, share: Share, *, epochs: int, steps_per_epoch: int | None) -> None:
         """Moves to the position after ``epochs`` epochs of `fit`.
@@ -106,7 +106,7 @@ class Shards(_base):
         batches = self.batches()
         self._turn += 1
         yield from islice(batches, skip, None)
-        while self.num_batches is None and self.share.count > 1:
+        while self.share.count > 1 and (self.num_batches is None or self.num_batches != self.count):
             yield NOTHING
 
     def get_numpy_iterator(self) -> Iterator[Any]:
@@ -123,7 +123,10 @@ class Shards(_base):
 
     @property
     def num_batches(self) -> int | None:
-        return self.count if self._alike else None
+        if self._counts is None:
+            return self.count
+        known = [count for count in self._counts if count is not None]
+        return max(known) if len(known) == len(self._counts) else None
 
     @property
     def batch_size(self) -> int | None:

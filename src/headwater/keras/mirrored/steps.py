@@ -9,6 +9,7 @@ process makes the same decisions from the same bits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 import jax
@@ -22,6 +23,7 @@ from headwater.keras.combining.merges import Merge, Rule
 from headwater.keras.internals import data_adapter_utils
 from headwater.keras.mirrored.step_vector import TRAINING_STEP, Item, StepVector, item_of
 from headwater.keras.recording import gradients_of, recorded
+from headwater.keras.synchronized import Exchange, synchronized_layers
 
 if TYPE_CHECKING:
     import keras
@@ -106,6 +108,7 @@ class SharedStep:
         self._combination: Combination | None = None
         self._known: tuple[object, Combination] | None = None
         self._run = -1
+        self._exchange: Exchange | None = None
 
     @property
     def combination(self) -> Combination:
@@ -169,8 +172,10 @@ class SharedStep:
         count = sum(divisor is not Divisor.ROWS for divisor in combination.divisors)
         own = np.zeros(count + 1)
         if rows:
-            own[:count] = np.asarray(self._divisors(state, batch), np.float64)
+            own[:count] = np.asarray(self._exchanging(self._divisors, state, batch), np.float64)
             own[count] = rows
+        else:
+            self._attend()
         whole = self._owner.replicas.add_up(own, "divisors of losses")
         if not whole[-1]:
             raise StopIteration
@@ -178,13 +183,26 @@ class SharedStep:
 
     def divisors(self, state: Tree, batch: Tree) -> Any:
         """This process's divisor of each loss term with a divisor that is not proportional to rows."""
-        with recorded_losses(sums=self.combination.sums) as terms:
+        with recorded_losses(sums=self.combination.sums) as terms, self._synchronized(batch):
             self._logs(state, _utils.unpack_x_y_sample_weight(batch))
         return jnp.stack([jnp.asarray(value, np.float32) for value in terms.denominators])
 
     def _logs(self, state: Any, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
         """The logs of a step, and the variables that are not trained after it; ``batch`` as ``(x, y, weights)``."""
         raise NotImplementedError
+
+    def _synchronized(self, batch: Tree) -> AbstractContextManager[None]:
+        """A context in which layers with synchronized statistics exchange them; for tracing."""
+        return nullcontext() if self._exchange is None else self._exchange.of_rows(rows_of(batch))
+
+    def _exchanging(self, function: Any, *args: object) -> Any:
+        """Calls a function with such layers."""
+        return function(*args) if self._exchange is None else self._exchange.run(function, *args)
+
+    def _attend(self) -> None:
+        """Takes the place of `_exchanging` in a process without examples."""
+        if self._exchange is not None:
+            self._exchange.attend()
 
     def _vector_of(self, items: Sequence[Item], wide: bool) -> StepVector:
         replicas = self._owner.replicas
@@ -214,6 +232,7 @@ class TrainStep(SharedStep):
         super().__init__(model, owner)
         self._compute = jax.jit(self.compute) if self._compiled else self.compute
         self._apply = jax.jit(self.apply, donate_argnums=(0, 1, 2, 3)) if self._compiled else self.apply
+        self._exchange = Exchange(owner.replicas) if synchronized_layers(model) else None
         self._seeds = {index for index, variable in enumerate(model.non_trainable_variables) if _is_seed(variable)}
         self._vector: StepVector | None = None
 
@@ -229,8 +248,9 @@ class TrainStep(SharedStep):
         batch = self._place(batch, True)
         factors = self.factors(state, batch)
         if rows_of(batch):
-            vector = self._compute(trainable, others, optimizer, metrics, batch, wish, factors)
+            vector = self._exchanging(self._compute, trainable, others, optimizer, metrics, batch, wish, factors)
         else:
+            self._attend()
             vector = layout.nothing(wish)
         total = self._owner.replicas.add_up(vector, TRAINING_STEP)
         examples, wishes = float(total[-3]), float(total[-1])
@@ -266,7 +286,8 @@ class TrainStep(SharedStep):
         assert layout is not None
         salted = [self._salted(index, value, self._owner.replicas.rank) for index, value in enumerate(others)]
         starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
-        with recorded(model.optimizer) as calls, recorded_losses(factors, combination.sums):
+        recording = recorded_losses(factors, combination.sums)
+        with recorded(model.optimizer) as calls, recording, self._synchronized(batch):
             logs, (_, after, _, counted) = model.train_step((trainable, salted, optimizer, starts), batch)
         return layout.pack(
             rows_of(batch),

@@ -18,6 +18,7 @@ from headwater.keras.embeddings.rows import Found, ModelEmbeddings
 from headwater.keras.embeddings.variables import TableVariable
 from headwater.keras.internals import data_adapter_utils, pythonify_logs
 from headwater.keras.recording import gradients_of, recorded
+from headwater.keras.synchronized import synchronized_layers
 from headwater.ps.epoch_sums import ADD, ADD_MAX, ADD_MIN, LAST, MAX, MIN
 from headwater.ps.updater import Array
 
@@ -314,7 +315,16 @@ class GradientStep:
 
 
 def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided: bool, several: bool) -> Combination:
-    """How the shares of a model's steps combine, see `find_combination`; ``batch`` as ``(x, y, sample_weight)``."""
+    """How the shares of a model's steps combine, see `find_combination`; ``batch`` as ``(x, y, sample_weight)``.
+
+    Raises:
+      ValueError: workers have parts of batches, and a layer, loss or metric needs whole batches; by name.
+    """
+    if divided and (names := synchronized_layers(model)):
+        raise ValueError(
+            f"layer {names[0]!r} cannot be synchronized: workers of parameter servers that have parts of a batch "
+            "exchange no statistics; say synchronized=False, or use a mirrored strategy or consistency='async'"
+        )
     data = embeddings.code(batch[0]), *batch[1:]
     metrics = [variable.value for variable in model.metrics_variables]
 
