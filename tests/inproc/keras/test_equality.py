@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 from tests.support import equality
 from tests.support.equality import COLUMNS, Program, alone, every_pair, mirrored, require_equal, served
 
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
+    # Keras warns of data that end within an epoch of ``steps_per_epoch``, in one process, too.
+    pytest.mark.filterwarnings("ignore:Your input ran out of data"),
+]
 
 #: The ones that once went wrong, and each kind of data.
 FEW = (
