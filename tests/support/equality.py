@@ -155,7 +155,9 @@ class Program:
             return False
         if self.weights == "class" and (not of_classes or self.data == "generator"):
             return False
-        if self.model == "masked" and self.weights == "sample" and self.reduction == "mean_with_sample_weight":
+        # Keras multiplies the mask, which has a value for each step, by the weights, which have one for each row.
+        weighted = self.reduction == "mean_with_sample_weight" or self.metrics == "weighted"
+        if self.model == "masked" and self.weights == "sample" and weighted:
             return False
         return not (of_classes and (self.loss != "mse" or self.metrics in ("means", "weighted")))
 

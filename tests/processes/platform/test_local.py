@@ -185,13 +185,24 @@ COMMANDS = {
         "import subprocess, sys; subprocess.run([sys.executable, sys.argv[1]])",
         "{program}",
     ],
+    "module": [sys.executable, "-m", "program"],
 }
+#: Ways in which a task is asked to end. Scaling down and a drained host stop tasks, as `stop` of a job does.
+REQUESTS = ("stopped", "preempted", "stopped after the server was killed")
+#: One command of each way, and each way of one command; others are `long`.
+SHORT = {("pipeline", request) for request in REQUESTS} | {("program", "stopped"), ("trap behind", "stopped")}
 
 
-@pytest.mark.parametrize("asked", ["stopped", "preempted"])
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "request_"),
+    [
+        pytest.param(command, request, marks=() if (command, request) in SHORT else pytest.mark.long)
+        for command in COMMANDS
+        for request in REQUESTS
+    ],
+)
 def test_the_program_behind_any_command_saves_at_the_end(
-    backend: TaskBackend, tmp_path: Path, told: Told, command: str, asked: str
+    backend: TaskBackend, tmp_path: Path, told: Told, command: str, request_: str
 ) -> None:
     (tmp_path / "program.py").write_text(SAVES)
     os.mkfifo(tmp_path / "go_on")
@@ -199,20 +210,30 @@ def test_the_program_behind_any_command_saves_at_the_end(
         word.replace("{program}", str(tmp_path / "program.py")).replace("$P", f"{sys.executable} {tmp_path}/program.py")
         for word in COMMANDS[command]
     ]
-    ordered = order(backend, tmp_path, argv, env={"GO_ON": str(tmp_path / "go_on")})
-    handle = backend.start(ordered)
-    assert told() == "runs"
-    if asked == "stopped":
-        backend.stop(handle, grace_s=60)
+    settings: Any = {"env": {"GO_ON": str(tmp_path / "go_on"), "PYTHONPATH": str(tmp_path)}}
+    if request_ == "stopped after the server was killed":
+        server = start_server(
+            tmp_path,
+            "backend = new_backend(folder)\n"
+            f"print(backend.start(order(backend, folder, {argv!r}, **{settings!r})), flush=True)\n",
+        )
+        handle = server.wait_for(r"^\{.*").group()
+        server.kill()
+        assert backend.adopt(handle)
     else:
+        handle = backend.start(order(backend, tmp_path, argv, **settings))
+    assert told() == "runs"
+    if request_ == "preempted":
         os.kill(keeper_of(handle), signal.SIGTERM)
+    else:
+        backend.stop(handle, grace_s=60)
     assert told() == "hears"
     # While it saves, the request is made again, as a server that comes back does.
     backend.stop(handle, grace_s=60)
     assert isinstance(backend.poll(handle), Running)
     (tmp_path / "go_on").write_text("go on")
     ended = ends(backend, handle)
-    lines = printed(ordered.log_path).splitlines()
+    lines = printed(tmp_path / "j1-worker-0.log").splitlines()
     assert lines[:2] == ["saves", "saved"]
     assert not {"after", "inner", "outer"} & set(lines)
     assert ended.stopped
