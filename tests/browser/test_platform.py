@@ -170,7 +170,7 @@ def test_a_job_from_the_form_to_its_end(watched: Watched, running: Server, progr
     page.get_by_label("Name", exact=True).fill("Not A Name")
     expect(page.locator(".problems")).to_contain_text("name")
     page.get_by_label("Name", exact=True).fill("train")
-    page.get_by_label("What tasks run").select_option("Any command")
+    page.get_by_label("Run", exact=True).select_option("Any command")
     page.get_by_label("Program, module or command").fill(f"{sys.executable} '{program}'")
     page.get_by_label("Workers: how many").fill("2:4")
     page.get_by_label("Parameter servers: memory each").fill("512MiB")
@@ -323,7 +323,7 @@ def test_jobs_of_a_sweep_are_compared(watched: Watched, running: Server, tmp_pat
     page.goto("/?q=swept")
     for job_id in jobs:
         page.get_by_label(f"Compare {job_id}").check()
-    page.get_by_role("button", name="Compare those that are ticked").click()
+    page.get_by_role("button", name="Compare selected").click()
     expect(page.get_by_role("img", name="Loss: rate=0.5 0.5, rate=0.25 0.25")).to_be_visible()
     page.goto("/compare")
     expect(page.get_by_role("link", name="All jobs")).to_be_visible()
@@ -511,11 +511,11 @@ def test_a_program_is_handed_in_as_an_archive(watched: Watched, running: Server,
     # The key leads to it; what the browser then asks for files with is its own, and opens when it likes.
     tab_to(page, chosen)
     chosen.set_input_files(program)
-    expect(state).to_have_text("train.py was not taken: the archive is neither a tar nor a zip file")
+    expect(state).to_have_text("train.py was rejected: the archive is neither a tar nor a zip file")
     watched.keep("narrow-archive-refused")
     expect(yaml).not_to_contain_text("archive")
     chosen.set_input_files(archive)
-    expect(state).to_have_text(re.compile(r"^program\.zip, [\d.]+ (bytes|KiB), is handed in\.$"))
+    expect(state).to_have_text(re.compile(r"^program\.zip, [\d.]+ (bytes|KiB), is uploaded\.$"))
     expect(yaml).to_contain_text("archive: program.zip")
     tab_to(page, page.get_by_role("button", name="Remove the archive"))
     page.keyboard.press("Enter")
@@ -527,11 +527,11 @@ def test_a_program_is_handed_in_as_an_archive(watched: Watched, running: Server,
     expect(state).to_contain_text("100 bytes are taken at most")
     chosen.evaluate("(element, most) => { element.dataset.maxBytes = most; }", most)
     chosen.set_input_files(archive)
-    expect(state).to_contain_text("is handed in")
+    expect(state).to_contain_text("is uploaded")
     for label, text in (("Name", "packed"), ("Program, module or command", f"{sys.executable} train.py")):
         tab_to(page, page.get_by_label(label, exact=True))
         page.keyboard.type(text)
-    page.get_by_label("What tasks run").select_option("Any command")
+    page.get_by_label("Run", exact=True).select_option("Any command")
     page.get_by_text("Folders and variables").click()
     page.get_by_label("Working folder").fill("inner")
     expect(yaml).to_contain_text("workdir: inner")
@@ -559,7 +559,7 @@ def test_by_keyboard_alone(watched: Watched, running: Server, program: Path) -> 
     expect(page.get_by_role("heading", name="New job")).to_be_visible()
     for label, text in (
         ("Name", "keys"),
-        ("What tasks run", "Any"),
+        ("Run", "Any"),
         ("Program, module or command", f"{sys.executable} '{program}'"),
     ):
         tab_to(page, page.get_by_label(label, exact=True))

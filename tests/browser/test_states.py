@@ -141,7 +141,7 @@ def test_every_state_can_be_read_and_reached(browser: Any, running: Server, tmp_
     page.goto("/?q=fail&phase=failed")
     expect(page.get_by_role("row")).to_have_count(2)
     page.get_by_label("Name, id or owner").fill("nothing like it")
-    expect(page.get_by_text("No job is like that.")).to_be_visible()
+    expect(page.get_by_text("No job matches.")).to_be_visible()
     for watched in views.values():
         watched.context.close()
         assert watched.foreign == []

@@ -59,7 +59,8 @@ router: APIRouter = APIRouter(responses=_REFUSALS)
 JobId = Annotated[str, Path(pattern=r"^[a-z0-9-]{1,64}$", description="The job's id.")]
 TaskPart = Annotated[str, Path(pattern=r"^(ps|chief|worker|evaluator)-\d{1,6}$", description="E.g. worker-0.")]
 TaskQuery = Annotated[
-    str | None, Query(pattern=r"^(ps|chief|worker|evaluator)-\d{1,6}$", description="Only this task, e.g. worker-0.")
+    str | None,
+    Query(pattern=r"^(ps|chief|worker|evaluator)-\d{1,6}$", description="Only logs of this task, e.g. worker-0."),
 ]
 _BYTES = {"type": "string", "format": "binary"}
 _ARCHIVE_BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": _BYTES}}}}

@@ -59,9 +59,9 @@ async def stream_logs(
     job_id: JobId,
     platform: PlatformOf,
     identity: MayView,
-    task: Annotated[str | None, Query(max_length=40, description="Only this task, e.g. worker-0.")] = None,
-    tail: Annotated[int | None, Query(ge=0, le=100_000, description="Number of last lines to begin with.")] = None,
-    follow: Annotated[bool, Query(description="Go on until the job is over.")] = True,
+    task: Annotated[str | None, Query(max_length=40, description="Only logs of this task, e.g. worker-0.")] = None,
+    tail: Annotated[int | None, Query(ge=0, le=100_000, description="Number of earlier lines to send.")] = None,
+    follow: Annotated[bool, Query(description="Follow until the job is over.")] = True,
 ) -> EventSourceResponse:
     """Streams the output of a job's tasks, merged by time: ``{"task": "ps-0", "at": ..., "line": "..."}`` per line.
 

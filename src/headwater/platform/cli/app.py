@@ -73,7 +73,10 @@ def run_app() -> int:
 def exec_(
     arguments: Annotated[
         list[str],
-        typer.Argument(metavar="[PYTHON OPTIONS] PROGRAM|-m MODULE|-c CODE [ARGUMENTS]", help="As for python."),
+        typer.Argument(
+            metavar="[PYTHON OPTIONS] PROGRAM|-m MODULE|-c CODE [ARGUMENTS]",
+            help="Options, program and arguments, as for python.",
+        ),
     ],
 ) -> None:
     """Runs a Python program as python does, with Headwater in place of TensorFlow."""
@@ -85,35 +88,41 @@ def exec_(
 def run(
     program: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PROGRAM|-m MODULE [ARGUMENTS]", help="What every task runs, as for headwater exec."),
+        typer.Argument(metavar="PROGRAM|-m MODULE [ARGUMENTS]", help="Program of every task, as for headwater exec."),
     ] = None,
-    job: Annotated[Path | None, typer.Option(help="Instead of all else a job file, as for headwater submit.")] = None,
+    job: Annotated[
+        Path | None, typer.Option(help="Run this job file instead of PROGRAM, as for headwater submit.")
+    ] = None,
     ps: Annotated[int, typer.Option(help="Number of parameter server tasks.")] = 0,
     workers: Annotated[
-        str, typer.Option(metavar="N|N:M", help="Number of worker tasks; 2:8: two, which more may join, up to eight.")
+        str, typer.Option(metavar="N|N:M", help="Number of worker tasks; 2:8 starts two, and up to eight can join.")
     ] = "0",
-    chief: Annotated[bool, typer.Option("--chief", help="A task of job chief besides the workers.")] = False,
+    chief: Annotated[
+        bool, typer.Option("--chief", help="Start a task of job chief in addition to the workers.")
+    ] = False,
     flags: Annotated[
         bool,
         typer.Option(
-            "--flags", help="Pass the cluster as --ps_hosts --worker_hosts --job_name --task_index, besides TF_CONFIG."
+            "--flags",
+            help="Pass the cluster as --ps_hosts --worker_hosts --job_name --task_index, in addition to TF_CONFIG.",
         ),
     ] = False,
-    log_dir: Annotated[Path | None, typer.Option(help="A folder for each task's output in a file of its own.")] = None,
-    env: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A variable for all tasks.")] = None,
-    grace: Annotated[float, typer.Option(help="Seconds between asking a task to end and killing it.")] = 4.0,
+    log_dir: Annotated[Path | None, typer.Option(help="Folder for the output of tasks, one file per task.")] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Environment variable of all tasks.")
+    ] = None,
+    grace: Annotated[float, typer.Option(help="Seconds between SIGTERM and SIGKILL of a task.")] = 4.0,
     restarts: Annotated[
         int,
         typer.Option(
-            help="How often all tasks start again when one of a mirrored job is lost, or lost workers are replaced in "
-            "an elastic one."
+            help="Maximum number of restarts: of all tasks of a mirrored job, or of lost workers of an elastic job."
         ),
     ] = 3,
     as_json: Annotated[
-        bool, typer.Option("--json", help="With --job: print JSON, one line for each that a task prints.")
+        bool, typer.Option("--json", help="With --job: print JSON, one line for each line of output of a task.")
     ] = False,
 ) -> None:
-    """Starts a whole cluster on this machine and runs a program in every task of it.
+    """Starts a whole cluster on this machine and runs a program in every task.
 
     Every task gets a free port and the cluster in TF_CONFIG, and its output is shown with its name. The parameter
     servers are stopped after the workers have finished. If a task fails, all others are stopped, and its exit code is
@@ -159,8 +168,10 @@ def run(
 
 @app.command(context_settings=_PROGRAM_FOLLOWS)
 def tensorboard(
-    logdir: Annotated[Path, typer.Argument(metavar="LOGDIR", help="The folder with event files.")],
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENTS]", help="More for TensorBoard.")] = None,
+    logdir: Annotated[Path, typer.Argument(metavar="LOGDIR", help="Folder with event files.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGUMENTS]", help="Further arguments of TensorBoard.")
+    ] = None,
 ) -> None:
     """Shows a log folder in TensorBoard, which must be installed."""
     if importlib.util.find_spec("tensorboard") is None:
@@ -196,9 +207,11 @@ def doctor(
 
 @app.command()
 def certs(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put them; made for its owner only.")],
-    hosts: Annotated[str, typer.Option(metavar="HOST,HOST...", help="Where tasks are reached, without ports.")] = "",
-    days: Annotated[int, typer.Option(min=1, help="How many days the certificates hold.")] = 365,
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Output folder; it is created with access for its owner only.")
+    ],
+    hosts: Annotated[str, typer.Option(metavar="HOST,HOST...", help="Addresses of the tasks, without ports.")] = "",
+    days: Annotated[int, typer.Option(min=1, help="Number of days for which the certificates are valid.")] = 365,
 ) -> None:
     """Creates certificates for a cluster, and prints the environment variables that make its tasks use them."""
     from headwater.cluster.transport.certificates import make_certificates  # noqa: PLC0415  cryptography takes 100 ms
@@ -218,10 +231,11 @@ def server(
         str, typer.Option(metavar="JSON", help='All tasks, e.g. \'{"ps": ["a:2222"], "worker": ["b:2222"]}\'.')
     ],
     job: Annotated[str, typer.Option(help="The job of this task, e.g. ps.")],
-    index: Annotated[int, typer.Option(help="Which of the job's tasks this is.")] = 0,
-    protocol: Annotated[str, typer.Option(help="grpc, or grpc+stream to keep tensors inside gRPC, too.")] = "grpc",
+    index: Annotated[int, typer.Option(help="Index of this task in its job.")] = 0,
+    protocol: Annotated[str, typer.Option(help="grpc, or grpc+stream to send tensors through gRPC, too.")] = "grpc",
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Start unguarded, even where others can reach the address.")
+        bool,
+        typer.Option("--insecure", help="Start without authentication, even if other machines can reach the address."),
     ] = False,
 ) -> None:
     """Runs a task of a cluster without a program; clients on other machines open sessions with it."""
@@ -244,10 +258,10 @@ def worker(
     program: Annotated[
         list[str], typer.Argument(metavar="PROGRAM|-m MODULE [ARGUMENTS]", help="As for headwater exec.")
     ],
-    join: Annotated[str, typer.Option(metavar="HOST:PORT", help="Any task of the cluster.")],
-    host: Annotated[str, typer.Option(help="Where others reach this worker; found out if not given.")] = "",
+    join: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of any task of the cluster.")],
+    host: Annotated[str, typer.Option(help="Address at which other tasks reach this worker; default: detected.")] = "",
     flags: Annotated[
-        bool, typer.Option("--flags", help="Pass the cluster as flags, too, as headwater run --flags does.")
+        bool, typer.Option("--flags", help="Also pass the cluster as flags, like headwater run --flags.")
     ] = False,
 ) -> None:
     """Runs a program as an additional worker of a running cluster; its configuration need not list the worker."""
@@ -271,13 +285,15 @@ def status(
         str,
         typer.Argument(
             metavar="HOST:PORT|JOB",
-            help="Any task of a running cluster, or a job of a server.",
+            help="Address of any task of a running cluster, or a job of a server.",
             autocompletion=jobs.complete_job,
         ),
     ],
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on showing it until Ctrl-C.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one line for each look.")] = False,
-    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks; speeds are over them.")] = 1.0,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one line per refresh.")] = False,
+    interval: Annotated[
+        float, typer.Option(min=0.1, help="Seconds between two refreshes; speeds are measured over them.")
+    ] = 1.0,
     server: jobs.ServerOption = jobs.DEFAULT_SERVER,
 ) -> None:
     """Shows the state of a cluster's tasks: steps, speeds, waiting tasks, staleness, traffic, variables.
@@ -301,12 +317,12 @@ def rebalance(
         str,
         typer.Argument(
             metavar="HOST:PORT|JOB",
-            help="A parameter server of a running cluster, or a job of a server.",
+            help="Address of a parameter server of a running cluster, or a job of a server.",
             autocompletion=jobs.complete_job,
         ),
     ],
     ps: Annotated[
-        int | None, typer.Option(min=1, help="Over how many ps to divide the parameters, by their bytes.")
+        int | None, typer.Option(min=1, help="Number of ps among which to distribute the parameters, by their bytes.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     server: jobs.ServerOption = jobs.DEFAULT_SERVER,
@@ -327,9 +343,9 @@ def rebalance(
 def inspect(
     checkpoint: Annotated[
         str,
-        typer.Argument(help="A folder of saves of embedding tables, a model of Keras, or a checkpoint of TensorFlow."),
+        typer.Argument(help="Folder of saved embedding tables, Keras model, or TensorFlow checkpoint."),
     ],
-    keys: Annotated[int, typer.Option(min=0, help="Number of the most used keys of a table that are shown.")] = 5,
+    keys: Annotated[int, typer.Option(min=0, help="Number of most used keys to show per table.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Shows the contents of a checkpoint: tables with their rows, sizes and most used keys, or variables."""
@@ -343,10 +359,10 @@ def inspect(
 
 @app.command()
 def export(
-    folder: Annotated[str, typer.Argument(help="A folder of saves of embedding tables.")],
-    target: Annotated[str, typer.Argument(metavar="FILE", help="The file to write: .arrow, .feather or .npz.")],
-    table: Annotated[str | None, typer.Option(help="Name of the table; needed where there are several.")] = None,
-    save: Annotated[int | None, typer.Option(min=1, help="Number of the save; the last unless given.")] = None,
+    folder: Annotated[str, typer.Argument(help="Folder of saved embedding tables.")],
+    target: Annotated[str, typer.Argument(metavar="FILE", help="Output file: .arrow, .feather or .npz.")],
+    table: Annotated[str | None, typer.Option(help="Name of the table; required if there are several.")] = None,
+    save: Annotated[int | None, typer.Option(min=1, help="Number of the save; default: the last.")] = None,
 ) -> None:
     """Writes an embedding table's keys and rows to an Arrow or NumPy file."""
     from headwater.platform.cli.export import export as write  # noqa: PLC0415  other commands need no arrays
@@ -361,7 +377,7 @@ def export(
 def audit(
     logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="The folder with journals of examples.")],
     example: Annotated[
-        int | None, typer.Option(min=0, help="Only when this one was applied, and by which task.")
+        int | None, typer.Option(min=0, help="Only report when this example was applied, and by which task.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -382,7 +398,7 @@ def audit(
 @app.command()
 def make_records(
     data_set: Annotated[str, typer.Argument(metavar="mnist", help="The data set.")],
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put the files.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Output folder.")],
 ) -> None:
     """Writes a sample data set as TFRecords: train.tfrecords and test.tfrecords."""
     from headwater.data.mnist_data import write_records  # noqa: PLC0415  other commands need no arrays

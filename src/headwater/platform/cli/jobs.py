@@ -46,7 +46,7 @@ _NOT_REACHED, _JOB_FAILED = 1, 1
 _ONGOING = ("queued", "running", "restarting", "ending", "stopped")
 
 ServerOption = Annotated[str, typer.Option("--server", envvar="HEADWATER_SERVER", help="The server's address.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def read_spec(path: Path) -> JobSpec:
@@ -81,19 +81,23 @@ def complete_job(incomplete: str) -> list[str]:
     return [job["id"] for job in found if job["id"].startswith(incomplete)]
 
 
-JobArgument = Annotated[
-    str, typer.Argument(metavar="JOB", help="A job's id, or its name.", autocompletion=complete_job)
-]
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id or name of a job.", autocompletion=complete_job)]
 
 
 def submit(
     file: Annotated[Path, typer.Argument(metavar="job.yaml", help="The job file.")],
     workers: Annotated[int | None, typer.Option(help="Number of workers, within the job's range.")] = None,
-    upload: Annotated[bool, typer.Option("--upload", help="Hand in the working folder, for another machine.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show what its tasks print until it is over.")] = False,
+    upload: Annotated[
+        bool, typer.Option("--upload", help="Upload the working folder, for jobs on other machines.")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show the output of its tasks until it is over.")
+    ] = False,
     values: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=A,B,...", help="A job for each value, passed as --NAME=VALUE; repeatable."),
+        typer.Option(
+            "--set", metavar="NAME=A,B,...", help="Submit a job for each value, passed as --NAME=VALUE; repeatable."
+        ),
     ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
@@ -149,9 +153,9 @@ def _combinations(values: list[str]) -> list[list[str]]:
 
 
 def jobs(
-    show_all: Annotated[bool, typer.Option("--all", "-a", help="Those that are over, too.")] = False,
-    name: Annotated[str | None, typer.Option(help="Only those of this name.")] = None,
-    phase: Annotated[str | None, typer.Option(help="Only those in this phase, e.g. failed.")] = None,
+    show_all: Annotated[bool, typer.Option("--all", "-a", help="Include jobs that are over.")] = False,
+    name: Annotated[str | None, typer.Option(help="Only jobs of this name.")] = None,
+    phase: Annotated[str | None, typer.Option(help="Only jobs in this phase, e.g. failed.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of jobs.")] = 100,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
@@ -173,8 +177,8 @@ def jobs(
 
 
 def top(
-    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks, where nothing happens.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Show it once; so it is where there is no terminal.")] = False,
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two refreshes without events.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Show it once; the default without a terminal.")] = False,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -260,9 +264,9 @@ def job_status(job: str, *, watch: bool = False, as_json: bool = False, server: 
 
 def logs(
     job: JobArgument,
-    task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="Only this task, e.g. worker-0.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job is over.")] = False,
-    tail: Annotated[int | None, typer.Option(min=0, help="Number of last lines to begin with.")] = None,
+    task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="Only logs of this task, e.g. worker-0.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the job is over.")] = False,
+    tail: Annotated[int | None, typer.Option(min=0, help="Number of earlier lines to show.")] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -276,7 +280,9 @@ def logs(
 
 def stop(
     job: JobArgument,
-    requeue: Annotated[bool, typer.Option("--requeue", help="Back to the queue, as after a preemption.")] = False,
+    requeue: Annotated[
+        bool, typer.Option("--requeue", help="Return the job to the queue, as after a preemption.")
+    ] = False,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -291,8 +297,8 @@ def restart(job: JobArgument, server: ServerOption = DEFAULT_SERVER, as_json: Js
 
 def scale(
     job: JobArgument,
-    workers: Annotated[int | None, typer.Option(min=0, help="How many workers it is to have.")] = None,
-    ps: Annotated[int | None, typer.Option(min=1, help="How many parameter servers it is to have.")] = None,
+    workers: Annotated[int | None, typer.Option(min=0, help="New number of workers.")] = None,
+    ps: Annotated[int | None, typer.Option(min=1, help="New number of parameter servers.")] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:

@@ -26,15 +26,18 @@ class Engine(StrEnum):
 
 def render(
     job: Annotated[Path | None, typer.Argument(metavar="JOB.YAML", help="The job file.")] = None,
-    backend: Annotated[Engine, typer.Option(help="For which engine.")] = Engine.KUBERNETES,
-    image: Annotated[str, typer.Option(help="Kubernetes: the image, where the job names none.")] = _IMAGE,
-    namespace: Annotated[str | None, typer.Option(help="Kubernetes: the namespace, where the job names none.")] = None,
+    backend: Annotated[Engine, typer.Option(help="Engine to render for.")] = Engine.KUBERNETES,
+    image: Annotated[str, typer.Option(help="Kubernetes: image, if the job names none.")] = _IMAGE,
+    namespace: Annotated[str | None, typer.Option(help="Kubernetes: namespace, if the job names none.")] = None,
     folder: Annotated[
-        str | None, typer.Option(help="Slurm: a folder for this job that all nodes share; ~/.headwater/slurm/NAME.")
+        str | None,
+        typer.Option(help="Slurm: folder of this job, shared by all nodes; default: ~/.headwater/slurm/NAME."),
     ] = None,
-    python: Annotated[str, typer.Option(help="Slurm: the Python on the nodes that has Headwater.")] = "python3",
+    python: Annotated[
+        str, typer.Option(help="Slurm: Python on the nodes in which Headwater is installed.")
+    ] = "python3",
     rbac: Annotated[
-        bool, typer.Option("--rbac", help="Kubernetes: instead of a job, the rights that the server needs.")
+        bool, typer.Option("--rbac", help="Kubernetes: render the permissions that the server needs, instead of a job.")
     ] = False,
 ) -> None:
     """Prints a job as manifests of Kubernetes, or as a batch script of Slurm.

@@ -12,43 +12,43 @@ import typer
 from headwater.platform.cli.jobs import DEFAULT_SERVER, JsonOption, ServerOption, connected, fail, show_json
 
 _PORT = 8470
-token = typer.Typer(help="Gives, lists and takes back the tokens of a server.", no_args_is_help=True)
+token = typer.Typer(help="Creates, lists and revokes the tokens of a server.", no_args_is_help=True)
 secret = typer.Typer(
-    help="Stores, lists and deletes secrets, which job files name and no one is shown again.", no_args_is_help=True
+    help="Stores, lists and deletes secrets. Job files refer to them by name; values are never shown again.",
+    no_args_is_help=True,
 )
 
 
 def serve(
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = _PORT,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any free port.")] = _PORT,
     data_dir: Annotated[
-        Path | None, typer.Option(envvar="HEADWATER_SERVER_DIR", help="Where its database, logs and archives are.")
+        Path | None, typer.Option(envvar="HEADWATER_SERVER_DIR", help="Folder of its database, logs and archives.")
     ] = None,
     database: Annotated[
-        str | None, typer.Option(envvar="HEADWATER_DATABASE", help="Another database, e.g. postgresql+psycopg://...")
+        str | None,
+        typer.Option(envvar="HEADWATER_DATABASE", help="URL of another database, e.g. postgresql+psycopg://..."),
     ] = None,
-    certificate: Annotated[Path | None, typer.Option(help="A PEM file with its certificate chain.")] = None,
-    key: Annotated[Path | None, typer.Option(help="A PEM file with its private key.")] = None,
+    certificate: Annotated[Path | None, typer.Option(help="PEM file of its certificate chain.")] = None,
+    key: Annotated[Path | None, typer.Option(help="PEM file of its private key.")] = None,
     no_auth: Annotated[
-        bool, typer.Option("--no-auth", help="Let every user of this machine in without a token.")
+        bool, typer.Option("--no-auth", help="Accept every user of this machine without a token.")
     ] = False,
-    backends: Annotated[
-        Path | None, typer.Option(help="A file with its backends; this machine alone unless given.")
-    ] = None,
+    backends: Annotated[Path | None, typer.Option(help="File with its backends; default: only this machine.")] = None,
     trusted_proxy: Annotated[
         list[str] | None,
-        typer.Option(help="A proxy's address, whose X-Forwarded-For and X-Forwarded-Proto are believed; repeatable."),
+        typer.Option(
+            help="Address of a proxy; its headers X-Forwarded-For and X-Forwarded-Proto are trusted; repeatable."
+        ),
     ] = None,
-    max_running: Annotated[int, typer.Option(min=0, help="Maximum number of jobs that run at once; 0: no bound.")] = 0,
+    max_running: Annotated[int, typer.Option(min=0, help="Maximum number of jobs that run at once; 0: unlimited.")] = 0,
     keep_days: Annotated[
-        float, typer.Option(min=0, help="Days after which jobs that are over are forgotten, with their logs; 0: never.")
+        float, typer.Option(min=0, help="Days after which ended jobs are deleted with their logs; 0: never.")
     ] = 90.0,
-    keep_jobs: Annotated[
-        int, typer.Option(min=0, help="Maximum number of ended jobs that are kept, the latest ones; 0: all.")
-    ] = 1000,
-    cpus: Annotated[int | None, typer.Option(min=0, help="Number of this machine's cores that are for jobs.")] = None,
-    gpus: Annotated[int | None, typer.Option(min=0, help="Number of its GPUs that are for jobs.")] = None,
-    log_format: Annotated[str, typer.Option(help="How its own log is written: text or json.")] = "text",
+    keep_jobs: Annotated[int, typer.Option(min=0, help="Maximum number of ended jobs to keep; 0: all.")] = 1000,
+    cpus: Annotated[int | None, typer.Option(min=0, help="Number of this machine's cores for jobs.")] = None,
+    gpus: Annotated[int | None, typer.Option(min=0, help="Number of this machine's GPUs for jobs.")] = None,
+    log_format: Annotated[str, typer.Option(help="Format of the server's log: text or json.")] = "text",
 ) -> None:
     """Runs the server that queues, starts, watches and restarts jobs. Jobs run as the user of this server.
 
@@ -98,9 +98,9 @@ def schema() -> None:
 
 @token.command("create")
 def create_token(
-    name: Annotated[str, typer.Argument(help="Whose it is, or what for.")],
+    name: Annotated[str, typer.Argument(help="User or purpose of the token.")],
     role: Annotated[str, typer.Option(help="Permission of the token: view, run or admin.")] = "run",
-    days: Annotated[float | None, typer.Option(min=0.001, help="How long it holds; for ever unless given.")] = None,
+    days: Annotated[float | None, typer.Option(min=0.001, help="Time until it expires; default: never.")] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -130,7 +130,7 @@ def list_tokens(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = Fal
 
 @token.command("delete")
 def delete_token(
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="As 'headwater token list' shows it.")],
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the token in 'headwater token list'.")],
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -145,10 +145,8 @@ def delete_token(
 
 @secret.command("set")
 def set_secret(
-    name: Annotated[str, typer.Argument(help="What job files call it: lower-case letters, digits and dashes.")],
-    file: Annotated[
-        Path | None, typer.Option(help="A file with the value; else it is asked for, or read from standard input.")
-    ] = None,
+    name: Annotated[str, typer.Argument(help="Name for use in job files: lower-case letters, digits and dashes.")],
+    file: Annotated[Path | None, typer.Option(help="File with the value; default: prompt, or standard input.")] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -185,7 +183,7 @@ def list_secrets(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = Fa
 
 @secret.command("delete")
 def delete_secret(
-    name: Annotated[str, typer.Argument(help="As 'headwater secret list' shows it.")],
+    name: Annotated[str, typer.Argument(help="Name of the secret in 'headwater secret list'.")],
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:

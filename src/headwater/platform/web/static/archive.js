@@ -1,4 +1,4 @@
-// The form's archive: handed in as soon as it is chosen, so that the job can name it by its digest.
+// The form's archive: uploaded as soon as it is chosen, so that the job can refer to it by its digest.
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -43,26 +43,26 @@ document.addEventListener("DOMContentLoaded", () => {
     const [file] = chosen.files;
     if (!file) return show("");
     const most = Number(chosen.dataset.maxBytes);
-    if (file.size > most) return show(`${file.name} has ${size(file.size)}, and ${size(most)} are taken at most.`, true);
+    if (file.size > most) return show(`${file.name} has ${size(file.size)}; the maximum is ${size(most)}.`, true);
     const own = (request = new XMLHttpRequest());
     own.open("PUT", "/api/v1/archives");
     for (const [header, value] of Object.entries(headers)) own.setRequestHeader(header, value);
     own.upload.addEventListener("progress", ({ loaded, total }) => {
-      if (own === request && total) show(`${file.name}: ${Math.floor((100 * loaded) / total)} % handed in`);
+      if (own === request && total) show(`${file.name}: ${Math.floor((100 * loaded) / total)} % uploaded`);
     });
     own.addEventListener("loadend", () => {
       if (own !== request) return;
       request = null;
       submit.disabled = false;
       let answer = {};
-      try { answer = JSON.parse(own.responseText); } catch { /* the server ended, or somebody between it and us spoke */ }
-      if (own.status !== 201) return show(`${file.name} was not taken: ${answer.message ?? "the server does not answer"}`, true);
-      show(`${file.name}, ${size(file.size)}, is handed in.`);
+      try { answer = JSON.parse(own.responseText); } catch { /* the server ended, or a proxy answered */ }
+      if (own.status !== 201) return show(`${file.name} was rejected: ${answer.message ?? "the server does not answer"}`, true);
+      show(`${file.name}, ${size(file.size)}, is uploaded.`);
       remove.hidden = false;
       set(file.name, answer.digest);
     });
     submit.disabled = true;
-    show(`${file.name} is being handed in`);
+    show(`${file.name} is being uploaded`);
     own.send(file);
   });
 

@@ -60,7 +60,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       headwater.changed();
       buttons();
       logs.tasks(job.tasks.map((task) => task.name));
-      // By the server's clock alone: a browser's may differ.
+      // Uses only the server's clock; the browser's may differ.
       if (over() || Date.now() - asked > SAMPLES_MS) sample();
       if (was && !over()) logs.reopen();
     },

@@ -40,7 +40,7 @@ headwater.logs = function (jobId, over) {
   };
   const lines = (number) => `${number.toLocaleString("en")} line${number === 1 ? "" : "s"}`;
   const tell = () => {
-    count.textContent = !dropped && whole ? lines(rows) : `The latest ${lines(rows)}; search looks through all of them, and so does the download.`;
+    count.textContent = !dropped && whole ? lines(rows) : `The latest ${lines(rows)}; search and download include all lines.`;
   };
   const at_end = () => box.scrollTop + box.clientHeight >= box.scrollHeight - 4;
   const flush = () => {

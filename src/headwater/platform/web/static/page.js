@@ -1,10 +1,11 @@
-// What all pages need: a message when a request fails, streams that rest while the page is hidden, and news of jobs.
+// Functions of all pages: a message when a request fails, event streams that are closed while the page is hidden, and
+// announcements of events of jobs.
 "use strict";
 
 const headwater = {
-  // Opens a stream of server-sent events, and again whenever the page comes into view: a browser keeps six connections
-  // to a server at most, for all its tabs together. `handlers` are called with each event of their name, `opened`
-  // before the first; after `done` returns true the stream is not opened again.
+  // Opens a stream of server-sent events. It is closed while the page is hidden and reopened when it is visible, because
+  // a browser opens at most six connections to a server, for all its tabs together. `handlers` are called with each
+  // event of their name, `opened` before the first; after `done` returns true the stream is not opened again.
   stream(address, handlers, { opened = () => {}, done = () => false } = {}) {
     let source = null;
     const close = () => { source?.close(); source = null; };

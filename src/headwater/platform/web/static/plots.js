@@ -7,7 +7,7 @@ headwater.colour = (name) => {
   return ({ ps: 4, chief: 6, evaluator: 7 }[role] ?? 0) + (Number(index) % ({ ps: 2, worker: 4 }[role] ?? 1));
 };
 
-// Draws into `place`; `colour` gives a line's number of colour, `smoothing` is the element that says how smooth lines are.
+// Draws into `place`. `colour` returns the colour number of a line; `smoothing` is the input element of the smoothing factor.
 headwater.plots = function (place, { colour = headwater.colour, smoothing = null } = {}) {
   const MOST = 2000, HEIGHT = 190;
   const KINDS = [
@@ -17,10 +17,10 @@ headwater.plots = function (place, { colour = headwater.colour, smoothing = null
       empty: "No steps were reported." },
     { key: "step", title: "Step", of: (now) => now.step, empty: "No steps were reported or printed." },
     { key: "cpu", title: "CPU, in cores", of: (now, before) => rate(now, before), zero: true, smooth: true,
-      empty: "Nothing was measured: the job was too short, or its backend does not tell what tasks use." },
+      empty: "No measurements: the job was too short, or its backend does not report resource usage." },
     { key: "memory", title: "Memory, MiB", of: (now) => now.usage && now.usage.memory_bytes / 2 ** 20, zero: true,
-      empty: "Nothing was measured: the job was too short, or its backend does not tell what tasks use." },
-    { key: "gpu", title: "GPU, share busy", of: (now) => now.usage && now.usage.gpu_utilization, zero: true },
+      empty: "No measurements: the job was too short, or its backend does not report resource usage." },
+    { key: "gpu", title: "GPU utilization", of: (now) => now.usage && now.usage.gpu_utilization, zero: true },
     { key: "gpu_memory", title: "GPU memory, MiB", of: (now) => now.usage && now.usage.gpu_memory_bytes !== null ? now.usage.gpu_memory_bytes / 2 ** 20 : null, zero: true },
   ];
   const series = new Map(KINDS.map((kind) => [kind.key, new Map()]));
