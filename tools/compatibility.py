@@ -1,9 +1,8 @@
-"""Writes docs/compatibility.md: which of TensorFlow's names Headwater has, and what differs.
+"""Writes docs/compatibility.md: the supported names of TensorFlow, and differences in behaviour.
 
-The names are facts, kept in tools/data: the public ones of TensorFlow 1.15, and others that programs use, of older and
-newer dialects and of modules that were never meant to be public. Whether a name is there is asked of the finder that
-programs get (`headwater.tf1.compat.modules`); what falls short of one that is there stands in
-`headwater.tf1.compat.partial`.
+The names are stored in tools/data: the public names of TensorFlow 1.15, and other names that programs use, from older
+and newer versions and from modules that are not public. A name is supported if the finder that programs use
+(`headwater.tf1.compat.modules`) finds it. `headwater.tf1.compat.partial` describes partial support.
 
 ``python tools/compatibility.py`` writes the file; with ``--check`` it fails where the file is out of date.
 """
@@ -26,53 +25,54 @@ TABLE = REPOSITORY / modules.COMPATIBILITY_TABLE
 DATA = REPOSITORY / "tools" / "data"
 
 INTRODUCTION = """\
-# What of TensorFlow is there
+# Supported names of TensorFlow
 
 `from headwater import tf`, or `import tensorflow as tf` in a program that `headwater exec` runs, is the namespace of
-TensorFlow 1.15 with the spellings of 0.x beside it. A name that is not there raises an `AttributeError` that names it.
-`make compatibility` makes this page: it asks for each name as a program would.
+TensorFlow 1.15 and also has the spellings of 0.x. An unsupported name raises an `AttributeError` that names it.
+`make compatibility` generates this page; it looks up each name as a program would.
 
-Functions take the arguments of TensorFlow 1.15, in its order and with its defaults, give operations its names, and
-check types and shapes as it does: some 700 expressions are compared with what TensorFlow answers, graphs, values,
-gradients and errors alike. Graphs that TensorFlow built, with its own gradient operations, run as they are: conditions
-and loops of both forms, resource variables, functions, datasets with their iterators, and forms of 0.x. What in them
-keeps values of turns for a gradient (stacks, tensor arrays) runs on the host. Not imported: `Case`, `SymbolicGradient`,
-`ParseSingleSequenceExample`, and of tensor lists `Concat` and `Split`.
+Functions have the arguments of TensorFlow 1.15, in the same order and with the same defaults. Operations have the same
+names, and types and shapes are checked in the same way: tests compare graphs, values, gradients and errors of some 700
+expressions with TensorFlow's. Graphs that TensorFlow built, including their gradient operations, run unchanged:
+conditions and loops of both forms, resource variables, functions, datasets with their iterators, and forms of 0.x.
+Operations that keep values of iterations for a gradient (stacks, tensor arrays) run on the host. Not imported: `Case`,
+`SymbolicGradient`, `ParseSingleSequenceExample`, and the tensor list operations `Concat` and `Split`.
 
-All public names of TensorFlow 1.15 are listed, but for the inner modules of `tf.contrib`, and `tf.raw_ops`, which has a
-function for each operation type that says its inputs by name.
-`tf.compat.v1` is `tf` itself. Names of other dialects, and of modules that programs import although they are not
-public, are those seen in programs. Names stand without their area: `relu` under `tf.nn` is `tf.nn.relu`. Those with an
-asterisk are there in part.
+All public names of TensorFlow 1.15 are listed, except the inner modules of `tf.contrib`, and `tf.raw_ops`, which has a
+function for each operation type that names its inputs.
+`tf.compat.v1` is `tf` itself. Names of other versions, and of modules that are not public, are listed if programs use
+them. Names are listed without their area: `relu` under `tf.nn` is `tf.nn.relu`. Names with an asterisk are partially
+supported.
 """
 
 DIFFERENCES = """\
-## What differs
+## Differences
 
 - `tf.keras` is Keras 3. Functions of `tf.keras.backend` work on its values and symbolic tensors, not on tensors of
-  graphs; its variables have values at once, and updates happen when they are called.
-- Random numbers: the same seeds give the same numbers in every session, but others than TensorFlow's.
-- An index out of range fails on CPUs, as in TensorFlow: before anything is computed where it comes from a feed, a
-  pipeline, another task or a constant; when all of that part of the step is computed, variables included, where that
-  part computes it, as with slices out of bounds and integers divided by zero. Within loops and branches that are
-  compiled it gives zeros, or what lies nearest, as it does between two operations of a step that run on the host.
-- A label, segment or row out of range is an error of the same kind, on CPUs. A label that the same part of the step
-  computes fails when this part has run: a variable that it changes has taken the NaN.
-- The gradient of a loop that runs on the host takes its turns one by one where only changing shapes keep it from being
-  compiled, and is a LookupError else (`tf.while_loop` says which loops do).
-- The gradient of a partitioned `tf.nn.embedding_lookup` has, for each part, some rows more than were asked for: zeros
-  with the index -1, which updates, accumulators and conversions to a tensor leave out. So few shapes are compiled.
-- `tf.train.SyncReplicasOptimizer` gives no tokens where their number is not said (`num_tokens`), so every gradient
-  counts exactly once; TensorFlow gives `replicas_to_aggregate`, and each replica's second gradient is stale.
+  graphs; its variables are initialised when they are created, and updates are executed when they are called.
+- Random numbers: the same seeds give the same numbers in every session, but not TensorFlow's numbers.
+- An index out of range raises an error on CPUs, as in TensorFlow. If the index is from a feed, a pipeline, another task
+  or a constant, the error is raised before anything is computed. If the same part of the step computes the index, the
+  error is raised after that part, including its changes of variables, has run; slices out of bounds and integer
+  divisions by zero behave in the same way. Within compiled loops and branches, and between two operations of a
+  step that run on the host, the result is zeros or the nearest element.
+- A label, segment or row out of range is an error of the same kind, on CPUs. If the same part of
+  the step computes the label, the error is raised after that part has run: a variable that it changes is NaN.
+- The gradient of a loop that runs on the host is computed iteration by iteration if changing shapes are the only reason
+  why it is not compiled; otherwise it raises LookupError (see `tf.while_loop` for the loops that run on the host).
+- The gradient of a partitioned `tf.nn.embedding_lookup` has some additional rows for each part: zeros with the
+  index -1, which updates, accumulators and conversions to a tensor ignore. This limits the number of compiled shapes.
+- `tf.train.SyncReplicasOptimizer` provides no initial tokens if `num_tokens` is not given, so every gradient counts
+  exactly once; TensorFlow provides `replicas_to_aggregate` tokens, and each replica's second gradient is stale.
 - A step is compiled as a whole; sums may differ in the last digits.
-- Inputs that say a shape (`shape` of `tf.reshape`, `axis` of `tf.reduce_sum` and the like) may be computed; each new
-  value compiles the step anew.
-- `tf.nn.swish`, `tf.repeat`, `tf.sort`, `tf.einsum`, cross entropies of matrices and partitioned lookups are made of
-  fewer operations; the names of those inside differ.
+- Inputs that determine a shape (such as `shape` of `tf.reshape` and `axis` of `tf.reduce_sum`) may be computed; each
+  new value compiles the step again.
+- `tf.nn.swish`, `tf.repeat`, `tf.sort`, `tf.einsum`, cross entropies of matrices and partitioned lookups consist of
+  fewer operations, with other names.
 
 ## Deliberate differences
 
-Headwater reports some mistakes earlier than TensorFlow 1.15, and accepts some programs that TensorFlow refuses:
+Headwater reports some mistakes earlier than TensorFlow 1.15, and accepts some programs that TensorFlow rejects:
 
 - `tf.transpose(x, [0, 1, 1])` with constants: TensorFlow raises `InvalidArgumentError` when it runs, Headwater
   `ValueError` when the graph is built.
@@ -80,7 +80,7 @@ Headwater reports some mistakes earlier than TensorFlow 1.15, and accepts some p
 - `array.read(0)` twice: TensorFlow has cleared the element after the first; Headwater returns it both times.
 - `tf.contrib.lookup.index_table_from_file(path).init`: a name of 0.x, which TensorFlow 1.15 no longer has.
 - `tf.nn.top_k([3., nan, 5.], 2)`: 5 and 3; in TensorFlow NaN can hide a larger number.
-- A shared accumulator with another shape or type: TensorFlow accepts it; Headwater refuses it like a shared queue.
+- A shared accumulator with another shape or type: TensorFlow accepts it; Headwater rejects it like a shared queue.
 
 ## TensorFlow's own tests
 
@@ -93,21 +93,21 @@ wording of an error, checkpoints in format V1, or names that NumPy has removed s
 """
 
 _DEEP = ("contrib", "python", "core")
-"""Areas whose parts are areas of their own: ``tf.contrib.layers``, not ``tf.contrib``."""
+"""Areas that are divided further: ``tf.contrib.layers``, not ``tf.contrib``."""
 
 
 def public_names() -> list[str]:
-    """The public names of TensorFlow 1.15, such as ``tf.nn.relu``."""
+    """Returns the public names of TensorFlow 1.15, such as ``tf.nn.relu``."""
     return (DATA / "tensorflow_1_15_names.txt").read_text().split()
 
 
 def other_names() -> list[str]:
-    """Names that programs use and TensorFlow 1.15 has elsewhere, or not in public, or not at all."""
+    """Returns names that programs use and that are not public in TensorFlow 1.15 under this name."""
     return (DATA / "other_names.txt").read_text().split()
 
 
 def classify(names: Sequence[str]) -> dict[str, bool]:
-    """For each name whether it is there. Installs the finder: from then on ``tensorflow`` is Headwater."""
+    """Returns whether each name is supported. Installs the finder: from then on ``tensorflow`` is Headwater."""
     modules.install()
     return {name: _is_there(name) for name in names}
 
@@ -123,16 +123,16 @@ def _is_there(name: str) -> bool:
 
 
 def area_of(name: str) -> str:
-    """The area that lists ``name``: ``tf.nn`` for ``tf.nn.relu``, ``tf`` for ``tf.add``."""
+    """Returns the area that lists ``name``: ``tf.nn`` for ``tf.nn.relu``, ``tf`` for ``tf.add``."""
     words = name.split(".")
     return ".".join(words[: min(len(words) - 1, 3 if words[1] in _DEEP else 2)])
 
 
 def render(public: Mapping[str, bool], others: Mapping[str, bool]) -> str:
-    """The whole page.
+    """Returns the whole page.
 
     Raises:
-      ValueError: `PARTIAL` speaks of a name that is not there.
+      ValueError: `PARTIAL` names an unsupported name.
     """
     lines = [
         INTRODUCTION,
@@ -142,7 +142,7 @@ def render(public: Mapping[str, bool], others: Mapping[str, bool]) -> str:
         *_reasons(public),
         *_contrib(public),
         *_areas("TensorFlow 1.15", public),
-        *_areas("Other dialects and inner modules", others),
+        *_areas("Other versions and inner modules", others),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -152,12 +152,16 @@ def _counts(public: Mapping[str, bool], others: Mapping[str, bool]) -> Iterator[
     rows = (
         ("TensorFlow 1.15", {name: there for name, there in public.items() if name not in contrib}),
         ("its `tf.contrib`", contrib),
-        ("other dialects and inner modules", others),
+        ("other versions and inner modules", others),
     )
-    yield from ("| names | there | of |", "| --- | ---: | ---: |")
+    yield from ("| names | supported | of |", "| --- | ---: | ---: |")
     yield from (f"| {title} | {sum(names.values())} | {len(names)} |" for title, names in rows)
     left = sum(len(names) for names in _left_out(public).values())
-    yield from ("", f"Of TensorFlow 1.15's names that are missing, {left} are left out on purpose; see *Left out*.", "")
+    yield from (
+        "",
+        f"{left} names of TensorFlow 1.15 are unsupported deliberately; see *Deliberately unsupported*.",
+        "",
+    )
 
 
 def _share(public: Mapping[str, bool]) -> str:
@@ -165,13 +169,13 @@ def _share(public: Mapping[str, bool]) -> str:
     left = sum(len(listed) for listed in _left_out(public).values())
     rest, there = len(names) - left, sum(names)
     return (
-        f"{there} of TensorFlow 1.15's {len(names)} names outside tf.contrib are there, {there / len(names):.1%}; "
-        f"{left} are left out on purpose; of the rest {there / rest:.1%} are there"
+        f"{there} of TensorFlow 1.15's {len(names)} names outside tf.contrib are supported, {there / len(names):.1%}; "
+        f"{left} are unsupported deliberately; of the rest {there / rest:.1%} are supported"
     )
 
 
 def _left_out(public: Mapping[str, bool]) -> dict[str, list[str]]:
-    """For each reason the names that are left out for it."""
+    """Returns the deliberately unsupported names of each reason."""
     missing = [name for name, there in public.items() if not there and not name.startswith("tf.contrib.")]
 
     def belongs(name: str, beginnings: str) -> bool:
@@ -181,17 +185,17 @@ def _left_out(public: Mapping[str, bool]) -> dict[str, list[str]]:
 
 
 def _reasons(public: Mapping[str, bool]) -> Iterator[str]:
-    yield from ("## Left out", "")
+    yield from ("## Deliberately unsupported", "")
     for reason, names in _left_out(public).items():
         yield _wrapped(f"- {', '.join(f'`{name}`' for name in names)}: {reason}.", "  ")
     yield ""
 
 
 def _contrib(public: Mapping[str, bool]) -> Iterator[str]:
-    """The packages of ``tf.contrib`` with their counts, and the replacements of missing names.
+    """Yields the packages of ``tf.contrib`` with their counts, and the replacements of missing names.
 
     Raises:
-      ValueError: `CONTRIB_LEFT_OUT` lacks a package with missing names, or has one with all of them.
+      ValueError: `CONTRIB_LEFT_OUT` lacks a package with missing names, or has a complete package.
     """
     packages: dict[str, list[bool]] = {}
     for name, there in public.items():
@@ -200,20 +204,20 @@ def _contrib(public: Mapping[str, bool]) -> Iterator[str]:
     wrong = sorted(package for package, found in packages.items() if all(found) == (package in CONTRIB_LEFT_OUT))
     if wrong:
         raise ValueError(f"headwater.tf1.compat.partial.CONTRIB_LEFT_OUT is out of date: {', '.join(wrong)}")
-    yield from ("## Packages of tf.contrib", "", "| package | there | of | missing names | use |")
+    yield from ("## Packages of tf.contrib", "", "| package | supported | of | missing names | replacement |")
     yield "| --- | ---: | ---: | --- | --- |"
     for package in sorted({*packages, *CONTRIB_LEFT_OUT}):
         found = packages.get(package, [])
         reason, replacement = CONTRIB_LEFT_OUT.get(package, ("", ""))
         yield f"| `{package}` | {sum(found)} | {len(found) or ''} | {reason} | {replacement} |"
-    yield from ("", "Packages without a count have their names in submodules, or are no part of `tf.contrib`.", "")
+    yield from ("", "Packages without a count have their names in submodules, or do not belong to `tf.contrib`.", "")
 
 
 def _partly(names: Mapping[str, bool]) -> Iterator[str]:
     wrong = [name for name in PARTIAL if not names.get(name)]
     if wrong:
-        raise ValueError(f"headwater.tf1.compat.partial speaks of {', '.join(wrong)}: not there, or not in tools/data")
-    yield from ("## Partly there", "")
+        raise ValueError(f"headwater.tf1.compat.partial has unsupported or unlisted names: {', '.join(wrong)}")
+    yield from ("## Partially supported", "")
     for name, note in sorted(PARTIAL.items()):
         yield _wrapped(f"- `{name}`: {note}.", "  ")
     yield ""
@@ -229,10 +233,10 @@ def _areas(title: str, names: Mapping[str, bool]) -> Iterator[str]:
         listed = areas[area]
         there = [name for name in listed if names[name]]
         yield from (f"### {area}: {len(there)} of {len(listed)}", "")
-        yield from _paragraph("There", area, there)
-        yield from _paragraph("Not there", area, [name for name in listed if not names[name]])
+        yield from _paragraph("Supported", area, there)
+        yield from _paragraph("Unsupported", area, [name for name in listed if not names[name]])
     if absent:
-        yield from (f"### Areas of {title} that are not there", "")
+        yield from (f"### Unsupported areas of {title}", "")
         for area in absent:
             yield from _paragraph(f"`{area}` ({len(areas[area])})", area, areas[area])
 

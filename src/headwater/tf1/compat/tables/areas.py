@@ -9,13 +9,13 @@ from headwater.tf1.compat.names import Area
 
 AREAS: Final[Mapping[str, Area]] = {
     "tf.audio": Area(
-        "``tf.audio``: sound in files.",
+        "``tf.audio``: audio files.",
         names={
             "headwater.tf1.functional.audio": "decode_wav encode_wav",
         },
     ),
     "tf.autograph": Area(
-        "``tf.autograph``: Python's control flow over tensors.",
+        "``tf.autograph``: conversion of Python control flow to graphs.",
         names={
             "headwater.tf1.functional.autograph.public": "set_verbosity to_code to_graph trace",
         },
@@ -24,19 +24,19 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.autograph_experimental": Area(
-        "``tf.autograph.experimental``: what is converted, and how.",
+        "``tf.autograph.experimental``: options of the conversion.",
         names={
             "headwater.tf1.functional.autograph.public": "Feature do_not_convert set_loop_options",
         },
     ),
     "tf.bitwise": Area(
-        "``tf.bitwise``: the bits of integers.",
+        "``tf.bitwise``: bitwise operations on integers.",
         names={
             "headwater.tf1.functional.math": "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift",
         },
     ),
     "tf.cluster_resolver": Area(
-        "``tf.distribute.cluster_resolver``: what tells a program which cluster it is part of.",
+        "``tf.distribute.cluster_resolver``: sources of the cluster specification.",
         names={
             "headwater.cluster.resolvers": """
                 ClusterResolver GCEClusterResolver KubernetesClusterResolver SimpleClusterResolver SlurmClusterResolver
@@ -44,7 +44,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.compat": Area(
-        "``tf.compat``: text, bytes, and the versions of TensorFlow.",
+        "``tf.compat``: conversions of text and bytes, and versions of TensorFlow's API.",
         names={
             "headwater.tf1.compat.text": """
                 as_bytes as_str as_str_any as_text bytes_or_text_types complex_types forward_compatibility_horizon
@@ -56,7 +56,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.config": Area(
-        "``tf.config``: the devices of this process, and settings of them.",
+        "``tf.config``: the devices of this process and their settings.",
         names={
             "headwater.graph.runtime.device_settings": """
                 LogicalDevice PhysicalDevice get_visible_devices list_logical_devices list_physical_devices
@@ -71,7 +71,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.config_experimental": Area(
-        "``tf.config.experimental``: older names of what is in ``tf.config``, and the memory of GPUs.",
+        "``tf.config.experimental``: older names of functions of ``tf.config``, and GPU memory settings.",
         names={
             "headwater.graph.runtime.device_settings": """
                 VirtualDeviceConfiguration enable_tensor_float_32_execution get_memory_growth
@@ -83,7 +83,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.config_threading": Area(
-        "``tf.config.threading``: how many threads compute.",
+        "``tf.config.threading``: numbers of computing threads.",
         names={
             "headwater.graph.runtime.device_settings": """
                 get_intra_op_parallelism_threads set_intra_op_parallelism_threads""",
@@ -92,7 +92,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.config_optimizer": Area(
-        "``tf.config.optimizer``: wishes for the compiler.",
+        "``tf.config.optimizer``: compiler options.",
         names={
             "headwater.graph.session.default_config": """
                 get_experimental_options get_jit set_experimental_options set_jit""",
@@ -115,7 +115,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.data.experimental": Area(
-        "``tf.data.experimental``.",
+        "``tf.data.experimental``: further dataset transformations and options.",
         names={
             "headwater.tf1.input.dataset": "Counter=counter cardinality get_single_element",
             "headwater.tf1.input.dataset_groups": """
@@ -142,7 +142,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.debugging": Area(
-        "``tf.debugging``: checks that a run makes.",
+        "``tf.debugging``: assertions.",
         names={
             "headwater.tf1.functional.checks": """
                 Assert assert_all_finite=verify_tensor_all_finite assert_equal assert_greater assert_greater_equal
@@ -156,7 +156,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.distribute": Area(
-        "``tf.distribute``: strategies for Keras models and for training loops of one's own.",
+        "``tf.distribute``: strategies for Keras models and custom training loops.",
         names={
             "headwater.keras.mirrored.strategy": "MirroredStrategy MultiWorkerMirroredStrategy",
             "headwater.keras.mirrored.settings": """
@@ -178,14 +178,14 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.distribute_coordinator": Area(
-        "``tf.distribute.coordinator``: one task says what all workers do.",
+        "``tf.distribute.coordinator``: scheduling of functions on workers by one task.",
         names={
             "headwater.keras.coordinator.coordinator": """
                 ClusterCoordinator PerWorkerValues=PerWorkerDataset RemoteValue""",
         },
     ),
     "tf.distribute_experimental": Area(
-        "``tf.distribute.experimental``: older names of what is in ``tf.distribute``, and settings.",
+        "``tf.distribute.experimental``: older names of strategies, and their options.",
         names={
             "headwater.keras.mirrored.strategy": "MultiWorkerMirroredStrategy=ExperimentalMultiWorkerMirroredStrategy",
             "headwater.keras.mirrored.settings": """
@@ -200,7 +200,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.distribute_partitioners": Area(
-        "``tf.distribute.experimental.partitioners``: which variables to split among parameter servers.",
+        "``tf.distribute.experimental.partitioners``: partitioning of variables among parameter servers.",
         names={
             "headwater.ps.layout": "FixedShardsPartitioner MaxSizePartitioner MinSizePartitioner Partitioner",
         },
@@ -226,7 +226,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.errors": Area(
-        "``tf.errors``: what can go wrong, by code.",
+        "``tf.errors``: exception classes by error code.",
         names={
             "headwater.errors": """
                 ABORTED ALREADY_EXISTS AbortedError AlreadyExistsError CANCELLED CancelledError DATA_LOSS
@@ -239,7 +239,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.estimator": Area(
-        "``tf.estimator``: models as functions, trained, evaluated and exported by one object.",
+        "``tf.estimator``: estimators, which train, evaluate and export a model function.",
         names={
             "headwater.tf1.training.estimator.specs": "EstimatorSpec EvalSpec ModeKeys TrainSpec",
             "headwater.tf1.training.estimator.run_config": "RunConfig",
@@ -274,14 +274,14 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.estimator_tpu": Area(
-        "``tf.estimator.tpu``: programs that may use TPUs, where there are none.",
+        "``tf.estimator.tpu``: TPU estimators, which run without TPUs.",
         names={
             "headwater.tf1.training.estimator.tpu": """
                 InputPipelineConfig RunConfig=TPURunConfig TPUConfig TPUEstimator TPUEstimatorSpec""",
         },
     ),
     "tf.estimator_experimental": Area(
-        "``tf.estimator.experimental``: hooks that end a training early.",
+        "``tf.estimator.experimental``: early stopping hooks.",
         names={
             "headwater.tf1.training.estimator.canned": "dnn_logit_fn_builder linear_logit_fn_builder",
             "headwater.tf1.training.estimator.export": "build_raw_supervised_input_receiver_fn",
@@ -293,7 +293,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.estimator_export": Area(
-        "``tf.estimator.export``: what an exported model takes and gives.",
+        "``tf.estimator.export``: inputs and outputs of exported models.",
         names={
             "headwater.tf1.training.estimator.export": """
                 ClassificationOutput ExportOutput PredictOutput RegressionOutput ServingInputReceiver
@@ -308,13 +308,13 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.experimental": Area(
-        "``tf.experimental``: how TensorFlow's runtime is to run functions.",
+        "``tf.experimental``: settings of TensorFlow's runtime.",
         names={
             "headwater.tf1.compat.switches": "function_executor_type output_all_intermediates",
         },
     ),
     "tf.feature_column": Area(
-        "``tf.feature_column``: how features of examples become a model's inputs.",
+        "``tf.feature_column``: conversion of features of examples to inputs of a model.",
         names={
             "headwater.tf1.feature_columns.categorical": """
                 categorical_column_with_hash_bucket categorical_column_with_identity
@@ -358,7 +358,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.initializers": Area(
-        "``tf.initializers``: first values of variables.",
+        "``tf.initializers``: initializers of variables.",
         names={
             "headwater.tf1.variables.initializers": """
                 constant=Constant glorot_normal=GlorotNormal glorot_uniform=GlorotUniform he_normal he_uniform
@@ -372,7 +372,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.io": Area(
-        "``tf.io``: files, records, and what is in them.",
+        "``tf.io``: files, records and their formats.",
         names={
             "headwater.tf1.functional.small_functions": "decode_json_example",
             "headwater.tf1.input.messages": "decode_proto encode_proto",
@@ -397,7 +397,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.layers": Area(
-        "``tf.layers``: layers with variables of their own.",
+        "``tf.layers``: layers as functions and classes.",
         names={
             "headwater.tf1.layers.base": "InputSpec Layer",
             "headwater.tf1.layers.core": "Dense Dropout Flatten dense dropout flatten",
@@ -412,11 +412,11 @@ AREAS: Final[Mapping[str, Area]] = {
         modules={"experimental": "headwater.tf1.compat.tf.layers.experimental"},
     ),
     "tf.layers.experimental": Area(
-        "``tf.layers.experimental``: layers whose variables are their own.",
+        "``tf.layers.experimental``: layers that keep their variables.",
         names={"headwater.tf1.layers.naming": "keras_style_scope set_keras_style"},
     ),
     "tf.linalg": Area(
-        "``tf.linalg``: matrices.",
+        "``tf.linalg``: linear algebra.",
         names={
             "headwater.tf1.functional.linear_operators": """
                 LinearOperator LinearOperatorAdjoint LinearOperatorBlockDiag LinearOperatorCirculant
@@ -450,7 +450,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.lookup_experimental": Area(
-        "``tf.lookup.experimental``.",
+        "``tf.lookup.experimental``: further lookup tables.",
         names={
             "headwater.tf1.functional.dense_tables": "DenseHashTable",
         },
@@ -466,7 +466,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.manip": Area(
-        "``tf.manip``: tensors in other shapes and orders.",
+        "``tf.manip``: reshaping and reordering of tensors.",
         names={
             "headwater.tf1.functional.arrays": "reshape reverse roll tile",
             "headwater.tf1.functional.space_to_batch": "batch_to_space_nd space_to_batch_nd",
@@ -474,7 +474,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.math": Area(
-        "``tf.math``: functions of numbers.",
+        "``tf.math``: mathematical functions.",
         names={
             "headwater.tf1.functional.special": """
                 bessel_i0 bessel_i1 cumulative_logsumexp nextafter
@@ -498,7 +498,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.metrics": Area(
-        "``tf.metrics``: metrics over many steps.",
+        "``tf.metrics``: metrics accumulated over steps.",
         names={
             "headwater.tf1.metrics.means": """
                 accuracy mean mean_absolute_error mean_cosine_distance mean_iou mean_per_class_accuracy
@@ -516,7 +516,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.nn": Area(
-        "``tf.nn``: neural networks.",
+        "``tf.nn``: operations of neural networks.",
         names={
             "headwater.tf1.functional.small_functions": """
                 compute_average_loss ctc_unique_labels fractional_avg_pool fractional_max_pool
@@ -568,7 +568,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.profiler": Area(
-        "``tf.profiler``: parameters, operations on floats, times and memory of a graph.",
+        "``tf.profiler``: parameters, floating-point operations, times and memory of a graph.",
         names={
             "headwater.tf1.training.profiler": "ProfileOptionBuilder Profiler advise profile",
             "headwater.tf1.training.op_log": "write_op_log",
@@ -576,7 +576,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.tpu": Area(
-        "``tf.tpu``: what says something without TPUs.",
+        "``tf.tpu``: functions that are meaningful without TPUs.",
         names={"headwater.tf1.training.tpu": "bfloat16_scope core"},
     ),
     "tf.python_io": Area(
@@ -586,7 +586,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.quantization": Area(
-        "``tf.quantization``: numbers rounded to those that a few bits can hold.",
+        "``tf.quantization``: quantization to few bits.",
         names={
             "headwater.tf1.functional.quantized": "dequantize quantize quantize_and_dequantize quantized_concat",
             "headwater.tf1.functional.fake_quantization": """
@@ -596,29 +596,29 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.queue_runner": Area(
-        "``tf.train.queue_runner``: older names of what is in ``tf.train``.",
+        "``tf.train.queue_runner``: older names of queue runners of ``tf.train``.",
         names={
             "headwater.tf1.training.queue_runner": "QueueRunner add_queue_runner start_queue_runners",
         },
     ),
     "tf.sysconfig": Area(
-        "``tf.sysconfig``: how the package was built; there are no libraries to link with.",
+        "``tf.sysconfig``: build information; there are no libraries to link with.",
         names={"headwater.tf1.compat.tf": "CXX11_ABI_FLAG MONOLITHIC_BUILD"},
     ),
     "tf.user_ops": Area(
-        "``tf.user_ops``: the example of an operation of one's own.",
+        "``tf.user_ops``: the example of a user-defined operation.",
         names={
             "headwater.tf1.functional.strings": "my_fact",
         },
     ),
     "tf.xla": Area(
-        "``tf.xla``: compilation, which all steps get.",
+        "``tf.xla``: compilation, which is always enabled.",
         modules={
             "experimental": "headwater.tf1.functional.compilation",
         },
     ),
     "tf.ragged": Area(
-        "``tf.ragged``: tensors whose rows have different lengths.",
+        "``tf.ragged``: ragged tensors.",
         names={
             "headwater.tf1.functional.ragged": """
                 boolean_mask constant constant_value placeholder range=ragged_range row_splits_to_segment_ids
@@ -644,7 +644,7 @@ AREAS: Final[Mapping[str, Area]] = {
         modules={"experimental": "headwater.tf1.compat.tf.random_experimental"},
     ),
     "tf.random_experimental": Area(
-        "``tf.random.experimental``: random numbers whose state is a variable.",
+        "``tf.random.experimental``: random number generators with their state in a variable.",
         names={
             "headwater.tf1.variables.generators": """
                 Generator create_rng_state get_global_generator set_global_generator""",
@@ -659,7 +659,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.saved_model": Area(
-        "``tf.saved_model``: models with their values and signatures in a folder.",
+        "``tf.saved_model``: saved models with values and signatures.",
         names={
             "headwater.tf1.training.saved_model": """
                 Builder=SavedModelBuilder build_tensor_info get_tensor_from_tensor_info load maybe_saved_model_directory
@@ -719,7 +719,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.graph_util": Area(
-        "``tf.graph_util``: parts of graphs, and graphs with constants in place of variables.",
+        "``tf.graph_util``: extraction of subgraphs, and conversion of variables to constants.",
         names={
             "headwater.tf1.training.graph_util": """
                 convert_variables_to_constants extract_sub_graph remove_training_nodes
@@ -728,7 +728,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.sets": Area(
-        "``tf.sets``: sets in the rows of tensors.",
+        "``tf.sets``: operations on sets in the rows of tensors.",
         names={
             "headwater.tf1.functional.sets": """
                 difference=set_difference intersection=set_intersection set_difference set_intersection set_size
@@ -760,7 +760,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.spectral": Area(
-        "``tf.spectral``: Fourier transforms, under their name before ``tf.signal``.",
+        "``tf.spectral``: Fourier transforms, under the older name of ``tf.signal``.",
         names={
             "headwater.tf1.functional.fourier": """
                 fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d""",
@@ -768,7 +768,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.strings": Area(
-        "``tf.strings``: text.",
+        "``tf.strings``: operations on strings.",
         names={
             "headwater.tf1.functional.strings": """
                 as_string format join=string_join length=string_length lower=string_lower reduce_join regex_full_match
@@ -783,7 +783,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.summary": Area(
-        "``tf.summary``: what TensorBoard shows.",
+        "``tf.summary``: summaries for TensorBoard.",
         names={
             "headwater.tf1.functional.summary": "audio histogram image merge merge_all scalar tensor_summary text",
             "headwater.tf1.compat.old_summaries": "all_v2_summary_ops get_summary_description",
@@ -793,7 +793,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.test": Area(
-        "``tf.test``: test cases, checks of gradients, clusters for tests.",
+        "``tf.test``: test cases, gradient checks, clusters for tests.",
         names={
             "headwater.tf1.testing.benchmark": "Benchmark benchmark_config",
             "headwater.tf1.testing.stubs": "StubOutForTesting",
@@ -808,7 +808,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.train": Area(
-        "``tf.train``: servers, optimizers, checkpoints, and what carries a training loop.",
+        "``tf.train``: servers, optimizers, checkpoints, sessions and hooks.",
         names={
             "headwater.cluster.spec": "ClusterSpec",
             "headwater.cluster.server_def": "ServerDef",
@@ -880,7 +880,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.train_experimental": Area(
-        "``tf.train.experimental``.",
+        "``tf.train.experimental``: loss scaling.",
         names={
             "headwater.tf1.training.loss_scale": """
                 DynamicLossScale FixedLossScale LossScale MixedPrecisionLossScaleOptimizer
@@ -889,7 +889,7 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.version": Area(
-        "``tf.version``: which TensorFlow this stands for.",
+        "``tf.version``: the supported version of TensorFlow.",
         names={
             "headwater.tf1.compat.tf": """
                 COMPILER_VERSION GIT_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER

@@ -9,7 +9,7 @@ from headwater.tf1.compat.names import Area
 
 CONTRIB: Final[Mapping[str, Area]] = {
     "tf.contrib": Area(
-        "``tf.contrib``: what programs take from it most.",
+        "``tf.contrib``: its most used functions.",
         modules={
             "crf": "headwater.tf1.compat.tf.contrib.crf",
             "data": "headwater.tf1.compat.tf.contrib.data",
@@ -44,7 +44,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.contrib.data": Area(
-        "``tf.contrib.data``: input pipelines under their first names.",
+        "``tf.contrib.data``: input pipelines under older names.",
         names={
             "headwater.tf1.input.dataset": "Counter=counter get_single_element",
             "headwater.tf1.input.dataset_groups": """
@@ -70,7 +70,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.contrib.distribute": Area(
-        "``tf.contrib.distribute``: strategies by the names and arguments that they began with.",
+        "``tf.contrib.distribute``: strategies with older names and arguments.",
         names={
             "headwater.keras.old_strategies": "CollectiveAllReduceStrategy MirroredStrategy",
             "headwater.graph.server.standard_server": "run_standard_tensorflow_server",
@@ -83,7 +83,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.contrib.feature_column": Area(
-        "``tf.contrib.feature_column``: columns of sequences, and a model's input of them.",
+        "``tf.contrib.feature_column``: feature columns of sequences, and their input layer.",
         names={
             "headwater.tf1.feature_columns.sequences": """
                 sequence_categorical_column_with_hash_bucket sequence_categorical_column_with_identity
@@ -120,7 +120,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.contrib.image": Area(
-        "``tf.contrib.image``: images turned.",
+        "``tf.contrib.image``: rotation of images.",
         names={
             "headwater.tf1.functional.images": "rotate",
         },
@@ -281,19 +281,19 @@ CONTRIB: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.contrib.staging": Area(
-        "``tf.contrib.staging``: elements on their way between two parts of a pipeline.",
+        "``tf.contrib.staging``: buffers between parts of a pipeline.",
         names={
             "headwater.tf1.input.staging": "StagingArea",
         },
     ),
     "tf.contrib.tfprof": Area(
-        "``tf.contrib.tfprof``: how large a model is.",
+        "``tf.contrib.tfprof``: size of a model.",
         modules={
             "model_analyzer": "headwater.tf1.training.model_analysis",
         },
     ),
     "tf.contrib.training": Area(
-        "``tf.contrib.training``: where variables go.",
+        "``tf.contrib.training``: placement of variables.",
         names={
             "headwater.tf1.training.device_setter": "GreedyLoadBalancingStrategy RandomStrategy byte_size_load_fn",
             "headwater.tf1.training.buckets": "bucket bucket_by_sequence_length",
@@ -301,7 +301,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.examples": Area(
-        "``tf.examples``: what the tutorials share.",
+        "``tf.examples``: modules of the tutorials.",
         modules={
             "tutorials": "headwater.tf1.compat.tf.examples.tutorials",
         },
