@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Tests run in parallel. More than the number of cores, because tests of processes wait longer than they compute.
 JOBS := 3
+# Without bytecode files every process compiles all modules that it imports, which takes longer than the rest of its start.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: test-fast coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-models bench-recovery bench-precautions bench-quality bench-scaling test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
 

@@ -29,11 +29,14 @@ _EXIT_S = 60
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes signals do what they do by default, and has what JAX compiles kept for other tests and their processes.
+    """Restores default signal handlers, and keeps compiled modules and executables for other tests and processes.
 
     A shell that starts the tests in the background has them ignore Ctrl-C, and so would all that they start. Half of
-    the time of tests goes into compiling small programs, most of which were compiled before.
+    the time of tests goes into compiling small programs, most of which were compiled before. Without bytecode files,
+    each of more than a thousand processes compiles every module that it imports: 4 s instead of 1.2 s for JAX.
     """
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for signum in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(signum) is signal.SIG_IGN:
             signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL)
