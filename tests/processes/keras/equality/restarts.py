@@ -2,8 +2,8 @@
 
     restarts.py STRATEGY FOLDER KILLED STEP
 
-STRATEGY is ``mirrored``, ``sync`` or ``async``; KILLED is ``none``, ``worker`` (the last one), ``chief``, or ``all``,
-where the last worker ends the whole job with an error. STEP is counted over all epochs.
+STRATEGY is ``mirrored``, ``sync`` or ``async``; KILLED is ``none``, ``worker`` (the last one), ``chief``, or ``all``:
+all tasks at once, as where power fails. STEP is counted over all epochs.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ is_chief = me["type"] == "worker" and me["index"] == 0
 STEPS = 5
 callbacks: Any = keras.callbacks
 strategy: Any = MultiWorkerMirroredStrategy() if chosen == "mirrored" else ParameterServerStrategy(consistency=chosen)
+(folder / f"{me['type']} {me['index']}.pid").write_text(str(os.getpid()))
 random = np.random.default_rng(0)
 x = random.normal(size=(STEPS * 8, 4)).astype("float32")
 y = (np.tanh(x @ random.normal(size=(4, 1))) + 0.3 * random.normal(size=(len(x), 1))).astype("float32")
@@ -42,7 +43,7 @@ def make() -> Any:
 
 
 class Killed(callbacks.Callback):
-    """Ends this process, once."""
+    """Kills this process, or all of the job, once."""
 
     steps = 0
 
@@ -55,9 +56,9 @@ class Killed(callbacks.Callback):
         mine = me["index"] == {"worker": last, "chief": 0, "all": last}.get(killed)
         if mine and self.steps == step and not mark.exists():
             mark.touch()
-            if killed == "all":
-                os._exit(3)
-            os.kill(os.getpid(), signal.SIGKILL)
+            others = [int(path.read_text()) for path in folder.glob("*.pid") if killed == "all"]
+            for pid in [*({*others} - {os.getpid()}), os.getpid()]:
+                os.kill(pid, signal.SIGKILL)
 
 
 with strategy.scope():
