@@ -27,20 +27,46 @@ def test_an_executable_takes_over_at_a_fixed_run_once_that_has_paid() -> None:
     assert switch is not None
     assert switch.compiled < until <= switch.used
     ways = Ways()
+    _runs(ways, "first", 1)
     assert _runs(ways, "a", switch.used + 3) == [False] * switch.used + [True] * 3
-    assert (ways.distinct, ways.compiled) == (1, 1)
+    assert (ways.distinct, ways.compiled) == (2, 1)
 
 
-def test_a_heavy_part_switches_within_the_first_runs() -> None:
-    switch = switch_after(Work(operations=50, nbytes=1 << 27, window_products=10**9))
+def test_the_first_shape_of_a_heavy_part_is_compiled_at_its_second_run() -> None:
+    assert _runs(Ways(), "a", 3) == [False, True, True]
+    ways = Ways()
+    ways.next_way("a")
+    weigh = ways.weigher("a")
+    assert weigh is not None
+    weigh(_HEAVY)
+    assert ways.next_way("a") is Way.EXECUTABLE, "without a compilation in the background"
+
+
+@pytest.mark.parametrize(
+    "work", [Work(operations=50, nbytes=1 << 16), Work(operations=440, nbytes=360 << 20, products=325 << 20)]
+)
+def test_the_first_shape_of_other_parts_has_to_repay_half_of_its_compilation(work: Work) -> None:
+    assert switch_after(work, first=True) == switch_after(work)
+
+
+def test_kernels_run_for_about_as_long_as_the_compilation() -> None:
+    work = Work(operations=50, nbytes=1 << 27, window_products=10**9)
+    switch = switch_after(work)
     assert switch is not None
-    assert switch.used <= 3
+    assert 1 <= (switch.used - switch.compiled) * work.kernels_ns() / work.compilation_ns() <= 2
+
+
+def test_turns_of_loops_are_run_but_compiled_once() -> None:
+    once, often = Work(operations=40), Work(operations=40, repeated=4000)
+    assert often.compilation_ns() == once.compilation_ns()
+    assert often.kernels_ns() > 50 * once.kernels_ns()
 
 
 def test_compiling_begins_once_at_half_the_runs() -> None:
     switch = switch_after(_HEAVY)
     assert switch is not None
     ways, found = Ways(), list[Way]()
+    _runs(ways, "first", 1)
     for _ in range(switch.used):
         found.append(ways.next_way("a"))
         weigh = ways.weigher("a")

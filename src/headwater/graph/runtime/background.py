@@ -16,7 +16,7 @@ _compiling: Final[set[str]] = set()
 #: Python's switch interval during a compilation, in seconds: the time after which the tracing thread has to release the
 #: interpreter's lock to a waiting thread. With the default of 5 ms, a step would wait for 5 ms after each of its
 #: operations that releases the lock.
-_INTERVAL_S: Final = 0.0002
+_INTERVAL_S: Final = 0.00001
 
 
 class Compilation:

@@ -293,4 +293,5 @@ def turns_of(op_type: str, inputs: Values, outputs: Values, attrs: Attrs) -> Wor
     # A rough estimate: each turn multiplies the rows of the state by all matrices.
     rows = max((value.shape[0] for value in inputs[:states] if value.ndim > 1), default=1)
     matrices = sum(value.size for value in inputs[states : len(body.inputs)] if value.ndim == 2)
-    return Work(turns * len(body.nodes), 0, turns * rows * matrices)
+    operations = len(body.nodes)
+    return Work(operations, products=turns * rows * matrices, repeated=max(turns - 1, 0) * operations)

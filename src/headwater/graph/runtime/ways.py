@@ -3,10 +3,14 @@
 The choice depends only on counts: how often a part ran with inputs of these shapes, and the cost of its operations
 estimated from array sizes. It does not depend on measured time, so two runs of a program compute the same bits.
 
-A shape starts on kernels. An executable takes over once it would have saved, by estimate, the time that compiling
-takes. As in the ski rental problem, the total time is then at most twice the optimum. It is compiled in the background
-from half as many runs on. It takes over at a fixed run, not as soon as it is compiled, and late enough that it should
-be compiled by then. Where kernels are as fast, as for a few operations on small arrays, a part stays on kernels.
+A shape starts on kernels. Its executable is compiled in the background once it would have saved, by estimate, half of
+the time of compilation; as in the ski rental problem, the total time is then at most twice the optimum. It takes over
+at a fixed run: when kernels have taken the estimated time of compilation meanwhile, or later, so that it has paid. That
+run waits if the compilation has not ended. Where kernels are as fast, as for a few operations on small arrays, a part
+stays on kernels.
+
+Where an executable is several times faster, as for convolutions, the first shape of a part is compiled at its second
+run: most programs train with one shape, and steps on kernels take several times longer while a thread traces.
 """
 
 from __future__ import annotations
@@ -26,17 +30,19 @@ _CALL_NS: Final = 2_500
 _BYTES_PER_NS: Final = 4
 _PRODUCTS_PER_NS: Final = 10
 # NumPy forms the windows of a convolution in memory before it multiplies them; XLA does not.
-_WINDOW_PRODUCTS_PER_NS: Final = 3
-_COMPILED_WINDOW_PRODUCTS_PER_NS: Final = 15
+_WINDOW_PRODUCTS_PER_NS: Final = 8
+_COMPILED_WINDOW_PRODUCTS_PER_NS: Final = 40
 _EXECUTABLE_CALL_NS: Final = 30_000
 _FUSION: Final = 4  # factor by which an executable reads and writes fewer bytes
-_COMPILE_NS: Final = 60_000_000
-_COMPILE_OPERATION_NS: Final = 6_000_000
+# XLA's time grows faster than the number of operations.
+_COMPILE_NS: Final = 200_000_000
+_COMPILE_OPERATION_NS: Final = 4_000_000
+_COMPILE_PAIR_NS: Final = 8_000
 
-# A run that is to use an executable waits until it is compiled. A program expects that of its first runs. Later, the
-# switch is delayed by `_PATIENCE` times the estimate, since a busy machine takes longer to compile.
-_FIRST_RUNS: Final = 20
-_PATIENCE: Final = 4
+#: The first shape of a part is compiled at its second run if the executable pays off within this number of runs, and is
+#: faster by this factor.
+_SOON: Final = 200
+_FASTER: Final = 3
 
 # Limits of memory and of time: shapes that are remembered, and shapes whose costs are measured. Further shapes are
 # assumed to cost as much as the heaviest one.
@@ -76,12 +82,14 @@ class Work:
       nbytes: bytes read and written.
       products: multiplications within matrix products.
       window_products: multiplications within convolutions.
+      repeated: repetitions of operations in loops, which are run but not compiled.
     """
 
     operations: int = 0
     nbytes: int = 0
     products: int = 0
     window_products: int = 0
+    repeated: int = 0
 
     def plus(self, other: Work) -> Work:
         """Returns the sum of both."""
@@ -90,12 +98,13 @@ class Work:
             self.nbytes + other.nbytes,
             self.products + other.products,
             self.window_products + other.window_products,
+            self.repeated + other.repeated,
         )
 
     def kernels_ns(self) -> int:
         """Estimates the time on kernels."""
         multiplied = self.products // _PRODUCTS_PER_NS + self.window_products // _WINDOW_PRODUCTS_PER_NS
-        return self.operations * _CALL_NS + self.nbytes // _BYTES_PER_NS + multiplied
+        return (self.operations + self.repeated) * _CALL_NS + self.nbytes // _BYTES_PER_NS + multiplied
 
     def executable_ns(self) -> int:
         """Estimates the time in an executable."""
@@ -104,7 +113,7 @@ class Work:
 
     def compilation_ns(self) -> int:
         """Estimates the time of compiling."""
-        return _COMPILE_NS + self.operations * _COMPILE_OPERATION_NS
+        return _COMPILE_NS + self.operations * (_COMPILE_OPERATION_NS + self.operations * _COMPILE_PAIR_NS)
 
 
 def runs_until_compiled(work: Work) -> int | None:
@@ -124,22 +133,27 @@ class Way(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """The numbers of runs on kernels after which the executable is compiled, and after which it takes over."""
+    """The numbers of runs on kernels after which the executable is compiled, and after which it takes over. If they are
+    equal, it is not compiled in the background."""
 
     compiled: int
     used: int
 
 
-def switch_after(work: Work) -> Switch | None:
-    """Returns when a part switches to an executable; None if never."""
+def switch_after(work: Work, *, first: bool = False) -> Switch | None:
+    """Returns when inputs of one shape switch to an executable; None if never.
+
+    Args:
+      work: the cost of a run.
+      first: whether it is the first shape of the part.
+    """
     until = runs_until_compiled(work)
     if until is None:
         return None
+    if first and until <= _SOON and work.kernels_ns() >= _FASTER * work.executable_ns():
+        return Switch(1, 1)
     compiled = -(-until // 2)
-    while_compiling = -(-work.compilation_ns() // work.kernels_ns())
-    if compiled + while_compiling > _FIRST_RUNS:
-        while_compiling *= _PATIENCE
-    return Switch(compiled, max(until, compiled + while_compiling))
+    return Switch(compiled, max(until, compiled - (-work.compilation_ns() // work.kernels_ns())))
 
 
 @dataclass(slots=True)
@@ -207,7 +221,7 @@ class Ways:
             self._weighed += 1
             if work.kernels_ns() > self._heaviest.kernels_ns():
                 self._heaviest = work
-            shape.switch = switch_after(work)
+            shape.switch = switch_after(work, first=self.distinct == 1)
 
         return weigh
 
