@@ -106,9 +106,14 @@ def new_array(size: HostArray, *, dtype: DType, element_shape: TensorShape | Non
 
 
 @kernel("TensorArrayWrite")
-def write(array: HostArray, index: HostArray, value: HostArray, *, grows: bool = False) -> HostArray:
-    """``array`` with ``value`` at ``index``."""
+def write(
+    array: HostArray, index: HostArray, value: HostArray, *, grows: bool = False, owned: Any = False
+) -> HostArray:
+    """``array`` with ``value`` at ``index``; in place if it is ``owned`` and large enough."""
     place = int(index)
+    if owned and 0 <= place < len(array) and array.shape[1:] == value.shape:
+        array[place] = value
+        return array
     size = max(len(array), place + 1) if grows else len(array)
     result = np.zeros((size, *value.shape), array.dtype)
     if array.shape[1:] == value.shape:
@@ -130,6 +135,17 @@ def write_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs
     if place < len(rest):
         rest[place] = 0
     return rest, None, grads[0][place]
+
+
+def write_gradient_in_place(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
+    """As `write_gradient`; changes the gradient of the result to the array's."""
+    array, index, _ = inputs
+    (grad,) = grads
+    if not array.size or len(grad) != len(array):
+        return write_gradient(inputs, grads, needed, attrs)
+    element = np.array(grad[int(index)])
+    grad[int(index)] = 0
+    return grad, None, element
 
 
 @kernel("AdjustContrastv2")

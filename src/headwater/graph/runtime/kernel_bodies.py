@@ -7,11 +7,13 @@ that the gradient needs as its *tape*. A body changes no state.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from headwater.graph.kernels.blocks import write_gradient_in_place
 from headwater.graph.kernels.random import body_key
 from headwater.graph.kernels.registry import takes_outputs
 from headwater.graph.ops.bodies import Body, BodyNode, decode_body, needed
@@ -45,7 +47,8 @@ class Gradient(NamedTuple):
 
     Attributes:
       forward: from the body's inputs to its outputs and the tape.
-      backward: from the tape and a gradient, or None, for each output, to a gradient, or None, for each input.
+      backward: from the tape and a gradient, or None, for each output, to a gradient, or None, for each input; the
+        third argument is whether it may change gradients that the previous turn has returned.
     """
 
     forward: Callable[..., tuple[tuple[Any, ...], tuple[Any, ...]]]
@@ -53,12 +56,13 @@ class Gradient(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def body_function(function: FunctionAttr, outputs: tuple[str, ...] | None = None) -> Run:
+def body_function(function: FunctionAttr, outputs: tuple[str, ...] | None = None, carried: int = 0) -> Run:
     """Returns a function from a body's inputs to its outputs; in a loop it takes the number of the ``turn``.
 
     Args:
       function: the attribute that holds the body.
       outputs: the results to return; the body's outputs if None.
+      carried: number of first outputs that are the first inputs of the next turn.
 
     Raises:
       WithoutKernel: an operation has no kernel.
@@ -66,18 +70,19 @@ def body_function(function: FunctionAttr, outputs: tuple[str, ...] | None = None
     body = decode_body(function)
     wanted = body.outputs if outputs is None else outputs
     code = Code()
-    _forward(code, body, wanted)
+    _forward(code, body, wanted, _owned_writes(body, carried))
     results = [code.names[name] for name in wanted]
     return code.function("*inputs, turn=None", f"({listed(results)})", results).run
 
 
 @lru_cache(maxsize=256)
-def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...]) -> Gradient:
+def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...], carried: int = 0) -> Gradient:
     """Returns the gradient of a body.
 
     Args:
       function: the attribute that holds it.
       wanted: for each input, whether to compute its gradient; only floating-point inputs have one.
+      carried: number of first outputs that are the first inputs of the next turn.
 
     Raises:
       WithoutKernel: an operation, or its gradient, has no kernel.
@@ -85,11 +90,12 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...]) -> Gradient:
     body = decode_body(function)
     code = Code()
     code.keep_tapes()
-    nodes = _forward(code, body, body.outputs)
+    owned = _owned_writes(body, carried)
+    nodes = _forward(code, body, body.outputs, owned)
     back = Code(names=dict(code.names), space=code.space, numbers=code.numbers)
     given = [back.local() for _ in body.outputs]
     back.add(f"{listed(given)} = grads", defines=given)
-    _Backward(back, code, body, nodes, wanted).run(given)
+    _Backward(back, code, body, nodes, wanted, owned).run(given)
     made = {name for statement in back.statements for name in statement.defines}
     here = {name for statement in code.statements for name in statement.defines}
     used = {name for statement in back.statements for name in statement.uses}
@@ -106,12 +112,35 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...]) -> Gradient:
         back.names.get(f"grad {name}", "None") if want else "None"
         for name, want in zip(body.inputs, wanted, strict=True)
     ]
-    backward = back.function("tape, grads", f"({listed(grads)})", grads)
+    backward = back.function("tape, grads, owned=False", f"({listed(grads)})", grads)
     return Gradient(forward.run, backward.run)
 
 
-def _forward(code: Code, body: Body, outputs: Sequence[str]) -> list[Node]:
-    """Adds the operations that ``outputs`` need, and returns them."""
+def _owned_writes(body: Body, carried: int) -> set[str]:
+    """Returns the writes to arrays that only a loop refers to after its first turn, because nothing else in its body
+    uses them. They can be in place."""
+    sources = {f"{node.name}:0": node.inputs[0] for node in body.nodes if node.definition.name in ALIASES}
+
+    def source(tensor: str) -> str:
+        while tensor in sources:
+            tensor = sources[tensor]
+        return tensor
+
+    nodes = [node for node in body.nodes if node.definition.name not in ALIASES]
+    outputs = [source(name) for name in body.outputs]
+    uses = Counter([*(source(name) for node in nodes for name in node.inputs), *outputs])
+    pairs = set(zip(body.inputs[:carried], outputs[:carried], strict=True))
+    return {
+        node.name
+        for node in nodes
+        if node.definition.name == "TensorArrayWrite"
+        and (source(node.inputs[0]), f"{node.name}:0") in pairs
+        and uses[source(node.inputs[0])] == uses[f"{node.name}:0"] == 1
+    }
+
+
+def _forward(code: Code, body: Body, outputs: Sequence[str], owned: Collection[str]) -> list[Node]:
+    """Adds the operations that ``outputs`` need, and returns them; ``owned`` are from `_owned_writes`."""
     if "" in outputs:  # an imported condition: this branch leaves the output undefined
         raise WithoutKernel("a branch without one of the outputs")
     arguments = [code.local() for _ in body.inputs]
@@ -128,7 +157,7 @@ def _forward(code: Code, body: Body, outputs: Sequence[str]) -> list[Node]:
             key = f"body_key({code.names[body.key]}, {zlib.crc32(node.name.encode())}, turn)"
             code.random(node, key, args, used.get(node.name, []), [code.names[body.key]])
         else:
-            code.pure(node, args, used.get(node.name, []))
+            code.pure(node, args, used.get(node.name, []), more="owned=turn" if node.name in owned else "")
     return nodes
 
 
@@ -147,6 +176,7 @@ class _Backward:
     body: Body
     nodes: Sequence[Node]
     wanted: Sequence[bool]
+    owned: Collection[str]
 
     def run(self, given: Sequence[str]) -> None:
         """Adds the statements; ``given`` are the local variables with the gradients of the body's outputs."""
@@ -206,6 +236,8 @@ class _Backward:
             gradients = f"padded({gradients}, {forward})"
             uses.append(forward)
         run = self.back.bind(gradient_function_of(node.type, attrs), "g")
+        if node.name in self.owned:
+            run = f"{self.back.bind(write_gradient_in_place, 'g')} if owned else {run}"
         given = [run, f"({listed(args)})", gradients, self.back.bind(wants, "a"), self.back.bind(attrs, "a")]
         if takes_outputs(node.type) or node.type in GRADIENT_MAKERS:
             given.append(forward)

@@ -95,6 +95,7 @@ class Code:
     holds_lock: bool = False
     _forwards: dict[tuple[str, tuple[str, ...]], list[_Forward]] = field(default_factory=dict[Any, Any])
     _taped: set[str] = field(default_factory=set[str])
+    _repeated: set[str] = field(default_factory=set[str])
 
     def bind(self, value: object, prefix: str) -> str:
         """Binds an object to a new global name; the prefix must differ from the prefix of local variables."""
@@ -131,7 +132,14 @@ class Code:
     def note_gradients(self, nodes: Iterable[Node]) -> None:
         """Makes loops and branches keep a tape if ``nodes`` include a gradient of their type."""
         # A tape keeps all intermediate values of a loop in memory, so it is only kept if a gradient needs it.
+        nodes = tuple(nodes)
         self._taped.update(node.attrs["f"].name for node in nodes if node.type == "Vjp")
+        repeats = {
+            node.inputs[: len(node.attrs["wanted"]) - 1]
+            for node in nodes
+            if node.type == "Vjp" and node.attrs["f"].name in REPEATS
+        }
+        self._repeated.update(node.name for node in nodes if node.inputs in repeats)
 
     def keep_tapes(self) -> None:
         """Makes all loops and branches keep a tape."""
@@ -146,7 +154,14 @@ class Code:
         self.names[tensor] = self.bind(value, "c")
 
     def pure(
-        self, node: Node, args: Sequence[str], used: Sequence[int], *, locked: bool = False, checked: bool = True
+        self,
+        node: Node,
+        args: Sequence[str],
+        used: Sequence[int],
+        *,
+        locked: bool = False,
+        checked: bool = True,
+        more: str = "",
     ) -> None:
         """Appends a pure operation.
 
@@ -156,6 +171,7 @@ class Code:
           used: indices of the outputs in use.
           locked: whether it reads a variable.
           checked: whether to add a check for failures.
+          more: a keyword argument of the kernel besides the attributes.
 
         Raises:
           WithoutKernel: it has no kernel.
@@ -172,14 +188,14 @@ class Code:
             self._gradient(node, args, used)
             return
         attrs = own_attrs(node)
-        run = function_of(node.type, attrs, taped=node.type in self._taped)
+        run = function_of(node.type, attrs, taped=node.type in self._taped or node.name in self._repeated)
         if not locked and self._fold(node, run, attrs, used):
             return
         uses = self._locals(args)
         if checked and can_fail(node.type):
             self.check(node, args, uses, locked=locked)
         result = self.local()
-        self.call(node, result, run, args, attrs, locked=locked)
+        self.call(node, result, run, args, attrs, locked=locked, more=more)
         # A later gradient with the same inputs reuses this result.
         self._forwards.setdefault((node.type, tuple(args)), []).append(_Forward(attrs, result))
         self.take(node, result, used)
@@ -244,10 +260,11 @@ class Code:
         *,
         key: str | None = None,
         locked: bool = False,
+        more: str = "",
     ) -> None:
-        """Appends ``result = run([key, ]*args, **attrs)``, with its cost."""
+        """Appends ``result = run([key, ]*args, **attrs[, more])``, with its cost."""
         function = self.bind(run, "k")
-        given = [*args, *(f"{name}={self.literal(value)}" for name, value in attrs.items())]
+        given = [*args, *(f"{name}={self.literal(value)}" for name, value in attrs.items()), *([more] if more else [])]
         self.add(
             f"{result} = {function}({', '.join(given if key is None else [key, *given])})",
             node,
@@ -306,11 +323,24 @@ class Code:
     def _outputs(self, node: Node, op_type: str, inputs: Sequence[str], attrs: Mapping[str, Any]) -> str:
         """Returns a local variable with the outputs of a forward operation, which are computed if they are not
         available."""
-        found = self.result_of(op_type, inputs, attrs)
+        found = self.result_of(op_type, inputs, attrs) or self._repeated_result(node, op_type, inputs, attrs)
         if found is None:
             found = self.local()
             self.call(node, found, function_of(op_type, attrs, taped=True), inputs, attrs)
         return found
+
+    def _repeated_result(self, node: Node, op_type: str, inputs: Sequence[str], attrs: Mapping[str, Any]) -> str | None:
+        """Returns a local variable with an operation's outputs, converted from those of another operation that has
+        computed the same; None if there is none."""
+        repeat = REPEATS.get(op_type)
+        if repeat is None:
+            return None
+        for found in self._forwards.get((repeat.op_type, tuple(inputs[:-1])), ()):
+            if all(_equal(found.attrs[key], attrs[key]) for key in repeat.attrs):
+                result, convert = self.local(), self.bind(repeat.convert, "k")
+                self.add(f"{result} = {convert}({found.result})", node, defines=[result], uses=[found.result])
+                return result
+        return None
 
     def result_of(self, op_type: str, args: Sequence[str], attrs: Mapping[str, Any]) -> str | None:
         """Returns the local variable with an operation's result; None if it has not run."""
@@ -395,6 +425,24 @@ Maker = Callable[..., Callable[..., Any]]
 #: kernel factory takes the attributes, and whether its outputs must have a tape because a gradient follows.
 KERNEL_MAKERS: Final[dict[str, Maker]] = {}
 GRADIENT_MAKERS: Final[dict[str, Maker]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """An operation that computes the same as another one from all inputs but the last.
+
+    Attributes:
+      op_type: the type of the other operation.
+      attrs: attributes in which both have to agree.
+      convert: converts the results of the other one.
+    """
+
+    op_type: str
+    attrs: tuple[str, ...]
+    convert: Callable[[Any], Any]
+
+
+REPEATS: Final[dict[str, Repeat]] = {}
 
 
 def function_of(op_type: str, attrs: Mapping[str, Any], *, taped: bool = False) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from headwater.graph.kernels.registry import NoKernel, kernel
 from headwater.graph.ops.bodies import decode_body
 from headwater.graph.registry import FunctionAttr
 from headwater.graph.runtime.kernel_bodies import added, body_function, body_gradient
-from headwater.graph.runtime.kernel_code import GRADIENT_MAKERS, KERNEL_MAKERS
+from headwater.graph.runtime.kernel_code import GRADIENT_MAKERS, KERNEL_MAKERS, REPEATS, Repeat
 from headwater.graph.runtime.ways import Work
 
 Attrs = Mapping[str, Any]
@@ -59,6 +59,30 @@ def _zeros_for(grads: Values, wanted: Sequence[bool], inputs: Values) -> list[An
     ]
 
 
+class _Sums:
+    """Sums of gradients over the turns of a loop; None stands for zeros.
+
+    Attributes:
+      values: the sums.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.values: list[Any] = [None] * count
+        self._owned = [False] * count
+
+    def add(self, terms: Values) -> None:
+        """Adds a term to each sum."""
+        for index, term in enumerate(terms):
+            if term is None:
+                continue
+            if self._owned[index]:
+                # In place only from the second sum on: the first term may be an array that others use.
+                self.values[index] += term
+            else:
+                self._owned[index] = self.values[index] is not None
+                self.values[index] = added(self.values[index], term)
+
+
 # Scans ------------------------------------------------------------------------------------------------------------
 
 
@@ -66,7 +90,7 @@ def _make_scan(attrs: Attrs, taped: bool) -> Callable[..., Any]:
     function: FunctionAttr = attrs["body"]
     states, sequences = attrs["states"], attrs["sequences"]
     types: Sequence[DType] = attrs["Tout"]
-    plain = body_function(function)
+    plain = body_function(function, carried=states)
 
     def scan(*inputs: Any, **unused: object) -> tuple[Any, ...]:
         del unused
@@ -76,7 +100,7 @@ def _make_scan(attrs: Attrs, taped: bool) -> Callable[..., Any]:
         if not turns:
             # Stacked results have the shapes of one turn, which only an executable knows without running it.
             raise NoKernel("no turn says the shapes of its results")
-        forward, back = body_gradient(function, tuple(map(_is_real, inputs))) if taped else (None, None)
+        forward, back = body_gradient(function, tuple(map(_is_real, inputs)), states) if taped else (None, None)
         tape = Tape()
         stacked: list[Any] = []
         for turn in range(turns):
@@ -108,10 +132,11 @@ def _make_scan_gradient(attrs: Attrs) -> Callable[..., Sequence[Any]]:
         tape, back = outputs.tape, outputs.back
         moved: list[Any] = list(grads[:states])
         slopes: list[Any] = [None] * sequences
-        totals: list[Any] = [None] * (len(inputs) - states - sequences)
-        owned = [False] * len(totals)
-        for turn in range(len(tape) - 1, -1, -1):
-            found = back(tape[turn], (*moved, *[None if grad is None else grad[turn] for grad in grads[states:]]))
+        totals = _Sums(len(inputs) - states - sequences)
+        last = len(tape) - 1
+        for turn in range(last, -1, -1):
+            given = (*moved, *[None if grad is None else grad[turn] for grad in grads[states:]])
+            found = back(tape[turn], given, turn < last)
             moved = list(found[:states])
             for index in range(sequences):
                 slope = found[states + index]
@@ -119,16 +144,8 @@ def _make_scan_gradient(attrs: Attrs) -> Callable[..., Sequence[Any]]:
                     if slopes[index] is None:
                         slopes[index] = np.zeros(inputs[states + index].shape, slope.dtype)
                     slopes[index][turn] = slope
-            for index, more in enumerate(found[states + sequences :]):
-                if more is None:
-                    continue
-                if owned[index]:
-                    # In place only from the second sum on: the first term may be an array that others use.
-                    totals[index] += more
-                else:
-                    owned[index] = totals[index] is not None
-                    totals[index] = added(totals[index], more)
-        return _zeros_for([*moved, *slopes, *totals], wanted, inputs)
+            totals.add(found[states + sequences :])
+        return _zeros_for([*moved, *slopes, *totals.values], wanted, inputs)
 
     return gradient
 
@@ -144,14 +161,14 @@ def _make_loop(attrs: Attrs, taped: bool) -> Callable[[Values, int | None], tupl
     """Returns a function of a loop's inputs and maximum number of turns; it returns the values, the number of turns,
     and the tape."""
     body: FunctionAttr = attrs["body"]
-    holds, plain = body_function(attrs["cond"]), body_function(body)
     types: Sequence[DType] = attrs["Tout"]
     count = len(decode_body(body).outputs)
+    holds, plain = body_function(attrs["cond"]), body_function(body, carried=count)
 
     def loop(inputs: Values, most: int | None) -> tuple[Values, int, Taped | None]:
         values: Values = _typed(inputs[:count], types)
         fixed, tape, turns = inputs[count:], Tape(), 0
-        forward, back = body_gradient(body, tuple(map(_is_real, inputs))) if taped else (None, None)
+        forward, back = body_gradient(body, tuple(map(_is_real, inputs)), count) if taped else (None, None)
         while (most is None or turns < most) and holds(*values, *fixed, turn=turns)[0]:
             if forward is None:
                 results: Values = plain(*values, *fixed, turn=turns)
@@ -195,12 +212,12 @@ def _make_while_gradient(attrs: Attrs) -> Callable[..., Sequence[Any]]:
     def gradient(inputs: Values, grads: Values, wanted: Sequence[bool], attrs: Attrs, outputs: Any) -> Sequence[Any]:
         del attrs
         moved: Values = grads[:count]
-        totals: list[Any] = [None] * (given - count)
-        for kept in reversed(outputs.tape):
-            found = outputs.back(kept, moved)
+        totals = _Sums(given - count)
+        for turn, kept in enumerate(reversed(outputs.tape)):
+            found = outputs.back(kept, moved, turn > 0)
             moved = found[:count]
-            totals = [added(total, more) for total, more in zip(totals, found[count:], strict=True)]
-        return _zeros_for([*moved, *totals, *[None] * (len(inputs) - given)], wanted, inputs)
+            totals.add(found[count:])
+        return _zeros_for([*moved, *totals.values, *[None] * (len(inputs) - given)], wanted, inputs)
 
     return gradient
 
@@ -240,6 +257,13 @@ def rounded_trips(turns: Any) -> Any:
     return _rounded(int(turns))
 
 
+def _without_turns(outputs: Taped) -> Taped:
+    """Converts the results of ``StatelessWhile`` to those of ``WhileScan``."""
+    return _with_tape(outputs[:-1], outputs.tape, outputs.back)
+
+
+# A gradient needs a `WhileScan` with the inputs of the loop itself.
+REPEATS["WhileScan"] = Repeat("StatelessWhile", ("cond", "body"), _without_turns)
 KERNEL_MAKERS.update(StatelessWhile=_make_while, WhileScan=_make_while_scan, WhileTrips=_make_trips)
 GRADIENT_MAKERS.update(StatelessWhile=_make_while_gradient, WhileScan=_make_while_gradient)
 

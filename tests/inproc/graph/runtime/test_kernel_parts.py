@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.graph.runtime import programs
+from headwater.graph.kernels.registry import kernel_of
+from headwater.graph.runtime import kernel_code, programs
 from headwater.graph.runtime.background import Compilation
 from headwater.graph.runtime.ways import VARIABLE
 from headwater.tf1.compat import tf
@@ -140,3 +141,51 @@ def test_a_forward_pass_is_compiled_once_when_it_pays(monkeypatch: pytest.Monkey
     assert switched == [1]
     assert len(compiled) == 1, "the run compiles again what was compiled in the background"
     np.testing.assert_allclose(values, values[0], rtol=1e-5)
+
+
+def _scanned() -> list[Any]:
+    """Values and gradients of a loop that writes two arrays, of which it reads one, and one index twice."""
+    x, start = np.linspace(-1, 1, 30).reshape(5, 2, 3).astype("f"), np.ones((2, 3), np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        rows, weights = tf.placeholder(tf.float32, [None, 2, 3]), tf.constant(np.eye(3, dtype="f") * 0.5)
+        turns = tf.shape(rows)[0]
+        arrays = [tf.TensorArray(tf.float32, turns, element_shape=[2, 3], clear_after_read=False) for _ in range(2)]
+
+        def turn(at: Any, state: Any, written: Any, read: Any) -> Any:
+            state = tf.tanh(tf.matmul(state, weights) + rows[at])
+            read = read.write(at, state + tf.cond(at > 0, lambda: read.read(at - 1), lambda: state))
+            return at + 1, state, written.write(at // 2, state), read
+
+        loop = tf.while_loop(lambda at, *_: at < turns, turn, [0, tf.constant(start), *arrays])
+        stacks = [array.stack() for array in loop[2:]]
+        loss = tf.reduce_sum(stacks[0] * rows) + tf.reduce_sum(tf.square(stacks[1])) + tf.reduce_sum(loop[1])
+        return session.run([loss, *stacks, *tf.gradients(loss, [rows, weights])], {rows: x})
+
+
+def test_a_loop_that_writes_arrays_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[list[Any]] = []
+    for jit in ("off", "on"):
+        monkeypatch.setenv(VARIABLE, jit)
+        found.append(_scanned())
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_a_loop_with_a_gradient_copies_no_array_and_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "off")
+    writes: list[bool] = []
+    write = kernel_of("TensorArrayWrite")
+    assert write is not None
+
+    def noted(array: Any, *args: Any, **attrs: Any) -> Any:
+        result = write(array, *args, **attrs)
+        writes.append(result is array)
+        return result
+
+    monkeypatch.setattr(kernel_code, "kernel_of", lambda name: noted if name == "TensorArrayWrite" else kernel_of(name))
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [None, 2])
+        states = tf.scan(lambda state, row: state * row, x)
+        session.run(tf.gradients(states, x), {x: np.ones((7, 2))})
+    assert writes.count(False) == 2, "the element before the loop, and the first turn"
+    assert len(writes) == 7
