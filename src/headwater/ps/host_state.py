@@ -62,6 +62,8 @@ class HostState:
 
     def facts(self) -> dict[str, object]:
         """Returns all but the arrays and the ledger, as values that JSON can represent."""
+        # Part of the state, so that a restored ps recognises retries. Without the request numbers, simulated
+        # histories found gradients that were applied twice.
         answered = {
             worker: [one.incarnation, one.number, one.applied, one.version, one.step_number]
             for worker, one in self.answered.items()
@@ -69,6 +71,7 @@ class HostState:
         return {
             "version": self.version,
             "filled": self.filled,
+            # Files of earlier versions have this name, too.
             "life": self.incarnation,
             "trainings": self.trainings,
             "seed": self.seed,

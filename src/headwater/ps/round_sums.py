@@ -103,6 +103,7 @@ class RoundSums:
         with self._changed:
             self._rounds.append((frozenset(sources), mine))
             self._changed.notify_all()
+        # fsum rounds the exact sum once, so all ps get the same bits, independent of the order of the parts.
         return math.fsum([mine, *(other.part(sources) for other in self._others)])
 
     def serve(self, channel: Channel, first: Frame) -> None:
@@ -139,6 +140,8 @@ class RoundSums:
         for known, part in self._rounds:
             if not known.isdisjoint(sources):
                 return part
+        # If this ps has dropped all of these gradients, it makes no such round and contributes nothing. Without this
+        # answer the asking ps would wait forever.
         return 0.0 if all(map(self._is_over, sources)) else None
 
     def _is_over(self, source: Source) -> bool:
@@ -164,6 +167,7 @@ class _Other:
 
     def part(self, sources: Sequence[Source]) -> float:
         """Returns the other task's part of a round; see `RoundSums.total`."""
+        # The request only reads, so it can be repeated after a lost connection.
         frame = Frame(kinds.ROUND_SUM, (self._name, list(sources)))
         while True:
             try:

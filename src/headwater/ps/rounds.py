@@ -59,6 +59,7 @@ class Round:
         """
         weights, gradients, changes, rows = self._weights, self._gradients, self._changes, self._rows
         hyperparameters, sources = self._hyperparameters, self._sources
+        # Cleared first: if the update fails, its gradients must not be part of the next round.
         self.clear()
         everything = sum(weights)
         # Gradients that are not finite have weight 0. An update of such gradients alone is skipped.
@@ -89,6 +90,7 @@ def _mean_rows(parts: Sequence[tuple[Array, Array]], shares: Sequence[float]) ->
     gradients = np.concatenate(
         [part[1] * np.asarray(share, part[1].dtype) for part, share in zip(parts, shares, strict=True)]
     )
+    # Batches of different workers have rows in common, and `Updater.apply` accepts each row only once.
     rows, where = np.unique(numbers, return_inverse=True)
     mean = np.zeros((len(rows), *gradients.shape[1:]), gradients.dtype)
     np.add.at(mean, where, gradients)

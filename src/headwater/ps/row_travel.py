@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def small_numbers(numbers: Array, rows: int) -> Array:
     """Encodes row numbers of a table with ``rows`` rows in 1, 2, 4 or 8 bytes each."""
+    # A number is sent with each row. For narrow rows, 8 bytes per number would be a large part of the traffic.
     return numbers.astype(np.min_scalar_type(max(0, rows - 1)), copy=False)
 
 
@@ -57,6 +58,7 @@ def as_rows(arrived: Array, dim: int) -> Array:
     Raises:
       InvalidArgumentError: the array has none of the forms.
     """
+    # The element type identifies the form, so workers with different wire formats can share a table.
     form: Format = "bfloat16" if arrived.dtype == np.uint16 else "int8" if arrived.dtype == np.int8 else "float32"
     if form == "float32":
         return arrived

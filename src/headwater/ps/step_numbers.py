@@ -42,6 +42,8 @@ class StepNumbers:
 
     def step(self, version: int) -> int:
         """Returns the number of the next step."""
+        # A round makes exactly one update, so the version counts its steps, and no second counter has to be kept
+        # consistent with it.
         return version - self.base if self.in_rounds else self.given
 
     def take(self, worker: str, epoch: int, steps: int, version: int) -> int:
@@ -61,6 +63,7 @@ class StepNumbers:
             return TRAINING_OVER
         self.reach(epoch, steps, version)
         step = self.step(version)
+        # A worker that is still in an earlier epoch gets no step of the current one.
         if epoch < self.epoch or (self.steps != UNKNOWN_STEPS and step >= self.steps):
             return EPOCH_OVER
         self.given += 1
@@ -69,12 +72,15 @@ class StepNumbers:
 
     def reach(self, epoch: int, steps: int, version: int) -> None:
         """Begins ``epoch``, unless it or a later one has begun."""
+        # Only a later epoch: a slow worker must not restart an epoch that others have begun.
         if epoch > self.epoch:
             self.epoch, self.given, self.base, self.steps = epoch, 0, version, steps
             self.longest, self.ends = 0, None
 
     def exhausted(self, epoch: int, step: int) -> None:
         """Ends ``epoch`` before ``step``, because a worker has no data for it."""
+        # The worker with the least data ends the epoch for all: in rounds, the others would wait forever for its next
+        # gradient.
         if epoch == self.epoch and (self.steps == UNKNOWN_STEPS or step < self.steps):
             self.steps = self.ends = step
 
@@ -98,6 +104,7 @@ class StepNumbers:
 
     def may_begin(self, epoch: int) -> bool:
         """Returns whether all workers have reached the epoch before ``epoch``."""
+        # Only workers that have asked count: a worker that has left, or only reads, must not hold up the others.
         return self.stopped or all(other >= epoch - 1 for other in self.asked.values())
 
     def has_begun(self, worker: str, epoch: int) -> bool:

@@ -86,6 +86,7 @@ def read_request(
     Raises:
       InvalidArgumentError, NotFoundError: the request is invalid, or there is no such table.
     """
+    # Everything is validated before any table changes, so that a rejected request has no effect.
     try:
         named: list[Format] = [require_format(form, "a form") for form in forms]
         hows = [int(how) for how in bags]
@@ -123,6 +124,7 @@ def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> N
             f"tables on {tables[0].task}: {total} keys are strings; their second words arrived as {arrived.dtype} of "
             f"shape {arrived.shape}",
         )
+    # Only keys that are strings have second words, to distinguish strings with the same first word.
     left = parted(arrived, [count if table.config.strings else 0 for table, count in zip(tables, counts, strict=True)])
     parts = [
         part if table.config.strings else np.zeros(count, np.int64)
@@ -133,6 +135,7 @@ def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> N
 
 def answer_rows(asked: Asked, found: NDArray[np.float32]) -> Frame:
     """Returns the answer to a lookup with these numbers."""
+    # Without encoding and pooling, the rows of all tables are adjacent in one array, which is sent without a copy.
     if flat_rows(asked.forms, asked.bags):
         return Frame(kinds.DONE, (), [found])
     rows: list[Array] = []

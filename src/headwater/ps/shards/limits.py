@@ -30,6 +30,7 @@ def shards_of(shards: int | None, servers: int, *, replicas: int, saves: bool) -
     if isinstance(shards, bool) or shards < 1:
         raise ValueError(f"shards must be at least 1, but is {shards!r}")
     first = first_servers(servers)
+    # The replicas of a shard must be on different ps. With more ps than shards, some ps would never be a primary.
     if replicas > 1 and servers and not 2 <= first <= shards:
         raise ValueError(
             f"{says} and replicas={replicas} cannot be had together with {first} ps at the beginning: there must be "
@@ -45,6 +46,8 @@ def shards_of(shards: int | None, servers: int, *, replicas: int, saves: bool) -
 
 def first_servers(servers: int) -> int:
     """Returns the number of ``ps``, of those known to a task, that have the shards at the beginning."""
+    # A ps that joins later has a longer cluster spec than the initial tasks. Initial locations must not depend on that,
+    # so the variable has the initial number.
     told = os.environ.get(FIRST_PS, "")
     return min(servers, int(told)) if told.isdecimal() and int(told) else servers
 

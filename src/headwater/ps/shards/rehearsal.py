@@ -26,6 +26,7 @@ def rehearse(layout: Layout, updater: Updater, shard: int, hyperparameters: Sequ
     specs = [(layout.variables[block.variable], block) for block in layout.blocks[shard]]
     zeros = [np.zeros(block_shape(spec, block), spec.dtype) for spec, block in specs if not spec.table]
     gradients = [np.zeros(block_shape(spec, block), spec.dtype) for spec, block in specs if spec.optimized]
+    # The shard is frozen only after this, so the time of the compilation is not part of the pause of its workers.
     try:
         updater.fill(zeros, None)
         updater.apply(gradients, {}, (), hyperparameters)
