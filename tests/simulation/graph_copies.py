@@ -136,7 +136,7 @@ class GraphCopiesHistory(GraphHistory):
         copies = [copy for running in self._running.values() for copy in running.copies.copies]
         return count_wholes(copies) == self.setting.servers
 
-    def _begins_anew(self) -> None:
+    def _starts_empty(self) -> None:
         if self._prepared:
             raise HistoryError("the chief threw the state away, though each ps has a backup")
         self.account.lose()

@@ -105,13 +105,13 @@ class GraphExamplesHistory(GraphHistory):
 
             def begun(scaffold: Any, sess: Any) -> None:
                 del scaffold, sess
-                self._begins_anew()
+                self._starts_empty()
 
             with tf.train.MonitoredTrainingSession(
                 master=server.target,
                 is_chief=index == 0,
                 hooks=[optimizer.make_session_run_hook(index == 0)] if gathers else None,
-                scaffold=tf.train.Scaffold(init_fn=begun, saver=saver_of(self._begins_anew)) if chiefs else None,
+                scaffold=tf.train.Scaffold(init_fn=begun, saver=saver_of(self._starts_empty)) if chiefs else None,
                 checkpoint_dir=self.folder if index == 0 else None,
                 save_checkpoint_steps=2 if self.folder else None,
                 save_checkpoint_secs=None,

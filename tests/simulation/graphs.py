@@ -259,7 +259,7 @@ class GraphHistory:
                 del scaffold, sess
                 if self.folder is not None and any(Path(self.folder).glob("model.ckpt-*.index")):
                     raise HistoryError("training starts from nothing, though there are checkpoints")
-                self._begins_anew()
+                self._starts_empty()
 
             # Steps between a restore and the start of gathering gradients count as part of the restore.
             begins = [_Begins(account)] if chief and model.hooks else []
@@ -295,7 +295,7 @@ class GraphHistory:
                 if chief:
                     self._ends = True
 
-    def _begins_anew(self) -> None:
+    def _starts_empty(self) -> None:
         """Records that the chief has initialized or restored the variables."""
         if self._prepared and all(task.process.incarnation == 1 and not task.process.dead for task in self._servers()):
             raise HistoryError("the chief threw the state away, though all parameter servers had it")
@@ -309,7 +309,7 @@ class GraphHistory:
     def _restored(self) -> None:
         """Records that the chief has restored a checkpoint."""
         self.account.again |= self.account.open
-        self._begins_anew()
+        self._starts_empty()
 
     def _servers(self) -> list[Task]:
         return [task for name, task in self.cluster.tasks.items() if name.startswith("ps")]

@@ -78,7 +78,7 @@ class LeftStatesHistory(GraphHistory):
             task.process.stopped or (task.process.dead and not task.done) for task in tasks
         )
 
-    def _begins_anew(self) -> None:
+    def _starts_empty(self) -> None:
         if self._prepared:
             raise HistoryError("the chief threw the state away, though nothing of it is lost")
         self.account.lose()

@@ -5,7 +5,7 @@
 
 Two ``ps`` and two workers train; every so often one of them is stopped for a while, or a worker is killed and started
 anew. With ``--copies`` three ``ps`` have two copies of all they hold, and each task, the chief, too, is stopped, or
-killed and started anew, the next once all is well again. Workers check that each acknowledged step was applied exactly
+killed and restarted, the next once all is well again. Workers check that each acknowledged step was applied exactly
 once. Memory, descriptors and threads of every task and its steps per second are drawn. It fails where a worker does,
 or, without ``--copies``, where something has grown.
 """
@@ -220,7 +220,7 @@ class Soak:
             for at, _ in self.events:
                 axes.axvline(at, color="grey", alpha=0.3, linewidth=0.7)
             axes.legend(loc="lower right", ncols=len(names))
-        rate.set_xlabel("seconds; grey: a task is stopped, or a worker started anew")
+        rate.set_xlabel("seconds; grey: a task is stopped, or a worker restarted")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=120)
 
@@ -274,7 +274,7 @@ class SoakOfCopies(Soak):
     def check(self) -> str:
         chiefs = [incarnation.process.output for incarnation in self.incarnations if incarnation.name == "worker0"]
         for output in chiefs[1:]:
-            assert "initialised anew" not in output, "a chief has restored a checkpoint"
+            assert "initialised again" not in output, "a chief has restored a checkpoint"
         kinds = Counter(re.sub(r"\d", "", kind) for _, kind in self.events)
         return f"{re.findall('^counted .*', chiefs[-1], re.MULTILINE)}, {dict(kinds)}"
 

@@ -93,7 +93,7 @@ class MemoryLink:
 
     def add_plan(self, session: str, number: int, plan: bytes, generation: int) -> None:
         if generation != self._task.generation:
-            raise AbortedError(None, None, f"{self._other} was started anew")
+            raise AbortedError(None, None, f"{self._other} was restarted")
         owner = Claim(task=self._me.runtime.task, generation=self._me.generation)
         self._task.runtime.add_plan(session, number, decode_plan(plan), owner)
 

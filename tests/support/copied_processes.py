@@ -40,7 +40,7 @@ class CopiedTasks:
             worker.wait_for("^step ", after=worker.line_count())
 
     def kill_each_ps_in_turn(self) -> None:
-        """Each ``ps`` is killed, the other one serves both tasks, fills it up when it is started anew, and gives its
+        """Each ``ps`` is killed, the other one serves both tasks, fills it up when it is restarted, and gives its
         task back."""
         for index in (0, 1):
             other = self.ps[1 - index]

@@ -16,7 +16,7 @@ HEADWATER = (sys.executable, "-u", "-m", "headwater")
 
 
 class Server:
-    """``headwater serve`` on a free port, with a client; it can be killed and started anew on the same data.
+    """``headwater serve`` on a free port, with a client; it can be killed and restarted on the same data.
 
     Args:
       folder: for its data.

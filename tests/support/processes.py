@@ -1,4 +1,4 @@
-"""Clusters of real processes: started one by one, watched by their output, killed and started anew."""
+"""Clusters of real processes: started one by one, watched by their output, killed and restarted."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ class BackupAndRestore(_backup):
         if shapes != [value.shape for value in values]:
             raise ValueError(
                 f"{self._path} holds the state of another model: {len(paths)} variables, {paths[:3]}…, while this one "
-                f"has {len(variables)}, {[variable.path for variable in variables[:3]]}…; remove it to begin anew"
+                f"has {len(variables)}, {[variable.path for variable in variables[:3]]}…; remove it to start again"
             )
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
@@ -364,7 +364,9 @@ def _read_state(path: str) -> tuple[dict[str, Any], list[HostArray], list[HostAr
         return description, values, [found[name] for name in found.files if name.startswith(_KEPT)]
     except Exception as error:  # a damaged file can raise nearly any error in NumPy, zipfile or json
         raise DataLossError(
-            None, None, f"{path} is damaged, so that training cannot go on from it: {error}; remove it to begin anew"
+            None,
+            None,
+            f"{path} is damaged, so that training cannot go on from it: {error}; remove it to start again",
         ) from error
 
 

@@ -206,7 +206,7 @@ class GeneratorEnqueuer:
             with self._turn:  # taken and put in one turn, so that the order stays
                 try:
                     element = next(self.sequence, _END)
-                except Exception as error:  # noqa: BLE001 - raised anew where the elements are taken
+                except Exception as error:  # noqa: BLE001 - raised again where the elements are taken
                     element = _Failed(error)
                 if not self._put(elements, element) or element is _END or isinstance(element, _Failed):
                     return

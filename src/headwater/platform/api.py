@@ -104,26 +104,26 @@ class Validated(ApiView):
     spec: JsonObject | None
 
 
-class StopWish(ApiView):
+class StopRequest(ApiView):
     """How a job is to stop; ``requeue`` puts it back into the queue, as after a preemption."""
 
     requeue: bool = False
 
 
-class ScaleWish(ApiView):
+class ScaleRequest(ApiView):
     """The number of workers and of parameter servers that a job is to have; a number that is not given stays."""
 
     workers: Annotated[int | None, Body(ge=0, le=1000)] = None
     ps: Annotated[int | None, Body(ge=1, le=1000)] = None
 
 
-class SecretWish(ApiView):
+class SecretRequest(ApiView):
     """The value of a secret: text of 64 KiB at most."""
 
     value: Annotated[str, Body(min_length=1, max_length=MAX_BYTES)]
 
 
-class TokenWish(ApiView):
+class TokenRequest(ApiView):
     """A token to be issued; ``valid_s``: its validity in seconds; it does not expire unless given."""
 
     name: Annotated[str, Body(min_length=1, max_length=100, pattern=r"^[\w .@-]+$")]
@@ -249,9 +249,9 @@ def delete(job_id: JobId, platform: PlatformOf, identity: MayRun) -> Response:
 
 
 @router.post("/jobs/{job_id}/stop", tags=["jobs"])
-def stop(job_id: JobId, platform: PlatformOf, identity: MayRun, wish: StopWish | None = None) -> JobView:
+def stop(job_id: JobId, platform: PlatformOf, identity: MayRun, request: StopRequest | None = None) -> JobView:
     """Requests a graceful stop of all tasks of a job."""
-    requeue = wish is not None and wish.requeue
+    requeue = request is not None and request.requeue
     return JobView.of(platform.manager.ask(job_id, AskStop(identity.name, requeue)))
 
 
@@ -262,9 +262,9 @@ def restart(job_id: JobId, platform: PlatformOf, identity: MayRun) -> JobView:
 
 
 @router.post("/jobs/{job_id}/scale", tags=["jobs"])
-def scale(job_id: JobId, wish: ScaleWish, platform: PlatformOf, identity: MayRun) -> JobView:
+def scale(job_id: JobId, request: ScaleRequest, platform: PlatformOf, identity: MayRun) -> JobView:
     """Changes the number of workers, of parameter servers, or of both."""
-    return JobView.of(platform.manager.ask(job_id, AskScale(identity.name, wish.workers, ps=wish.ps)))
+    return JobView.of(platform.manager.ask(job_id, AskScale(identity.name, request.workers, ps=request.ps)))
 
 
 @router.get("/jobs/{job_id}/events", tags=["jobs"])
@@ -378,11 +378,11 @@ def secrets(platform: PlatformOf, identity: MayRun) -> list[SecretView]:
 
 @router.put("/secrets/{name}", tags=["secrets"])
 def put_secret(
-    name: Annotated[SecretName, Path()], wish: SecretWish, platform: PlatformOf, identity: MayRun
+    name: Annotated[SecretName, Path()], request: SecretRequest, platform: PlatformOf, identity: MayRun
 ) -> SecretView:
     """Stores a secret, replacing one of the same name. Tasks that start from now on get the new value."""
     try:
-        return SecretView.of(platform.secrets.put(name, wish.value, identity.name))
+        return SecretView.of(platform.secrets.put(name, request.value, identity.name))
     except SecretError as error:
         raise Refused(422, str(error)) from error
 
@@ -403,9 +403,9 @@ def tokens(platform: PlatformOf, identity: MayAdmin) -> list[TokenView]:
 
 
 @router.post("/tokens", tags=["tokens"], status_code=201)
-def give_token(wish: TokenWish, platform: PlatformOf, identity: MayAdmin) -> NewTokenView:
+def give_token(request: TokenRequest, platform: PlatformOf, identity: MayAdmin) -> NewTokenView:
     """Issues a new token. Its secret is in the response, and never shown again."""
-    token, secret = platform.auth.give_token(wish.name, wish.role, valid_s=wish.valid_s)
+    token, secret = platform.auth.give_token(request.name, request.role, valid_s=request.valid_s)
     return NewTokenView(**TokenView.of(token).model_dump(), secret=secret)
 
 

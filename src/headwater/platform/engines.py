@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from headwater.cluster.names import TaskName
-from headwater.cluster.telemetry.talk import Talk
+from headwater.cluster.telemetry.task_activity import TaskActivity
 from headwater.platform import policy
 from headwater.platform.backends.base import (
     BackendError,
@@ -100,7 +100,7 @@ class EngineJobs:
         record = self._jobs.follow(
             record,
             lambda now, at: reported(now, report, at),
-            alter=lambda now: replace(now, handle=None if again else now.handle, talks=_talks(report)),
+            alter=lambda now: replace(now, handle=None if again else now.handle, activities=_activities(report)),
         )
         self._jobs.drop_if_over(record)
 
@@ -266,11 +266,11 @@ def _again(state: JobState, reason: str, now: float, *notes: Note) -> JobDecisio
     return JobDecision(replace(state, phase=JobPhase.ENDING, then=JobPhase.QUEUED, reason=again), notes)
 
 
-def _talks(report: JobReport) -> dict[TaskName, Talk]:
+def _activities(report: JobReport) -> dict[TaskName, TaskActivity]:
     return {
-        name: found.progress.talk
+        name: found.progress.activity
         for name, found in report.tasks.items()
-        if isinstance(found, Running) and found.progress is not None and found.progress.talk is not None
+        if isinstance(found, Running) and found.progress is not None and found.progress.activity is not None
     }
 
 

@@ -241,4 +241,4 @@ def _lasting(record: JobRecord) -> JobRecord:
         name: replace(task, step=None, steps_per_s=None, loss=None, metrics={}, progress_at=None)
         for name, task in record.state.tasks.items()
     }
-    return replace(record, state=replace(record.state, tasks=tasks), usages={}, talks={})
+    return replace(record, state=replace(record.state, tasks=tasks), usages={}, activities={})

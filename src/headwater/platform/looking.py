@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headwater.cluster.names import TaskName
 from headwater.cluster.telemetry.progress import Progress
-from headwater.cluster.telemetry.talk import Talk
+from headwater.cluster.telemetry.task_activity import TaskActivity
 from headwater.platform.backends.base import Exited, Lost, Running, TaskBackend, Usage
 from headwater.platform.records import Attempt, JobRecord, Sample
 from headwater.platform.states import Ended, Event, Progressed, TaskPhase, TaskState
@@ -22,12 +22,12 @@ class Seen:
     Attributes:
       events: the events since the last poll, in order.
       usages: the resource usage of each running task.
-      talks: the traffic, staleness and waits that each running task reports in addition to its progress.
+      activities: the traffic, staleness and waits that each running task reports in addition to its progress.
     """
 
     events: tuple[Event, ...]
     usages: dict[TaskName, Usage]
-    talks: dict[TaskName, Talk]
+    activities: dict[TaskName, TaskActivity]
 
 
 def look(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
@@ -35,7 +35,7 @@ def look(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
     ends: list[tuple[float, Ended]] = []
     moves: list[Event] = []
     usages: dict[TaskName, Usage] = {}
-    talks: dict[TaskName, Talk] = {}
+    activities: dict[TaskName, TaskActivity] = {}
     for name, task in record.state.tasks.items():
         if not task.phase.alive or task.phase is TaskPhase.STARTING:
             continue
@@ -56,15 +56,15 @@ def look(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
                     together=bool(progress.together),
                 )
             )
-        if progress is not None and progress.talk is not None and isinstance(found, Running):
-            talks[name] = progress.talk
+        if progress is not None and progress.activity is not None and isinstance(found, Running):
+            activities[name] = progress.activity
         if not isinstance(found, Running):
             ends.append((found.at if isinstance(found, Exited) else now, Ended(name, found)))
         elif found.usage is not None:
             usages[name] = found.usage
     # Ordered by time, so that the first failure is the earliest one, not the first one polled.
     ends.sort(key=lambda entry: entry[0])
-    return Seen(events=(*moves, *(end for _, end in ends)), usages=usages, talks=talks)
+    return Seen(events=(*moves, *(end for _, end in ends)), usages=usages, activities=activities)
 
 
 def ended_attempt(begun: Attempt, task: TaskState, how: Exited | Lost, now: float) -> Attempt:

@@ -37,7 +37,7 @@ from headwater.platform.tasks import task_order
 
 _log = logging.getLogger(__name__)
 
-Wish = AskStop | AskRestart | AskScale
+UserRequest = AskStop | AskRestart | AskScale
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 # A backend's thread ends after its turn; a thread that still waits for an answer after this time is abandoned.
 _CLOSE_S = 10.0
@@ -207,7 +207,7 @@ class Manager:
         self._wakes[backend].set()
         return record
 
-    def ask(self, job_id: str, wish: Wish) -> JobRecord:
+    def ask(self, job_id: str, request: UserRequest) -> JobRecord:
         """Stops, restarts or scales a job.
 
         Raises:
@@ -218,16 +218,16 @@ class Manager:
             record = self.job(job_id)
             if job_id in self._deleting:
                 raise NotPossible("the job is being deleted")
-            if isinstance(wish, AskRestart):
+            if isinstance(request, AskRestart):
                 self._check_secrets(record.state.spec)
-            if isinstance(wish, AskScale) and record.handle is not None:
+            if isinstance(request, AskScale) and record.handle is not None:
                 # An engine runs a job with a fixed number of workers: another number requires another submission.
-                wish = replace(wish, anew=True)
+                request = replace(request, restart_all=True)
             if self._jobs.get(job_id) is None:
                 # The job is over, and only in the store: check that the request is possible before loading it.
-                policy.decide(record.state, wish, self._clock())
+                policy.decide(record.state, request, self._clock())
                 self._jobs.add(record, ())
-            record = self._jobs.decide(record, wish)
+            record = self._jobs.decide(record, request)
         if record.backend in self._wakes:
             self._wakes[record.backend].set()
         return record

@@ -365,11 +365,11 @@ def _ask_scale(state: JobState, event: AskScale, now: float) -> JobDecision:
     ]
     if not changes:
         return JobDecision(state)
-    if event.anew and ps != before:
+    if event.restart_all and ps != before:
         raise NotPossible("an engine starts all ps of a job together, so their number does not change while it runs")
     note = Note("scaled", f"{event.by} scaled it {' and '.join(changes)}")
     scaled = replace(state, workers=workers, fixed=event.fixed if workers != state.workers else state.fixed, ps=ps)
-    if state.phase is JobPhase.RUNNING and state.spec.restart_scope == "task" and not event.anew:
+    if state.phase is JobPhase.RUNNING and state.spec.restart_scope == "task" and not event.restart_all:
         return JobDecision(_scaled(scaled, now), (note,))
     if state.phase is JobPhase.RUNNING:
         decision = _end(replace(scaled, not_before=0.0), JobPhase.QUEUED, note.text, now)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from headwater.cluster.names import TaskName
-from headwater.cluster.telemetry.talk import Talk
+from headwater.cluster.telemetry.task_activity import TaskActivity
 from headwater.platform.backends.base import TaskPlace, Usage
 from headwater.platform.states import JobState, Note
 
@@ -29,7 +29,7 @@ class JobRecord:
       places: the places of its tasks.
       handles: the backend's handle of each task that was started.
       usages: the resource usage of each running task.
-      talks: the traffic, staleness and waits that each running task reports in addition to its progress.
+      activities: the traffic, staleness and waits that each running task reports in addition to its progress.
       handle: the engine's handle of the whole job, if an engine runs it.
       handle_attempt: the job's attempt that ``handle`` belongs to.
       holds: whether its backend may hold resources that must be released when the job is over: places, or a submission
@@ -47,7 +47,7 @@ class JobRecord:
     places: Mapping[TaskName, TaskPlace] = field(default_factory=dict[TaskName, TaskPlace])
     handles: Mapping[TaskName, str] = field(default_factory=dict[TaskName, str])
     usages: Mapping[TaskName, Usage] = field(default_factory=dict[TaskName, Usage])
-    talks: Mapping[TaskName, Talk] = field(default_factory=dict[TaskName, Talk])
+    activities: Mapping[TaskName, TaskActivity] = field(default_factory=dict[TaskName, TaskActivity])
     handle: str | None = None
     handle_attempt: int = 0
     holds: bool = False

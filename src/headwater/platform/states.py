@@ -260,13 +260,13 @@ class AskScale:
       by: the name of the requester.
       workers: the desired number; None for no change.
       ps: likewise.
-      anew: whether the change requires a restart of all tasks.
+      restart_all: whether the change requires a restart of all tasks.
       fixed: whether the number stays, whatever resources are free.
     """
 
     by: str
     workers: int | None = None
-    anew: bool = False
+    restart_all: bool = False
     fixed: bool = True
     ps: int | None = None
 

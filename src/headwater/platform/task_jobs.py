@@ -84,7 +84,10 @@ class TaskJobs:
         """
         seen = look(record, self._backend, self._jobs.clock())
         record = self._jobs.decide(
-            record, *seen.events, JobTick(), alter=lambda now: replace(now, usages=seen.usages, talks=seen.talks)
+            record,
+            *seen.events,
+            JobTick(),
+            alter=lambda now: replace(now, usages=seen.usages, activities=seen.activities),
         )
         # Release before placing, so that this turn can reserve the places again.
         record = self._release(record)

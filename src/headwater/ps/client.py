@@ -214,7 +214,7 @@ class ParameterClient:
           GaveUpError: the chief could not be reached within the deadline for waits on tasks.
         """
         session = self._sessions[index]
-        lost = f"{session.task} was started anew, and its values are gone"
+        lost = f"{session.task} was restarted, and its values are gone"
         if self.conversation.others_are_over(index):
             if self._follows:
                 raise UnavailableError(None, None, f"{lost}; the job is over")
@@ -244,7 +244,7 @@ class ParameterClient:
         if session.pieces:
             if session.tables:
                 _log.warning(
-                    "%s has no copy of the tables that %s has lost: they begin anew", self._worker, session.task
+                    "%s has no copy of the tables that %s has lost: they start empty", self._worker, session.task
                 )
             header = (session.read, written, self._ledger if index == 0 else None, not self._chief)
             return Frame(kinds.FILL, header, self._without_tables(index, session.pieces))

@@ -111,7 +111,7 @@ class JobOverError(GaveUpError):
     """The job is over, so an unreachable ``ps`` will not return; this worker does not need it any more."""
 
 
-class _MetAnewError(UnavailableError):
+class _ReconnectedError(UnavailableError):
     """The channel on which an answer was awaited has been replaced.
 
     While the worker waited for one ``ps``, another was lost; while it reconnected to that one, the first was lost as
@@ -182,7 +182,7 @@ class Conversation:
                         raise
                     waited = f"{self._worker} has waited {deadline_s:g} s for {session.task}"
                     raise GaveUpError(None, None, f"{waited}: {error.message}") from error
-                _log.info("%s begins anew with %s: %s", self._worker, session.task, error.message)
+                _log.info("%s starts again with %s: %s", self._worker, session.task, error.message)
 
     def others_are_over(self, index: int) -> bool:
         """Returns whether a ``ps`` other than number ``index`` reports that the chief's program has ended."""
@@ -248,7 +248,7 @@ class Conversation:
         while answer is None and index in self._asked and self._asked[index] is session.channel:
             try:
                 answer = self._receive(session)
-            except _MetAnewError:
+            except _ReconnectedError:
                 continue  # the frame was repeated where the ps still has its values
             except (UnavailableError, AbortedError) as error:
                 self.lost(index, error)
@@ -314,7 +314,9 @@ class Conversation:
             # While other ps were reconnected in `_waits`, this one may have been, too: no answer arrives on the old
             # channel.
             if session.channel is not channel:
-                raise _MetAnewError(None, None, f"{session.task} was met anew, and has not been asked since")
+                raise _ReconnectedError(
+                    None, None, f"{session.task} was connected again, and has received no request since"
+                )
             if channel.closed:  # it was found lost while another one was awaited
                 raise UnavailableError(None, None, f"the channel to {session.task} is gone")
             try:

@@ -99,7 +99,7 @@ class LeavingTables:
         if left is None or self._file is None:
             return False
         if not same(left.packed, pack(table.config)):
-            _log.warning("%s begins table %r anew: it was another one when it was left", self._task, table.name)
+            _log.warning("%s discards deposited table %r: its configuration has changed", self._task, table.name)
             return False
         table.restored(left.step, left.rate, left.rates)
         for stored in left.rows:

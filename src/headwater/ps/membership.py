@@ -110,8 +110,8 @@ class Membership:
           UnavailableError: another server has taken over, see `close_connections`.
         """
         updates = self._updates
-        anew = self.incarnations.get(worker) != incarnation
-        if anew:  # a new incarnation numbers its requests from the beginning
+        restarted = self.incarnations.get(worker) != incarnation
+        if restarted:  # a new incarnation numbers its requests from the beginning
             self.incarnations[worker] = incarnation
             updates.latest.pop(worker, None)
         before = updates.connections.get(worker)
@@ -126,12 +126,12 @@ class Membership:
             raise UnavailableError(None, None, f"{worker} has come to a copy that serves no more")
         # A member of a round may reconnect without leaving it, unless the connection is of a new incarnation. Otherwise
         # an earlier connection means that the worker was lost: it leaves, and joins again with its next request.
-        if anew if self._may_stay(worker) else before is not None:
-            self.leave(worker, "it was started anew")
+        if restarted if self._may_stay(worker) else before is not None:
+            self.leave(worker, "it was restarted")
         if before is not None:
             before.channel.close()
-        if anew:
-            updates.accounts.begun_anew(worker)
+        if restarted:
+            updates.accounts.worker_restarted(worker)
         if 0 <= trainings < self.trainings:
             # The worker is in a training that the others have finished here: it must not wait for them.
             updates.event(NoneToCome())

@@ -40,7 +40,7 @@ def saves_of(
     if not every_s > 0:
         raise ValueError(f"save_every_s must be more than 0 seconds, not {every_s!r}")
     if recovery == "own" and saves is None:
-        raise ValueError("recovery='own' needs saves=..., a folder that each ps finds again when it is started anew")
+        raise ValueError("recovery='own' needs saves=..., a folder that each ps can read after a restart")
     if recovery == "copy" and saves is not None:
         raise ValueError("saves=... belongs to recovery='own'; with recovery='copy' no ps writes its state")
     if saves is None:

@@ -132,7 +132,7 @@ class TableSessions:
             except (UnavailableError, AbortedError) as error:
                 if time.monotonic() >= give_up_at:
                     raise
-                _log.warning("%s goes on with %s anew: %s", self._worker, session.task, error.message)
+                _log.warning("%s reconnects to %s: %s", self._worker, session.task, error.message)
 
     def _drop(self, session: _Session) -> None:
         if session.channel is not None:

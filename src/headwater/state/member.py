@@ -14,7 +14,7 @@ from headwater.state.aims import Aim, Move, next_step, settle
 from headwater.state.contents import Contents
 from headwater.state.feed import Feed
 from headwater.state.sites import Site
-from headwater.state.views import Copy, RequestKind, Standing, View, WitnessRequest, begins_anew, learn
+from headwater.state.views import Copy, RequestKind, Standing, View, WitnessRequest, learn, starts_empty
 
 _log = logging.getLogger("headwater")
 
@@ -75,7 +75,7 @@ class Member(Contents):
         # Whether a primary has sent anything to it in this incarnation.
         self._has_been_fed = False
         # Whether a view promotes this replica, though it is empty, because all replicas of the preceding view are lost.
-        self._begins_anew = False
+        self._starts_empty = False
         # Whether `leave` was called.
         self._is_left = False
         #: How long the last handover of this replica interrupted service, in seconds.
@@ -249,7 +249,7 @@ class Member(Contents):
                 return
             stays = learn(self._standing, view, 0).me == self._standing.me
             if stays:
-                self._begins_anew = begins_anew(self._standing, view)
+                self._starts_empty = starts_empty(self._standing, view)
                 self._standing = learn(self._standing, view, 0)
                 self._changed.notify_all()
             deposed = self._serving and not self._standing.serves

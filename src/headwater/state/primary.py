@@ -34,14 +34,14 @@ class PrimaryCopy(FeedingCopy):
         with self._taking:
             view = self._standing.view
             # All replicas of the preceding term are lost: continue with the state that its primary left, if any.
-            if view is not None and view.term > 1 and self._begins_anew:
+            if view is not None and view.term > 1 and self._starts_empty:
                 self._bring_back(view.term - 1)
             self._take_up()
             # The old primary, which is the backup now, has the same state: it needs no snapshot, only changes.
             if self._handed and view is not None and view.backup is not None:
                 self._dial(view, view.backup.ps, goes_on=True)
             with self._changed:
-                self._gave = self._handed = self._left = self._begins_anew = False
+                self._gave = self._handed = self._left = self._starts_empty = False
                 self._serving = self._standing.serves
                 self._changed.notify_all()
 

@@ -250,7 +250,7 @@ def learn(standing: Standing, view: View, incarnation: int) -> Standing:
     return Standing(me=Copy(standing.me.ps, incarnation), view=view)
 
 
-def begins_anew(standing: Standing, view: View) -> bool:
+def starts_empty(standing: Standing, view: View) -> bool:
     """Returns whether ``view`` promotes an empty replica, as all replicas of the preceding view are lost."""
     known = standing.view
     was_in = known is not None and standing.me in known

@@ -183,5 +183,5 @@ def test_the_page_lists_what_a_step_calls(title: str, start_cluster: StartCluste
         missing = set.intersection(*map(set, steps)) - shown
         assert len(gone | missing) <= SLACK * len(shown), (
             f"{PAGE.name} lists for the {task} what no step calls: {sorted(gone)}; every step calls, unlisted: "
-            f"{sorted(missing)}; HEADWATER_TEST_BUDGETS=write writes it anew"
+            f"{sorted(missing)}; HEADWATER_TEST_BUDGETS=write writes it again"
         )

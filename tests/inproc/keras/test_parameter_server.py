@@ -331,7 +331,7 @@ def test_once_the_chief_has_ended_a_worker_brings_the_values_of_a_ps_that_was_st
     local.restart(1)
     sessions = late.conversation.sessions
     sessions[0].link = _SaysOver(sessions[0].link)
-    with pytest.raises(FailedPreconditionError, match=r"/job:ps/task:1 was started anew.* comes too late"):
+    with pytest.raises(FailedPreconditionError, match=r"/job:ps/task:1 was restarted.* comes too late"):
         late.connect()
     late.close()
     local.stop()

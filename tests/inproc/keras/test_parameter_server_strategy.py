@@ -640,7 +640,7 @@ def test_the_rows_of_tables_and_their_state_are_there_when_a_ps_is_started_anew(
     lost = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, _: epoch != 1 or cluster.local.restart(1))
     cluster.fit(NUMBERS, Y, callbacks=lambda: [lost], **settings)
     undisturbed.fit(NUMBERS, Y, **settings)
-    # The values that were read at the end of an epoch are those that it was started anew with.
+    # The values that were read at the end of an epoch are those that it was restarted with.
     assert_same(cluster.models[0], undisturbed.models[0])
     cluster.stop()
     undisturbed.stop()

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from headwater.cluster.telemetry.progress import Progress
-from headwater.cluster.telemetry.talk import Talk
+from headwater.cluster.telemetry.task_activity import TaskActivity
 from headwater.platform.app import create_app
 from headwater.platform.auth import Auth
 from headwater.platform.backends.base import Running, Usage
@@ -110,8 +110,8 @@ def test_jobs_tasks_and_the_queue(served: Served) -> None:
 def test_what_tasks_say_of_themselves(served: Served) -> None:
     job_id = served.submit("runs", ps=1, workers=1)
     served.manager.turn()
-    talk = Talk(bytes_per_s={"worker-0": (100.0, 28.0)}, staleness=1.25, staleness_max=4)
-    metrics = task_metrics(served.manager.live(), {job_id: {"ps-0": talk, "worker-0": Talk()}})
+    activity = TaskActivity(bytes_per_s={"worker-0": (100.0, 28.0)}, staleness=1.25, staleness_max=4)
+    metrics = task_metrics(served.manager.live(), {job_id: {"ps-0": activity, "worker-0": TaskActivity()}})
     samples = {
         sample.name: sample.value for metric in metrics for sample in metric.samples if "ps-0" in sample.labels.values()
     }

@@ -115,7 +115,7 @@ def test_a_table_that_is_another_one_begins_anew(servers: Servers, caplog: pytes
     for index in range(2):
         servers.services[index].make("users", replace(USERS, seed=4) if index else USERS)
     other.open("items", ITEMS)
-    assert "/job:ps/task:1 begins table 'users' anew: it was another one when it was left" in caplog.text
+    assert "/job:ps/task:1 discards deposited table 'users': its configuration has changed" in caplog.text
     assert other.statistics("items")["/job:ps/task:1"].rows > 0
 
 

@@ -79,7 +79,7 @@ def test_values_are_what_acknowledged_steps_say(seed: int) -> None:
                 wait_for_step(worker, min(STEPS, newest_step(worker) + 20))
         for worker in workers:
             assert f"right {STEPS}" in worker.succeeds()
-            assert "The session is made anew" not in worker.output
+            assert "A new session is created" not in worker.output
 
 
 def test_steps_that_read_ahead_are_done_once_and_see_those_before() -> None:
@@ -101,4 +101,4 @@ def test_steps_that_read_ahead_are_done_once_and_see_those_before() -> None:
                 wait_for_step(worker, min(STEPS, newest_step(worker) + 40))
         for worker in workers:
             assert f"right {STEPS}" in worker.succeeds()
-            assert "The session is made anew" not in worker.output
+            assert "A new session is created" not in worker.output

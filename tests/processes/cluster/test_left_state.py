@@ -38,7 +38,7 @@ def test_every_acknowledged_step_counts_once_though_each_ps_gets_sigterm_twice(t
         shown = test_two_copies.end(tmp_path, workers, ps)
     for text in shown:  # no session was made anew
         assert text.count("goes on with step") >= 4
-        assert "was started anew" not in text
+        assert "was restarted" not in text
 
 
 def test_every_round_counts_once_though_each_ps_gets_sigterm_twice(tmp_path: Path) -> None:
@@ -46,4 +46,4 @@ def test_every_round_counts_once_though_each_ps_gets_sigterm_twice(tmp_path: Pat
         workers, ps = tell_each_ps_to_end_twice(cluster, test_two_copies_rounds.PROGRAM, tmp_path)
         test_two_copies_rounds.end(tmp_path, workers, ps)
     for worker in workers:
-        assert "was started anew" not in worker.output
+        assert "was restarted" not in worker.output

@@ -98,5 +98,5 @@ def test_the_first_ps_is_killed_and_goes_back_with_its_ledger(tmp_path: Path) ->
         for one in ps:
             one.succeeds()
         shown = cluster.run(*HEADWATER, "audit", str(tmp_path / "logs")).succeeds()
-    assert "/job:ps/task:0 was started anew with the parameters of update 59: 0 updates, of 0 examples" in shown
+    assert "/job:ps/task:0 was restarted with the parameters of update 59: 0 updates, of 0 examples" in shown
     assert "exact: each example of every epoch that is over (3) was applied once" in shown

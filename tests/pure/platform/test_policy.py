@@ -401,7 +401,7 @@ def test_scaling_ps_leaves_the_others_alone() -> None:
     with pytest.raises(NotPossible, match="ps must be within 2:3"):
         job.happens(AskScale("eve", ps=4))
     with pytest.raises(NotPossible, match="engine starts all ps"):
-        job.happens(AskScale("eve", ps=3, anew=True))
+        job.happens(AskScale("eve", ps=3, restart_all=True))
 
 
 def test_scaling_without_ps_starts_all_anew() -> None:
@@ -446,10 +446,10 @@ def test_a_worker_that_is_wanted_again_before_it_has_ended_comes_back() -> None:
     assert job.in_phase(TaskPhase.RUNNING) == [PS, worker(0), worker(1)]
 
 
-@pytest.mark.parametrize("wish", [AskStop("eve", requeue=True), AskRestart("eve")])
-def test_an_attempt_that_was_about_to_start_is_not_made_again(wish: Event) -> None:
+@pytest.mark.parametrize("asked", [AskStop("eve", requeue=True), AskRestart("eve")])
+def test_an_attempt_that_was_about_to_start_is_not_made_again(asked: Event) -> None:
     # Its process may have run: what comes next is not to be taken for it.
-    job = Job("workers: 2").happens(Placed((worker(0), worker(1)))).happens(Started(worker(0)), wish).all_ended()
+    job = Job("workers: 2").happens(Placed((worker(0), worker(1)))).happens(Started(worker(0)), asked).all_ended()
     assert {task.attempt for task in job.after(0.0).placed().state.tasks.values()} == {1}
 
 

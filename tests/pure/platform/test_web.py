@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headwater.cluster.telemetry.snapshot import GroupProgress, PeerTraffic, Snapshot, Wait
-from headwater.cluster.telemetry.talk import Talk, talk_of
+from headwater.cluster.telemetry.task_activity import TaskActivity, activity_of
 from headwater.platform.policy import begin
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import job_from_data, parse_job
@@ -101,8 +101,11 @@ def test_who_would_talk_to_whom() -> None:
 
 
 def test_who_does_talk_to_whom() -> None:
-    talks = {"ps-0": Talk(bytes_per_s={"worker-1": (10.0, 20.0)}), "worker-1": Talk(bytes_per_s={"ps-0": (25.0, 10.0)})}
-    (line,) = draw(view(ps=1, workers=2), talks).lines
+    activities = {
+        "ps-0": TaskActivity(bytes_per_s={"worker-1": (10.0, 20.0)}),
+        "worker-1": TaskActivity(bytes_per_s={"ps-0": (25.0, 10.0)}),
+    }
+    (line,) = draw(view(ps=1, workers=2), activities).lines
     assert (line.between, line.rate) == (("ps-0", "worker-1"), 35.0)
 
 
@@ -118,11 +121,11 @@ def test_what_two_snapshots_say() -> None:
             waits=(Wait(what="for a", seconds=2.0), Wait(what="for b", seconds=0.1)),
         )
 
-    talk = talk_of(snapshot(10.0, 1000), snapshot(12.0, 3000))
-    assert talk.bytes_per_s == {"worker-1": (1000.0, 0.0)}
-    assert (talk.staleness, talk.staleness_max, talk.waiting) == (1.5, 3, "for a")
-    assert talk_of(None, snapshot(1.0, 5)).bytes_per_s == {}
-    assert talk_of(None, Snapshot(at=0.0)).staleness is None
+    activity = activity_of(snapshot(10.0, 1000), snapshot(12.0, 3000))
+    assert activity.bytes_per_s == {"worker-1": (1000.0, 0.0)}
+    assert (activity.staleness, activity.staleness_max, activity.waiting) == (1.5, 3, "for a")
+    assert activity_of(None, snapshot(1.0, 5)).bytes_per_s == {}
+    assert activity_of(None, Snapshot(at=0.0)).staleness is None
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from headwater.state.views import (
     WitnessRequest,
     accepts,
     as_words,
-    begins_anew,
     from_words,
     judge,
     learn,
+    starts_empty,
 )
 
 HOME, OTHER = Copy(0, 10), Copy(1, 20)
@@ -250,7 +250,7 @@ class _World:
             return
         primary = self.of(self.newest.primary)
         backup = None if self.newest.backup is None else self.of(self.newest.backup)
-        if primary is not None and begins_anew(primary.standing, self.newest):
+        if primary is not None and starts_empty(primary.standing, self.newest):
             has = self.left.get(self.newest.term - 1, [])
         elif primary is not None or backup is not None:
             has = (primary or backup or self.copies[0]).log
@@ -274,7 +274,7 @@ class _World:
         copy.standing = after = learn(before, view, next(self.incarnations))
         if after.me != before.me:
             copy.log.clear()
-        if begins_anew(before, view):
+        if starts_empty(before, view):
             copy.log = list(self.left.get(view.term - 1, []))
             self.found += bool(copy.log)
         if after.view == before.view:
@@ -445,7 +445,7 @@ class _World:
             self.feeds = {key: feed for key, feed in self.feeds.items() if key[0] != ps}
 
     def ends(self, ps: int) -> None:
-        """One that is told to does, and is started anew; what it has as the last it leaves with the chief."""
+        """One that is told to does, and is restarted; what it has as the last it leaves with the chief."""
         copy = self.copies[ps]
         known = copy.standing.view
         if copy.stopped or not copy.ends or self.witness.view is None:
@@ -485,7 +485,7 @@ class _World:
         self.copies[ps].stopped = False
 
     def forgets(self, _: int) -> None:
-        """The chief is started anew, once every copy of the newest view has heard of that. Others may be stopped, and
+        """The chief is restarted, once every copy of the newest view has heard of that. Others may be stopped, and
         know older ones."""
         if self.newest is None:
             return

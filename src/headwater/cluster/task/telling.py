@@ -13,7 +13,7 @@ from collections.abc import Callable
 from headwater.cluster.telemetry.progress import STATUS_VARIABLE, Progress, report
 from headwater.cluster.telemetry.snapshot import Snapshot
 from headwater.cluster.telemetry.table_metrics import table_metrics
-from headwater.cluster.telemetry.talk import talk_of
+from headwater.cluster.telemetry.task_activity import activity_of
 
 _EVERY_S = 2.0
 
@@ -48,5 +48,5 @@ class Teller:
         before = None
         while not self._closing.wait(self._every_s):
             now = self._snapshot()
-            report(Progress(task=self._task, talk=talk_of(before, now), metrics=table_metrics(before, now)))
+            report(Progress(task=self._task, activity=activity_of(before, now), metrics=table_metrics(before, now)))
             before = now

@@ -6,10 +6,10 @@ one JSON object of at most `MAX_DATAGRAM` bytes::
     {"task": "/job:worker/task:0", "step": 1200, "steps_per_s": 812.5, "loss": 0.031, "metrics": {"accuracy": 0.9}}
 
 ``step`` is the global step; ``steps_per_s`` counts the task's own steps. ``together`` is true from a task that cannot
-continue without the others, so that all of them have to be restarted when one is lost. ``talk`` is the task's traffic
-and the staleness of its gradients (`headwater.cluster.telemetry.talk`). Every field but ``task`` may be missing; a
-missing field has not changed. Reporting never blocks and never fails: where no launcher listens, or reads too slowly,
-the report is dropped.
+continue without the others, so that all of them have to be restarted when one is lost. ``talk`` is the task's
+traffic and the staleness of its gradients (`headwater.cluster.telemetry.task_activity`). Every field but ``task`` may
+be missing; a missing field has not changed. Reporting never blocks and never fails: without a launcher, or if it reads
+too slowly, the report is dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from headwater.cluster.telemetry.talk import Talk
+from headwater.cluster.telemetry.task_activity import TaskActivity
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import JsonObject
@@ -45,7 +45,7 @@ class Progress:
       loss: the latest loss, None where unknown.
       together: True from a task that cannot continue without the others, None where not reported.
       metrics: further numbers by name, such as ``accuracy``; at most `MAX_METRICS`.
-      talk: the task's traffic and staleness; None where not reported.
+      activity: the task's traffic and staleness; None where not reported.
     """
 
     task: str
@@ -54,7 +54,7 @@ class Progress:
     loss: float | None = None
     together: bool | None = None
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
-    talk: Talk | None = None
+    activity: TaskActivity | None = None
 
     def encode(self) -> bytes:
         """Returns the report as a datagram."""
@@ -65,7 +65,7 @@ class Progress:
             "loss": self.loss,
             "together": self.together,
             "metrics": dict(self.metrics) or None,
-            "talk": self.talk.fields() if self.talk is not None else None,
+            "talk": self.activity.fields() if self.activity is not None else None,
         }
         return json.dumps({name: value for name, value in fields.items() if value is not None}).encode()
 
@@ -90,7 +90,7 @@ class Progress:
             loss=_number(values.get("loss")),
             together=True if values.get("together") is True else None,
             metrics=_metrics(values.get("metrics")),
-            talk=Talk.of(values.get("talk")),
+            activity=TaskActivity.of(values.get("talk")),
         )
 
     def followed_by(self, later: Progress) -> Progress:
@@ -104,7 +104,7 @@ class Progress:
             loss=self.loss if later.loss is None else later.loss,
             together=self.together if later.together is None else later.together,
             metrics=dict(list({**self.metrics, **later.metrics}.items())[:MAX_METRICS]),
-            talk=self.talk if later.talk is None else later.talk,
+            activity=self.activity if later.activity is None else later.activity,
         )
 
     @property

@@ -20,7 +20,7 @@ _MOST_CHARACTERS = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Talk:
+class TaskActivity:
     """A task's report beside its progress.
 
     Attributes:
@@ -67,13 +67,13 @@ class Talk:
             return None
 
 
-def talk_of(before: Snapshot | None, now: Snapshot) -> Talk:
+def activity_of(before: Snapshot | None, now: Snapshot) -> TaskActivity:
     """Makes the report from two snapshots of a task; without the first one it has no rates."""
     traffic = rates(before, now).bytes if before is not None else {}
     waits = [wait.what for wait in now.waits if wait.seconds >= 1]
     updates = sum(group.updates for group in now.groups)
     stale = sum(group.staleness * group.updates for group in now.groups)
-    return Talk(
+    return TaskActivity(
         bytes_per_s=_by_label(traffic),
         staleness=stale / updates if updates else None,
         staleness_max=max((group.staleness_max for group in now.groups), default=0),

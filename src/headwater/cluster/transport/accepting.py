@@ -50,7 +50,7 @@ class Refusal(Exception):
 
 
 def receive_greeting(
-    talk: TimedMessages,
+    messages: TimedMessages,
     *,
     me: PeerIdentity,
     security: Security,
@@ -61,7 +61,7 @@ def receive_greeting(
     """Authenticates the other end, after the preamble was read.
 
     Args:
-      talk: the connection; the next byte follows the preamble.
+      messages: the connection; the next byte follows the preamble.
       me: this end.
       security: this end's security settings.
       tls: the context for TLS; None where this end does not use TLS.
@@ -77,9 +77,9 @@ def receive_greeting(
       OSError, EOFError: the connection broke.
     """
     with contextlib.ExitStack() as closing:
-        closing.callback(lambda: talk.sock.close())  # which may have become a TLS socket by then
+        closing.callback(lambda: messages.sock.close())  # which may have become a TLS socket by then
         try:
-            met = _receive_greeting(talk, me, security, tls, make_offer, redeem)
+            met = _receive_greeting(messages, me, security, tls, make_offer, redeem)
         except Nonsense as nonsense:
             raise Refusal(Problem.NOT_HEADWATER, f"it {nonsense}") from nonsense
         if met is not None:
@@ -88,57 +88,57 @@ def receive_greeting(
 
 
 def _receive_greeting(
-    talk: TimedMessages,
+    messages: TimedMessages,
     me: PeerIdentity,
     security: Security,
     tls: ssl.SSLContext | None,
     make_offer: Callable[[PeerIdentity, bool], Offer | None],
     redeem: Callable[[bytes], PeerIdentity | None],
 ) -> Met | None:
-    flags = talk.receive(1)[0]
+    flags = messages.receive(1)[0]
     if flags & TICKET:
-        return _receive_ticket(talk, redeem)
-    talk.send(PREAMBLE + bytes([TLS if tls is not None else 0]))
+        return _receive_ticket(messages, redeem)
+    messages.send(PREAMBLE + bytes([TLS if tls is not None else 0]))
     if bool(flags & TLS) != (tls is not None):
         raise Refusal(Problem.CERTIFICATE, "it asked for TLS" if flags & TLS else "it did not ask for TLS")
     if tls is not None:
         try:
-            talk.start_tls(tls, server_hostname=None)
+            messages.start_tls(tls, server_hostname=None)
         except ssl.SSLError as error:
             raise Refusal(Problem.CERTIFICATE, f"no TLS connection: {tls_reason(error)}") from error
     nonce = secrets.token_bytes(NONCE_BYTES)
-    talk.send_message(VERSION, nonce)
+    messages.send_message(VERSION, nonce)
     lifeline = bool(flags & LIFELINE)
-    peer = _receive_identity(talk, nonce, me, security, lambda peer: make_offer(peer, lifeline))
-    return Met(talk.sock, peer, lifeline=lifeline) if peer is not None else None
+    peer = _receive_identity(messages, nonce, me, security, lambda peer: make_offer(peer, lifeline))
+    return Met(messages.sock, peer, lifeline=lifeline) if peer is not None else None
 
 
-def _receive_ticket(talk: TimedMessages, redeem: Callable[[bytes], PeerIdentity | None]) -> Met:
-    match talk.receive_message():
+def _receive_ticket(messages: TimedMessages, redeem: Callable[[bytes], PeerIdentity | None]) -> Met:
+    match messages.receive_message():
         case (bytes(ticket),):
             peer = redeem(ticket)
         case _:
             peer = None
-    talk.send(PREAMBLE + bytes([0]))
+    messages.send(PREAMBLE + bytes([0]))
     if peer is None:
-        _refuse(talk, Problem.TOKEN, "a ticket that was not given out", "the ticket is not valid")
-    os.close(os.dup(talk.sock.fileno()))  # OSError where no descriptor is left for the lane: TCP is used then
-    talk.send_message(ACCEPTED)
-    talk.arm()
-    return Met(talk.sock, peer, lane=receive_lane(talk.sock))
+        _refuse(messages, Problem.TOKEN, "a ticket that was not given out", "the ticket is not valid")
+    os.close(os.dup(messages.sock.fileno()))  # OSError where no descriptor is left for the lane: TCP is used then
+    messages.send_message(ACCEPTED)
+    messages.arm()
+    return Met(messages.sock, peer, lane=receive_lane(messages.sock))
 
 
 def _receive_identity(
-    talk: TimedMessages,
+    messages: TimedMessages,
     nonce: bytes,
     me: PeerIdentity,
     security: Security,
     make_offer: Callable[[PeerIdentity], Offer | None],
 ) -> PeerIdentity | None:
-    match talk.receive_message():
+    match messages.receive_message():
         case (int(version), *_) if version != VERSION:
             detail = f"version {version} of the channel protocol met version {VERSION}"
-            _refuse(talk, Problem.VERSION, detail, detail)
+            _refuse(messages, Problem.VERSION, detail, detail)
         case (_, bytes(theirs), str(task), int(generation), str(wanted), int(wanted_generation), bytes(proof)):
             pass
         case _:
@@ -150,20 +150,20 @@ def _receive_identity(
     tokens = security.tokens()
     known = proven(tokens, proof, DIALLING, *said) if len(theirs) == NONCE_BYTES else None
     if known is None:
-        _refuse(talk, Problem.TOKEN, *_token_problem(tokens, proof))
+        _refuse(messages, Problem.TOKEN, *_token_problem(tokens, proof))
     # After the proof, so that an unauthenticated end learns neither the name nor the generation of this task.
     if wanted and wanted != me.task:
-        _refuse(talk, Problem.OTHER_TASK, f"it looked for {wanted} here", f"it is {me.task}, not {wanted}")
+        _refuse(messages, Problem.OTHER_TASK, f"it looked for {wanted} here", f"it is {me.task}, not {wanted}")
     if wanted_generation not in (0, me.generation):
         detail = f"{me.task} is of generation {me.generation:x}, not {wanted_generation:x}"
-        _refuse(talk, Problem.GENERATION, detail, detail)
+        _refuse(messages, Problem.GENERATION, detail, detail)
     peer = PeerIdentity(task=task, generation=generation)
     offer = make_offer(peer)
     proof = prove(known, ACCEPTING, *said, me.task, me.generation)
-    talk.send_message(me.task, me.generation, proof, offer)
+    messages.send_message(me.task, me.generation, proof, offer)
     if offer is not None:
         try:
-            talk.receive_message()
+            messages.receive_message()
         except EOFError:  # the other end uses the offered Unix socket
             return None
     return peer
@@ -183,6 +183,6 @@ def _token_problem(tokens: Tokens, proof: bytes) -> tuple[str, str]:
     return f"it has {problem}", f"it asks for a token, and this task has {problem}"
 
 
-def _refuse(talk: TimedMessages, problem: Problem, detail: str, told: str) -> NoReturn:
-    talk.send_message(problem.value, told)
+def _refuse(messages: TimedMessages, problem: Problem, detail: str, told: str) -> NoReturn:
+    messages.send_message(problem.value, told)
     raise Refusal(problem, detail)

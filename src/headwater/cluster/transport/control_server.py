@@ -218,7 +218,7 @@ class _Task(_Answers):
                     None,
                     None,
                     f"{self._me.task} is of generation {self._me.generation:x}, not {request.generation:x}: it was "
-                    "started anew",
+                    "restarted",
                 )
             owner = Claim(
                 task=request.owner,

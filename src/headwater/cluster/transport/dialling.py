@@ -58,11 +58,11 @@ def greet(
       ConnectFailure: the other end refused, or is not the expected task.
       OSError, EOFError: the connection broke.
     """
-    talk = TimedMessages(sock, timeout_s)
+    messages = TimedMessages(sock, timeout_s)
     with contextlib.ExitStack() as closing:
-        closing.callback(lambda: talk.sock.close())  # which may have become a TLS socket by then
+        closing.callback(lambda: messages.sock.close())  # which may have become a TLS socket by then
         try:
-            met = _greet(talk, me, wanted, host, security, LIFELINE * lifeline)
+            met = _greet(messages, me, wanted, host, security, LIFELINE * lifeline)
         except Nonsense as nonsense:
             detail = f"what listens there is not Headwater: it {nonsense}"
             raise ConnectFailure(Problem.NOT_HEADWATER, detail) from nonsense
@@ -71,10 +71,10 @@ def greet(
 
 
 def _greet(
-    talk: TimedMessages, me: PeerIdentity, wanted: PeerIdentity, host: str, security: Security, flags: int
+    messages: TimedMessages, me: PeerIdentity, wanted: PeerIdentity, host: str, security: Security, flags: int
 ) -> Met:
-    talk.send(PREAMBLE + bytes([flags | (TLS if security.tls else 0)]))
-    peer_flags = _receive_preamble(talk)
+    messages.send(PREAMBLE + bytes([flags | (TLS if security.tls else 0)]))
+    peer_flags = _receive_preamble(messages)
     if peer_flags & FULL:
         raise ConnectFailure(Problem.FULL, "it has as many open files as it may have")
     peer_tls = peer_flags & TLS
@@ -83,8 +83,8 @@ def _greet(
     if peer_tls and not security.tls:
         raise ConnectFailure(Problem.CERTIFICATE, "it speaks TLS, for which this task has no certificates")
     if peer_tls:
-        talk.start_tls(security.client_context(), server_hostname=host)
-    match talk.receive_message():
+        messages.start_tls(security.client_context(), server_hostname=host)
+    match messages.receive_message():
         case (int(version), bytes(their_nonce)):
             _check_version(version)
         case _:
@@ -94,9 +94,9 @@ def _greet(
     tokens = security.tokens()
     # The dialling end proves itself first, so that an accepting end reveals nothing to an unauthenticated one.
     proof = prove(tokens, DIALLING, *said)
-    talk.send_message(VERSION, nonce, me.task, me.generation, wanted.task, wanted.generation, proof)
+    messages.send_message(VERSION, nonce, me.task, me.generation, wanted.task, wanted.generation, proof)
     try:
-        answer = talk.receive_message()
+        answer = messages.receive_message()
     except ssl.SSLEOFError:  # a lost connection, not a rejected certificate
         raise
     except ssl.SSLError as error:
@@ -113,7 +113,7 @@ def _greet(
     if proven(tokens, proof, ACCEPTING, *said, task, generation) is None:
         detail = "it does not know this task's token" if tokens.values else "it has a token, this task has none"
         raise ConnectFailure(Problem.TOKEN, detail)
-    return Met(talk.sock, PeerIdentity(task=task, generation=generation), _read_offer(offer))
+    return Met(messages.sock, PeerIdentity(task=task, generation=generation), _read_offer(offer))
 
 
 def stay(sock: socket.socket, *, timeout_s: float) -> None:
@@ -128,12 +128,12 @@ def show_ticket(sock: socket.socket, ticket: bytes, peer: PeerIdentity, *, timeo
       ConnectFailure: the ticket was not accepted.
       OSError, EOFError: the connection broke.
     """
-    talk = TimedMessages(sock, timeout_s)
-    talk.send(PREAMBLE + bytes([TICKET]))
-    talk.send_message(ticket)
+    messages = TimedMessages(sock, timeout_s)
+    messages.send(PREAMBLE + bytes([TICKET]))
+    messages.send_message(ticket)
     try:
-        _receive_preamble(talk)
-        answer = talk.receive_message()
+        _receive_preamble(messages)
+        answer = messages.receive_message()
     except Nonsense:
         answer = ()
     match answer:
@@ -143,12 +143,12 @@ def show_ticket(sock: socket.socket, ticket: bytes, peer: PeerIdentity, *, timeo
             raise ConnectFailure(Problem.OTHER, "the ticket was not accepted")
 
 
-def _receive_preamble(talk: TimedMessages) -> int:
+def _receive_preamble(messages: TimedMessages) -> int:
     data = b""
     try:
         # Byte by byte: another protocol may send less than a preamble, and then wait for this end.
         while len(data) < len(PREAMBLE) + 1:
-            data += talk.receive(1)
+            data += messages.receive(1)
             if not PREAMBLE.startswith(data[: len(PREAMBLE)]):
                 raise Nonsense(f"answered {data!r}")
     except TimeoutError:

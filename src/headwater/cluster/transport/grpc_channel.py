@@ -256,6 +256,6 @@ def _introduced(pieces: Iterator[object], me: PeerIdentity) -> PeerIdentity:
         raise FailedPreconditionError(None, None, f"it is {me.task}, not {wanted}")
     if wanted_generation not in (0, me.generation):
         raise AbortedError(
-            None, None, f"{me.task} is of generation {me.generation:x}, not {wanted_generation:x}: it was started anew"
+            None, None, f"{me.task} is of generation {me.generation:x}, not {wanted_generation:x}: it was restarted"
         )
     return PeerIdentity(task=task, generation=generation)

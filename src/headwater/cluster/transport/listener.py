@@ -325,7 +325,7 @@ class Listener:
 
     def _send_away(self, candidate: _Unauthenticated) -> None:
         """Closes an overdue connection. A running handshake has its own timeout."""
-        if candidate.talk is None and self._unauthenticated.remove(candidate):
+        if candidate.messages is None and self._unauthenticated.remove(candidate):
             self._end(candidate)
             if candidate.splice is None:
                 self._refuse(candidate, "it sent no greeting in time")
@@ -351,8 +351,8 @@ class Listener:
                 )
 
     def _end(self, candidate: _Unauthenticated) -> None:
-        if candidate.talk is not None:
-            candidate.talk.break_off()
+        if candidate.messages is not None:
+            candidate.messages.break_off()
         elif candidate.splice is not None:
             candidate.splice.close()
         else:
@@ -392,8 +392,8 @@ class Listener:
             self._splices.add(candidate.splice)
 
     def _meet(self, candidate: _Unauthenticated) -> None:
-        candidate.talk = TimedMessages(candidate.sock, max(0.001, self._unauthenticated.remaining_s(candidate)))
-        self._channel_threads.start(self._greet, candidate, candidate.talk)
+        candidate.messages = TimedMessages(candidate.sock, max(0.001, self._unauthenticated.remaining_s(candidate)))
+        self._channel_threads.start(self._greet, candidate, candidate.messages)
 
     def _refuse(self, candidate: _Unauthenticated, reason: str, level: int = logging.WARNING) -> None:
         with self._lock:
@@ -422,10 +422,10 @@ class Listener:
 
     # --- in a channel's thread
 
-    def _greet(self, candidate: _Unauthenticated, talk: TimedMessages) -> None:
+    def _greet(self, candidate: _Unauthenticated, messages: TimedMessages) -> None:
         channel: Channel | None = None
         try:
-            channel = self._handshake(candidate, talk)
+            channel = self._handshake(candidate, messages)
         finally:
             self._unauthenticated.remove(candidate)
             if channel is not None:
@@ -447,10 +447,10 @@ class Listener:
             with self._lock:
                 self._channels.discard(channel)
 
-    def _handshake(self, candidate: _Unauthenticated, talk: TimedMessages) -> Channel | None:
+    def _handshake(self, candidate: _Unauthenticated, messages: TimedMessages) -> Channel | None:
         try:
             met = receive_greeting(
-                talk,
+                messages,
                 me=self._me,
                 security=self.security,
                 tls=self._tls,
@@ -509,7 +509,7 @@ class _Unauthenticated:
       place: the other end's address, for messages.
       host: the other end's host.
       seen: the bytes read so far.
-      talk: its handshake, once that has begun.
+      messages: its handshake, once that has begun.
       splice: its forwarding to the control plane, once that has begun.
     """
 
@@ -518,7 +518,7 @@ class _Unauthenticated:
         self.place = _from(sock)
         self.host = self.place.rpartition(":")[0]
         self.seen = b""
-        self.talk: TimedMessages | None = None
+        self.messages: TimedMessages | None = None
         self.splice: Splice | None = None
 
 

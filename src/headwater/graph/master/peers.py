@@ -168,7 +168,7 @@ class ClusterPeers:
                     raise
                 _log.warning("%s lost %s and waits for it, to give it a plan: %s", self._me, task, error.message)
             if link.wait().generation != generations[task]:
-                raise _started_anew(task)
+                raise _restarted(task)
 
     def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, StepConversation]:
         found: dict[str, ChannelConversation] = {}
@@ -187,7 +187,7 @@ class ClusterPeers:
                     step, plan, task, channel, link.give_back, found, self._reconnect if resumes else None
                 )
                 if channel.peer_generation != generations[task]:
-                    raise _started_anew(task)
+                    raise _restarted(task)
         except OpError:
             for conversation in found.values():
                 conversation.abort("another task could not be reached")
@@ -209,7 +209,7 @@ class ClusterPeers:
         channel = self._routes[task].take_when_back(lambda: self._check(step))
         if channel.peer_generation != self._generations.get(step.session, {}).get(task):
             self._routes[task].give_back(channel, True)
-            raise _started_anew(task)
+            raise _restarted(task)
         _log.warning("%s reached %s again and goes on with step %d", self._me, task, step.number)
         return channel
 
@@ -290,8 +290,8 @@ class ClusterPeers:
                 _try(task, lambda task=task: self._link(task).reset(containers))
 
 
-def _started_anew(task: str) -> AbortedError:
-    return AbortedError(None, None, f"{task} was started anew: its state is gone, and so is this session's part of it")
+def _restarted(task: str) -> AbortedError:
+    return AbortedError(None, None, f"{task} was restarted: its state is gone, and so is this session's part of it")
 
 
 def _try(task: object, action: Callable[[], object]) -> None:

@@ -1,6 +1,6 @@
 """The protocol of a step on channels.
 
-A master and a task talk in frames of these kinds; the tensors of each are its arrays::
+A master and a task exchange frames of these kinds; the tensors of a frame are its arrays::
 
     RUN      master -> task   (session, plan, step, seconds left or None,   the feeds
                                whether to trace it, whether it may resume)

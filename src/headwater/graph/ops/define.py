@@ -341,11 +341,11 @@ def _evaluate(function: Callable[..., object], inference: Inference, known: dict
         tuple((index, value.tobytes(), value.shape) for index, value in known.items()),
     )
     if key not in _cache:
-        _cache[key] = _evaluate_anew(function, attrs, inference.inputs, known)
+        _cache[key] = _evaluate_uncached(function, attrs, inference.inputs, known)
     return _cache[key]
 
 
-def _evaluate_anew(
+def _evaluate_uncached(
     function: Callable[..., object], attrs: dict[str, object], inputs: Sequence[Spec], known: dict[int, HostArray]
 ) -> tuple[Spec, ...]:
     def run(shapes: Sequence[object]) -> tuple[Any, ...]:

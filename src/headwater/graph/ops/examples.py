@@ -19,7 +19,7 @@ from headwater.graph.ops.queues import as_handle
 from headwater.graph.registry import FunctionAttr, HostArray
 from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.example_batches import ExampleBatches
-from headwater.graph.resources.example_ledger import ExampleLedger, Wish, ledger_of
+from headwater.graph.resources.example_ledger import ExampleLedger, RangeRequest, ledger_of
 from headwater.graph.resources.gate import Gate
 from headwater.graph.resources.host_context import HostContext, RunningStep
 from headwater.lazy_jax import jax
@@ -57,13 +57,13 @@ def take(
 
     ledger = _ledger(context, shared_name, applied)
     plan = Plan(size=size, batch=batch, tries=tries, shuffle=shuffle, seed=None if seed < 0 else seed)
-    wish = Wish(worker=worker, epochs=epochs, plan=plan, patience_s=float(patience_s))
+    request = RangeRequest(worker=worker, epochs=epochs, plan=plan, patience_s=float(patience_s))
 
     def starved() -> None:
         for gate in context.resources.of_kind(Gate).values():
             gate.data_end(ledger)
 
-    work, its_seed = ledger.take(context.step, wish, starved)
+    work, its_seed = ledger.take(context.step, request, starved)
     return np.array([*work, its_seed], np.int64)
 
 

@@ -55,7 +55,7 @@ _Key = tuple[str, int]  # session and number of a step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
+class RangeRequest:
     """A step's request for a range.
 
     Attributes:
@@ -187,13 +187,15 @@ class ExampleLedger(Kept):
 
     # Handing out ------------------------------------------------------------------------------------------------------
 
-    def take(self, step: RunningStep, wish: Wish, starved: Callable[[], None] | None = None) -> tuple[Work, int]:
+    def take(
+        self, step: RunningStep, request: RangeRequest, starved: Callable[[], None] | None = None
+    ) -> tuple[Work, int]:
         """Takes a range for a step; returns it and the seed of its epoch's order. Waits while other steps hold all
         remaining ranges.
 
         Args:
           step: the step.
-          wish: its request.
+          request: its request.
           starved: called, without locks, each time that no step can give another gradient before the next update; see
             `is_starved`.
 
@@ -211,7 +213,7 @@ class ExampleLedger(Kept):
         told: tuple[int, int] | None = None
         try:
             while True:
-                found, told = self._wait_for_range(step, wish, told)
+                found, told = self._wait_for_range(step, request, told)
                 if found is not Nothing.YET:
                     break
                 if starved is not None:
@@ -223,7 +225,7 @@ class ExampleLedger(Kept):
             self._waits_no_more(key)
             raise
         self._waits_no_more(key)
-        last = (wish.epochs or FOREVER) - 1
+        last = (request.epochs or FOREVER) - 1
         if isinstance(found, tuple):
             return found
         if found is Nothing.ASIDE:
@@ -237,7 +239,7 @@ class ExampleLedger(Kept):
             self._waiting.discard(key)
 
     def _wait_for_range(
-        self, step: RunningStep, wish: Wish, told: tuple[int, int] | None
+        self, step: RunningStep, request: RangeRequest, told: tuple[int, int] | None
     ) -> tuple[tuple[Work, int] | Nothing, tuple[int, int] | None]:
         """Waits for a range. Returns the range, or the reason that there is none, and the present round. The reason is
         `Nothing.YET` if the data is starved; to report this once per round, the caller passes the round of the last
@@ -246,25 +248,25 @@ class ExampleLedger(Kept):
         # Kept between tries: a range that was handed out in an earlier try must not be handed out twice.
         offers: list[tuple[Work, int] | Nothing] = at_first(step, "offers", [])
         began = at_first(step, "began", self._clock())
-        last = (wish.epochs or FOREVER) - 1
+        last = (request.epochs or FOREVER) - 1
 
         def ready() -> bool:
             if offers and isinstance(offers[0], tuple):
                 return True
-            self._load(wish.plan)
-            found = self._offer(wish, last)
+            self._load(request.plan)
+            found = self._offer(request, last)
             if found is Nothing.YET:
                 left = filter(self._is_left, self._out())
                 self._take_back(left, "its step did not go on after another copy of the task was lost")
-                if 0 < wish.patience_s < self._clock() - began:
-                    self._take_back(self._out(), f"others have waited {wish.patience_s:g} s for it")
-                found = self._offer(wish, last)
+                if 0 < request.patience_s < self._clock() - began:
+                    self._take_back(self._out(), f"others have waited {request.patience_s:g} s for it")
+                found = self._offer(request, last)
             if found is Nothing.YET:
                 # The worker may have been lost before it sent the gradient to all tasks. Then another task never gets
                 # enough gradients, and the update is never made.
                 lost = (hold for hold in self._out() if hold.lost)
                 self._take_back(lost, "its worker was lost before its update was made")
-                found = self._offer(wish, last)
+                found = self._offer(request, last)
             # This worker holds no range now, which may have been the last condition for starvation; wake the steps that
             # wait for a round.
             if found is Nothing.YET and key not in self._waiting:
@@ -278,7 +280,7 @@ class ExampleLedger(Kept):
             self._accounts.flush()
             (found,) = offers
             if isinstance(found, tuple):
-                self._holds[key] = _Hold(worker=wish.worker, session=step.session, number=step.number, work=found[0])
+                self._holds[key] = _Hold(worker=request.worker, session=step.session, number=step.number, work=found[0])
                 self.changes += 1
                 step.at_end(lambda: self.ended(*key))
             return found, self._round()
@@ -286,10 +288,10 @@ class ExampleLedger(Kept):
     def _round(self) -> tuple[int, int]:
         return self._update, len(self._gathered)
 
-    def _offer(self, wish: Wish, last: int) -> tuple[Work, int] | Nothing:
+    def _offer(self, request: RangeRequest, last: int) -> tuple[Work, int] | Nothing:
         # The variable holds two consecutive epochs.
         last = min(last, self._accounts.first_open() + 1)
-        return self._accounts.hand_out(wish.worker, 0, 0, last, wish.plan, None, self._update)
+        return self._accounts.hand_out(request.worker, 0, 0, last, request.plan, None, self._update)
 
     def ended(self, session: str, number: int) -> bool:
         """Handles the end of a step on this task: revokes its ranges. Returns whether anything has changed, so that the
@@ -617,7 +619,7 @@ def ledger_of(resources: Resources, name: str) -> ExampleLedger:
     """
     ledger = resources.find("", name, ExampleLedger)
     if ledger is None:
-        raise AbortedError(None, None, f"no ranges of {name!r} were handed out here: the task was started anew")
+        raise AbortedError(None, None, f"no ranges of {name!r} were handed out here: the task was restarted")
     return ledger
 
 

@@ -183,6 +183,6 @@ def judged(runs: TrainingRuns, session: str, of_step: int, step: int) -> Verdict
 def void_text(runs: TrainingRuns) -> str:
     """Returns a message that says why a replica's step is void, and what to do."""
     return (
-        f"the chief has started the training anew, at step {runs.began_at}: the step of this replica is void. Run "
+        f"the chief has restarted the training at step {runs.began_at}: the step of this replica is void. Run "
         "`local_step_init_op` to take part again; a MonitoredTrainingSession and a Supervisor do so by themselves"
     )

@@ -160,7 +160,7 @@ class TaskRuntime:
             self._owners[session] = owner
             self._plans.setdefault(session, {})[number] = compiled
         for old in stale:
-            self.release(old, f"{task} was started anew")
+            self.release(old, f"{task} was restarted")
         return compiled
 
     def _resources_of(self, session: str, plan: TaskPlan) -> Resources:
@@ -191,7 +191,7 @@ class TaskRuntime:
             raise AbortedError(
                 None,
                 None,
-                f"{self.task} does not know plan {number} of session {session}: it was started anew or reset",
+                f"{self.task} does not know plan {number} of session {session}: it was restarted or reset",
             ) from None
 
     def find_plan(self, session: str, number: int) -> CompiledPlan | None:

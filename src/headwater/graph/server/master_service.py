@@ -182,7 +182,7 @@ class MasterService:
             raise NotFoundError(
                 None,
                 None,
-                f"{self._runtime.task} has no session {session}: it was closed, or the task was started anew",
+                f"{self._runtime.task} has no session {session}: it was closed, or the task was restarted",
             ) from None
 
 

@@ -256,7 +256,7 @@ class Group:
                 self._channels[rank] = channel
                 self._arrived.notify_all()
         if earlier is not None:
-            earlier.break_off("it was started anew")
+            earlier.break_off("it was restarted")
         return meeting
 
     def _silent(self, rank: int, reason: str) -> None:

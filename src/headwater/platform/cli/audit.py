@@ -33,7 +33,7 @@ def show_audit(logdir: str, *, example: int | None, as_json: bool) -> int:
         print(f"run {number:016x} of {run.name!r}, kept by {run.task} in {lives}")
         for back in run.rollbacks:
             print(
-                f"  {_time(back.time)}: {run.task} was started anew with the parameters of update {back.update}: "
+                f"  {_time(back.time)}: {run.task} was restarted with the parameters of update {back.update}: "
                 f"{back.updates} updates, of {back.places} examples, do not count"
             )
         for epoch in run.epochs.values():

@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 
 import headwater
-from headwater.cluster.telemetry.talk import Talk
+from headwater.cluster.telemetry.task_activity import TaskActivity
 from headwater.platform.access import MayView, PlatformOf
 from headwater.platform.backends.base import BackendError, HostCapacity, Resources, Usage
 from headwater.platform.records import JobRecord
@@ -50,10 +50,14 @@ _OF_USAGES: tuple[tuple[str, str, Callable[[Usage], float | None]], ...] = (
     ("task_gpu_memory_bytes", "Memory of the task on its GPUs", lambda usage: usage.gpu_memory_bytes),
     ("task_gpu_utilization_ratio", "Busy share of the task's GPUs", lambda usage: usage.gpu_utilization),
 )
-_OF_TALKS: tuple[tuple[str, str, Callable[[Talk], float | None]], ...] = (
-    ("task_staleness_mean", "Mean staleness of gradients applied by the task, in updates", lambda talk: talk.staleness),
-    ("task_staleness_max", "Greatest staleness of a gradient, in updates", lambda talk: _max_staleness(talk)),
-    ("task_traffic_bytes_per_second", "Bytes to and from other tasks, per second", lambda talk: _traffic(talk)),
+_OF_ACTIVITY: tuple[tuple[str, str, Callable[[TaskActivity], float | None]], ...] = (
+    (
+        "task_staleness_mean",
+        "Mean staleness of gradients applied by the task, in updates",
+        lambda activity: activity.staleness,
+    ),
+    ("task_staleness_max", "Greatest staleness of a gradient, in updates", lambda task: _max_staleness(task)),
+    ("task_traffic_bytes_per_second", "Bytes to and from other tasks, per second", lambda task: _traffic(task)),
 )
 _OF_RESOURCES: tuple[tuple[str, Callable[[Resources], float]], ...] = (
     ("cpus", lambda resources: resources.cpus),
@@ -79,10 +83,12 @@ class _Collector:
         """Yields the current metrics."""
         records = self._platform.manager.live()
         views = {record.id: JobView.of(record) for record in records}
-        talks = {record.id: {label(name): talk for name, talk in record.talks.items()} for record in records}
+        activities = {
+            record.id: {label(name): activity for name, activity in record.activities.items()} for record in records
+        }
         yield from server_metrics(self._platform)
         yield from job_metrics(records, views)
-        yield from task_metrics(records, talks)
+        yield from task_metrics(records, activities)
 
 
 def server_metrics(platform: Platform) -> Iterable[Metric]:
@@ -121,7 +127,9 @@ def job_metrics(records: Sequence[JobRecord], views: Mapping[str, JobView]) -> I
     yield _gauge("job_queued_since_seconds", "Since when a job waits, in seconds since 1970", _JOB, waiting)
 
 
-def task_metrics(records: Sequence[JobRecord], talks: Mapping[str, Mapping[str, Talk]]) -> Iterable[Metric]:
+def task_metrics(
+    records: Sequence[JobRecord], activities: Mapping[str, Mapping[str, TaskActivity]]
+) -> Iterable[Metric]:
     """Yields progress, usage and traffic of each task of an unfinished job."""
     tasks = [
         ((record.id, record.state.spec.name, task.label), record, task)
@@ -130,9 +138,9 @@ def task_metrics(records: Sequence[JobRecord], talks: Mapping[str, Mapping[str, 
     ]
     usages = [(labels, record.usages[task.name]) for labels, record, task in tasks if task.name in record.usages]
     said = [
-        (labels, talks[record.id][task.label])
+        (labels, activities[record.id][task.label])
         for labels, record, task in tasks
-        if task.label in talks.get(record.id, ())
+        if task.label in activities.get(record.id, ())
     ]
     for name, what, value in _OF_TASKS:
         yield _gauge(name, what, _TASK, [(labels, value(task)) for labels, _, task in tasks])
@@ -142,8 +150,8 @@ def task_metrics(records: Sequence[JobRecord], talks: Mapping[str, Mapping[str, 
     yield cpu
     for name, what, value in _OF_USAGES:
         yield _gauge(name, what, _TASK, [(labels, value(usage)) for labels, usage in usages])
-    for name, what, value in _OF_TALKS:
-        yield _gauge(name, what, _TASK, [(labels, value(talk)) for labels, talk in said])
+    for name, what, value in _OF_ACTIVITY:
+        yield _gauge(name, what, _TASK, [(labels, value(activity)) for labels, activity in said])
 
 
 def _gauge(
@@ -166,9 +174,9 @@ def _hosts(platform: Platform) -> Iterable[tuple[str, HostCapacity]]:
             yield name, host
 
 
-def _max_staleness(talk: Talk) -> float | None:
-    return talk.staleness_max if talk.staleness is not None else None
+def _max_staleness(activity: TaskActivity) -> float | None:
+    return activity.staleness_max if activity.staleness is not None else None
 
 
-def _traffic(talk: Talk) -> float | None:
-    return math.fsum(sum(both) for both in talk.bytes_per_s.values()) if talk.bytes_per_s else None
+def _traffic(activity: TaskActivity) -> float | None:
+    return math.fsum(sum(both) for both in activity.bytes_per_s.values()) if activity.bytes_per_s else None

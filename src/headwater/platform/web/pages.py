@@ -280,7 +280,7 @@ def _shown(platform: Platform, identity: Requester, job_id: str) -> JsonObject:
     workers = record.state.spec.workers.count
     return {
         "job": view,
-        "picture": draw(view, {label(name): talk for name, talk in record.talks.items()}),
+        "picture": draw(view, {label(name): activity for name, activity in record.activities.items()}),
         "size": (BOX_WIDTH, BOX_HEIGHT),
         "events": [EventView.of(event) for event in reversed(events[-_EVENTS:])],
         "workers": workers,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headwater.cluster.telemetry.talk import Talk
+from headwater.cluster.telemetry.task_activity import TaskActivity
 from headwater.platform.views import JobView, TaskView
 
 BOX_WIDTH, BOX_HEIGHT = 196, 92
@@ -23,7 +23,7 @@ class Box:
     x: float
     y: float
     task: TaskView
-    talk: Talk
+    activity: TaskActivity
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,12 +56,12 @@ class Picture:
     lines: tuple[Line, ...]
 
 
-def draw(job: JobView, talks: Mapping[str, Talk]) -> Picture:
+def draw(job: JobView, activities: Mapping[str, TaskActivity]) -> Picture:
     """Draws a job's cluster: parameter servers on top, training tasks below them, an evaluator last.
 
     Args:
       job: the job.
-      talks: reports of its tasks, by label; may be incomplete.
+      activities: reports of its tasks, by label; may be incomplete.
     """
     layers = [
         [task for task in job.tasks if task.role in roles] for roles in (("ps",), ("chief", "worker"), ("evaluator",))
@@ -77,7 +77,7 @@ def draw(job: JobView, talks: Mapping[str, Talk]) -> Picture:
         previous = layer
         x = (width - len(row) * BOX_WIDTH - (len(row) - 1) * _GAP_X) / 2
         for task in row:
-            boxes.append(Box(x=x, y=y, task=task, talk=talks.get(task.name, Talk())))
+            boxes.append(Box(x=x, y=y, task=task, activity=activities.get(task.name, TaskActivity())))
             x += BOX_WIDTH + _GAP_X
     height = y + BOX_HEIGHT + _MARGIN if boxes else 2 * _MARGIN
     return Picture(width=width, height=height, boxes=tuple(boxes), lines=tuple(_lines(boxes)))
@@ -94,7 +94,7 @@ def _rows(tasks: Sequence[TaskView]) -> list[Sequence[TaskView]]:
 
 def _lines(boxes: Sequence[Box]) -> list[Line]:
     lines: list[Line] = []
-    known = any(box.talk.bytes_per_s for box in boxes)
+    known = any(box.activity.bytes_per_s for box in boxes)
     for number, one in enumerate(boxes):
         for other in boxes[number + 1 :]:
             if len(lines) == _MOST_EDGES:
@@ -108,9 +108,9 @@ def _lines(boxes: Sequence[Box]) -> list[Line]:
 def _rate(one: Box, other: Box) -> float | None:
     """Returns bytes per second between two tasks; both ends count the same bytes, so the greater value is used."""
     seen = [
-        sum(box.talk.bytes_per_s[peer.task.name])
+        sum(box.activity.bytes_per_s[peer.task.name])
         for box, peer in ((one, other), (other, one))
-        if peer.task.name in box.talk.bytes_per_s
+        if peer.task.name in box.activity.bytes_per_s
     ]
     return max(seen, default=None)
 

@@ -165,10 +165,10 @@ class Accounts:
         `Ledger.reclaim`."""
         return self._ledger is not None and self._ledger.reclaim(worker, work)
 
-    def begun_anew(self, worker: str) -> None:
+    def worker_restarted(self, worker: str) -> None:
         """Takes back the ranges of a worker that was restarted."""
         if self._ledger is not None:
-            self._tell(self._ledger.begun_anew(worker))
+            self._tell(self._ledger.worker_restarted(worker))
 
     def _tell(self, backs: Sequence[Back]) -> None:
         ledger = self._ledger

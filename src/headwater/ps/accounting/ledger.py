@@ -446,9 +446,9 @@ class Ledger:
         self._held.setdefault(worker, {})[work] = 0
         return True
 
-    def begun_anew(self, worker: str) -> list[Back]:
+    def worker_restarted(self, worker: str) -> list[Back]:
         """Takes back for good the ranges of a worker that was restarted."""
-        backs = self.left(worker, "its program was started anew")
+        backs = self.left(worker, "its program was restarted")
         self._away.pop(worker, None)
         return backs
 

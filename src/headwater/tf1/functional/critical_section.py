@@ -51,7 +51,7 @@ class CriticalSection:
         import_scope: str | None = None,
     ) -> None:
         if critical_section_def is not None or import_scope is not None:
-            raise ValueError("critical_section_def and import_scope are not supported: make the section anew")
+            raise ValueError("critical_section_def and import_scope are not supported: create a new section")
         graph = get_default_graph()
         with name_scope(name, "CriticalSection", []) as scope:
             self._name = scope.rstrip("/")

@@ -328,7 +328,7 @@ class SessionManager:
             )
             return True
         if decision.reason:
-            _logger.warning("The model is restored or initialised anew: %s", decision.reason)
+            _logger.warning("The model is restored or initialised again: %s", decision.reason)
         if prepares or any(found.values()):
             seals.write(None, prepares=prepares)
         return False

@@ -119,7 +119,7 @@ class SupervisedSession(Session):
                 return  # another thread has already replaced the session
             if self._recover is None or self._opened is None or isinstance(error, GaveUpError):
                 raise error
-            _logger.warning("The session is made anew once the model is ready again: %s", error.message)
+            _logger.warning("A new session is created once the model is ready again: %s", error.message)
             fresh = self._opened_again(self._recover)
             # Move the connection of the new session into this object, which the program keeps using.
             old, self._opened, fresh._opened = self._opened, fresh._opened, None

@@ -201,7 +201,7 @@ def test_a_plan_is_given_again(monkeypatch: pytest.MonkeyPatch, restarts: bool) 
             assert session.run(one) == plain.run(one) == 1.0
             monkeypatch.setattr(MemoryLink, "add_plan", loses_one)
             if restarts:
-                with pytest.raises(AbortedError, match="was started anew"):
+                with pytest.raises(AbortedError, match="was restarted"):
                     session.run(two)
                 return
             assert session.run(two) == 2.0
@@ -220,7 +220,7 @@ def test_a_task_that_was_started_anew_ends_the_step() -> None:
             assert session.run(size) == 0
             cuts.plan(before=[0])
             cuts.on_cut = lambda: cluster.restart("ps")
-            with pytest.raises(AbortedError, match="was started anew"):
+            with pytest.raises(AbortedError, match="was restarted"):
                 session.run(taken)
 
 

@@ -264,7 +264,7 @@ def test_what_cannot_be_said_has_sessions_begin_anew() -> None:
             session.run([w.initializer, numbers.initializer])
             assert session.run(number) == 0
             cluster.move_house("ps")
-            with pytest.raises(AbortedError, match="was started anew"):
+            with pytest.raises(AbortedError, match="was restarted"):
                 session.run(w)
         with SupervisedSession(cluster.target("worker")) as session:
             assert session.run(w) == 1.0

@@ -225,7 +225,7 @@ def test_a_task_that_was_started_anew(cluster: MemoryCluster) -> None:
     with tf.Session(cluster.target("worker")) as session:
         session.run([v.initializer, w.initializer])
         cluster.restart("ps", 0)
-        with pytest.raises(tf.errors.AbortedError, match="/task:0 was started anew"):
+        with pytest.raises(tf.errors.AbortedError, match="/task:0 was restarted"):
             session.run(v)
         assert session.run(w) == 2.0
     with tf.Session(cluster.target("worker")) as session:

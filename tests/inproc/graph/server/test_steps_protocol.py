@@ -331,7 +331,7 @@ def test_a_session_that_ends_waits_for_a_step_that_has_committed_itself(
         waits = threading.Event()
         (step,) = served.runtime._steps
         monkeypatch.setattr(step, "at_end", lambda call: (Step.at_end(step, call), waits.set()))
-        released = pool.submit(served.runtime.release, SESSION, "its master was started anew")
+        released = pool.submit(served.runtime.release, SESSION, "its master was restarted")
         waits.wait()
         assert served.runtime.owner(SESSION)  # what other tasks send it is taken
         gate.open()
@@ -344,7 +344,7 @@ def test_a_session_that_ends_waits_for_a_step_that_has_committed_itself(
 def test_a_session_that_ends_does_not_wait_for_ever(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headwater.graph.runtime.task.COMMITTED_S", 0.01)
     gate = commit(served)
-    served.runtime.release(SESSION, "its master was started anew")
+    served.runtime.release(SESSION, "its master was restarted")
     kind, header, _ = served.recv()
     assert (kind, header[:2]) == (ERROR, (1, CANCELLED))
     assert not gate.is_open

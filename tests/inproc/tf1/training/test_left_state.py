@@ -56,7 +56,7 @@ def test_nothing_is_lost_though_steps_go_on(
     assert program.trains(1) == [made + 1, made + 1]
     assert caplog.text.count("which /job:worker/task:0 has kept") == 4
     assert "Restored" not in caplog.text
-    assert "was started anew" not in caplog.text
+    assert "was restarted" not in caplog.text
 
 
 def test_a_state_is_gone_on_with_once(start_cluster: StartCluster, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_rounds_of_gathered_gradients_go_on(
         session.run(train)
         assert session.run(tf.train.get_global_step()) == 6
     assert "Restored" not in caplog.text
-    assert "was started anew" not in caplog.text
+    assert "was restarted" not in caplog.text
 
 
 def test_what_goes_back_together_and_cannot_be_left_as_a_whole_is_not(

@@ -1,4 +1,4 @@
-"""A chief that is started anew while the parameter servers live: it goes on with what they hold."""
+"""A chief that is restarted while the parameter servers live: it goes on with what they hold."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def saver(cluster: Cluster, index: int) -> GraphSaver:
 
 
 def lose(cluster: Cluster, index: int, saves: Path) -> None:
-    """Has a ``ps`` started anew that has saved nothing since now."""
+    """Has a ``ps`` restarted that has saved nothing since now."""
     folder = Path(saver(cluster, index).folder)
     aside = saves.parent / "aside"
     shutil.copytree(folder, aside, ignore=shutil.ignore_patterns("counts"))

@@ -204,7 +204,9 @@ def test_the_chief_starts_anew_while_a_replica_waits(start_cluster: StartCluster
     with session(targets, model, 0) as chief, tf.Session(targets["worker:1"], graph=other.step.graph) as late:
         late.run(other.opt.local_step_init_op)
         chief.run_step_fn(lambda step_context: step_context.session.run(model.opt.chief_init_op))
-        with pytest.raises(tf.errors.AbortedError, match=r"anew, at step 0: the step of this replica is void"):
+        with pytest.raises(
+            tf.errors.AbortedError, match=r"restarted the training at step 0: the step of this replica is void"
+        ):
             late.run(other.train, other.feed(batches(1)[0]))
         late.run(other.opt.local_step_init_op)
         together(
@@ -252,7 +254,7 @@ class LosesUpdates(tf.train.SessionCreator, tf.train.SessionRunHook):
 
             def update() -> None:
                 self._waiting.wait()
-                raise tf.errors.AbortedError(None, None, "a ps was started anew")
+                raise tf.errors.AbortedError(None, None, "a ps was restarted")
 
             made.make_repeated = lambda enqueue_op, block: update
         return made
@@ -272,7 +274,7 @@ class LosesUpdates(tf.train.SessionCreator, tf.train.SessionRunHook):
 def test_a_ps_is_lost_at_the_end() -> None:
     """As while the last checkpoint is written: what the thread of updates was the first to hear is the error."""
     lost = LosesUpdates("end")
-    with pytest.raises(tf.errors.AbortedError, match="a ps was started anew"), tf.train.MonitoredSession(lost, [lost]):
+    with pytest.raises(tf.errors.AbortedError, match="a ps was restarted"), tf.train.MonitoredSession(lost, [lost]):
         pass
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from headwater.cluster.telemetry.printed import PATTERN_VARIABLE, PrintedProgress, Told, compile_pattern, read_with
 from headwater.cluster.telemetry.progress import Progress
-from headwater.cluster.telemetry.talk import Talk
+from headwater.cluster.telemetry.task_activity import TaskActivity
 
 
 def test_what_is_reported_counts_more_than_what_is_printed() -> None:
@@ -51,22 +51,22 @@ def test_a_pattern_that_cannot_be_right(pattern: str, why: str) -> None:
 
 
 def test_metrics_and_talk_travel_with_progress() -> None:
-    talk = Talk(bytes_per_s={"ps-0": (10.0, 20.0)}, staleness=1.5, staleness_max=3, waiting="for ps 0")
-    sent = Progress(task="a", step=1, metrics={"accuracy": 0.5}, talk=talk)
+    activity = TaskActivity(bytes_per_s={"ps-0": (10.0, 20.0)}, staleness=1.5, staleness_max=3, waiting="for ps 0")
+    sent = Progress(task="a", step=1, metrics={"accuracy": 0.5}, activity=activity)
     assert Progress.decode(sent.encode()) == sent
     told = Told({})
     told.report(sent.encode())
     told.report(Progress(task="a", metrics={"f1": 0.25}).encode())
     assert told.progress.metrics == {"accuracy": 0.5, "f1": 0.25}
-    assert told.progress.talk == talk
+    assert told.progress.activity == activity
     for wrong in (b'{"task": "a", "talk": 3, "metrics": []}', b'{"task": "a", "talk": {"bytes_per_s": {"ps-0": 1}}}'):
         decoded = Progress.decode(wrong)
         assert decoded is not None
-        assert (decoded.talk, decoded.metrics) == (None, {})
+        assert (decoded.activity, decoded.metrics) == (None, {})
 
 
 def test_talk_leaves_the_speed_as_it_is() -> None:
     told = Told({})
     told.report(Progress(task="a", step=1, steps_per_s=5.0).encode())
-    told.report(Progress(task="a", talk=Talk()).encode())
+    told.report(Progress(task="a", activity=TaskActivity()).encode())
     assert told.progress.steps_per_s == 5.0

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from headwater.errors import AbortedError, FailedPreconditionError, OutOfRangeError
 from headwater.graph.resources.containers import Resources
-from headwater.graph.resources.example_ledger import RESUME_S, ExampleLedger, GatheredRange, Wish
+from headwater.graph.resources.example_ledger import RESUME_S, ExampleLedger, GatheredRange, RangeRequest
 from headwater.ps.accounting.ledger import Plan, Work
 
 PLAN = Plan(size=11, batch=3, tries=1000, shuffle=False)
 EPOCHS = 4
-WISH = Wish(worker="w", epochs=EPOCHS, plan=PLAN)
+REQUEST = RangeRequest(worker="w", epochs=EPOCHS, plan=PLAN)
 
 
 class Blocked(Exception):
@@ -102,7 +102,7 @@ def test_each_example_once_whatever_becomes_of_steps(data: st.DataObject) -> Non
         if what == "t":
             step = FakeStep(number, data.draw(st.sampled_from("xyz")) if number < 60 else "x")
             try:
-                work, _ = task.ledger.take(step, WISH)
+                work, _ = task.ledger.take(step, REQUEST)
             except OutOfRangeError:
                 break
             except Blocked:
@@ -206,7 +206,7 @@ def test_each_example_once_in_rounds_whatever_becomes_of_steps(data: st.DataObje
         if what == "t":
             step = FakeStep(number, session)
             try:
-                work, _ = task.ledger.take(step, WISH)
+                work, _ = task.ledger.take(step, REQUEST)
             except OutOfRangeError:
                 over = True
             except Blocked:
@@ -249,7 +249,7 @@ def test_fewer_gradients_make_an_update_once_no_other_can_come() -> None:
     task = Task(empty())
     ledger, rounds = task.ledger, Round(task)
     first, second, third, chief = FakeStep(1, "a"), FakeStep(2, "b"), FakeStep(3, "c"), FakeStep(4, "chief")
-    two = Wish(worker="w", epochs=1, plan=Plan(size=4, batch=2, shuffle=False))
+    two = RangeRequest(worker="w", epochs=1, plan=Plan(size=4, batch=2, shuffle=False))
     told: list[str] = []
 
     def wait(condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
@@ -282,22 +282,22 @@ def test_fewer_gradients_make_an_update_once_no_other_can_come() -> None:
 
 def test_two_ranges_in_a_step() -> None:
     task, step = Task(empty()), FakeStep(1)
-    task.ledger.take(step, WISH)
+    task.ledger.take(step, REQUEST)
     with pytest.raises(FailedPreconditionError, match=r"get_next\(\) can be called once"):
-        task.ledger.take(step, WISH)
+        task.ledger.take(step, REQUEST)
 
 
 def test_without_a_value() -> None:
     task = Task(empty())
     task.cell.value = None
     with pytest.raises(FailedPreconditionError, match="uninitialized value applied"):
-        task.ledger.take(FakeStep(1), WISH)
+        task.ledger.take(FakeStep(1), REQUEST)
 
 
 def test_another_plan_is_named() -> None:
     task = Task(empty())
-    task.ledger.take(FakeStep(1), WISH)
-    other = Wish(worker="other", epochs=EPOCHS, plan=Plan(size=11, batch=4, shuffle=False))
+    task.ledger.take(FakeStep(1), REQUEST)
+    other = RangeRequest(worker="other", epochs=EPOCHS, plan=Plan(size=11, batch=4, shuffle=False))
     with pytest.raises(FailedPreconditionError, match="other goes through epoch 0 with batch=4 instead of 3"):
         task.ledger.take(FakeStep(2), other)
 
@@ -305,28 +305,28 @@ def test_another_plan_is_named() -> None:
 def test_a_second_copy_goes_on_with_the_ranges_of_steps() -> None:
     first = Task(empty())
     steps = [FakeStep(number) for number in range(3)]
-    works = [first.ledger.take(step, WISH)[0] for step in steps]
+    works = [first.ledger.take(step, REQUEST)[0] for step in steps]
     second = first.copy()
     second.apply(steps[1], *works[1][:2])  # a step that is resumed
-    other, _ = second.ledger.take(FakeStep(9, "other"), WISH)
+    other, _ = second.ledger.take(FakeStep(9, "other"), REQUEST)
     assert other not in works
     steps[0].end()
     second.ledger.ended("s", 0)  # one that has failed
-    assert second.ledger.take(FakeStep(10, "other"), WISH)[0] == works[0]
+    assert second.ledger.take(FakeStep(10, "other"), REQUEST)[0] == works[0]
 
 
 def test_ranges_of_steps_that_do_not_go_on_are_handed_out_again() -> None:
     first = Task(empty())
     lost, resumed = FakeStep(1), FakeStep(2)
-    works = [first.ledger.take(step, WISH)[0] for step in (lost, resumed)]
+    works = [first.ledger.take(step, REQUEST)[0] for step in (lost, resumed)]
     second = first.copy()
-    others = [second.ledger.take(FakeStep(number), WISH)[0] for number in range(3, 9)]  # all others of two epochs
+    others = [second.ledger.take(FakeStep(number), REQUEST)[0] for number in range(3, 9)]  # all others of two epochs
     assert not set(works).intersection(others)
     second.ledger.resumed("s", 2)
     with pytest.raises(Blocked):
-        second.ledger.take(FakeStep(9), WISH)
+        second.ledger.take(FakeStep(9), REQUEST)
     second.now += RESUME_S + 1.0
-    assert second.ledger.take(FakeStep(10), WISH)[0] == works[0]
+    assert second.ledger.take(FakeStep(10), REQUEST)[0] == works[0]
     with pytest.raises(Blocked):
-        second.ledger.take(FakeStep(11), WISH)
+        second.ledger.take(FakeStep(11), REQUEST)
     second.apply(resumed, *works[1][:2])

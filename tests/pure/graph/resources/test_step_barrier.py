@@ -61,7 +61,7 @@ def test_the_next_step_ends_the_wait(barrier: StepBarrier, clock: Clock) -> None
 
 
 def test_an_older_step_that_is_restored_voids_the_wait(barrier: StepBarrier, clock: Clock) -> None:
-    with pytest.raises(AbortedError, match="anew, at step 60: the step of this replica is void"):
+    with pytest.raises(AbortedError, match="restarted the training at step 60: the step of this replica is void"):
         barrier.wait(Waits(clock, lambda: barrier.start("the next chief", 60, 1, 0)), "replica", 100)
     with pytest.raises(AbortedError):
         barrier.set("chief", 101, 0, 2)  # what still comes of its former life

@@ -72,7 +72,7 @@ def test_a_session_that_is_over_is_forgotten() -> None:
 
 def test_gradients_count_in_the_start_that_they_are_of() -> None:
     assert Start().counts(0)
-    assert not Start().counts(7)  # the task was started anew, and does not know of it yet
+    assert not Start().counts(7)  # the task was restarted, and does not know of it yet
     assert Start(7, first=True).counts(0)  # it was on its way as the training began
     assert not Start(7).counts(0)
     assert Start(7).counts(7)

@@ -96,7 +96,7 @@ def test_what_a_restore_undid_does_not_count(tmp_path: Path, capsys: pytest.Capt
     incarnation.epoch(1).applied(3, (ONE, 1, 0, 10)).over(1).end()
     code, text = shown(tmp_path, capsys)
     assert code == 0, text
-    assert f"{PS} was started anew with the parameters of update 1: 2 updates, of 10 examples, do not count" in text
+    assert f"{PS} was restarted with the parameters of update 1: 2 updates, of 10 examples, do not count" in text
     assert f"epoch 0: 10 examples, each applied once: {ONE} 4, {TWO} 6" in text
     (run,) = audit(str(tmp_path)).runs.values()
     assert len(run.files) == 2

@@ -83,7 +83,7 @@ def test_a_program_that_was_started_anew_does_not_have_what_the_one_before_had()
     first = book.hand_out("a", 0, 0, plan())
     assert isinstance(first, Work)
     book.left("a", "it was killed")
-    book.begun_anew("a")
+    book.worker_restarted("a")
     book.back("a")
     assert not book.give("a", [first])
 
@@ -207,7 +207,7 @@ def test_what_workers_hold_goes_along_to_a_ledger_that_goes_on() -> None:
     assert other.give("c", [lost])
     assert other.give("a", [second])
     assert [back.aside for back in other.failed("a", first, "it cannot be read")] == [True]
-    assert other.begun_anew("b") == [Back("b", third, 1, False, "its program was started anew")]
+    assert other.worker_restarted("b") == [Back("b", third, 1, False, "its program was restarted")]
     assert other.hand_out("b", 0, 0, small) == third
 
 
@@ -232,7 +232,7 @@ def test_what_a_former_life_gave_is_brought_again_by_none() -> None:
     assert isinstance(first, Work)
     assert isinstance(second, Work)
     assert book.give("a", [first])
-    book.begun_anew("a")
+    book.worker_restarted("a")
     assert book.hand_out("a", 0, 0, plan()) == second
     assert book.give("a", [second])
     other = Ledger.from_bytes(book.to_bytes(["a"]))
@@ -278,7 +278,7 @@ def test_memory_does_not_grow_with_the_examples() -> None:
 
 
 class Cluster(RuleBasedStateMachine):
-    """Workers that take, give, stall, come back, are killed and started anew; and a ``ps`` that goes back in time."""
+    """Workers that take, give, stall, come back, are killed and restarted; and a ``ps`` that goes back in time."""
 
     @initialize(size=st.integers(1, 12), batch=st.integers(1, 5), tries=st.integers(1, 4))
     def begin(self, size: int, batch: int, tries: int) -> None:
@@ -334,7 +334,7 @@ class Cluster(RuleBasedStateMachine):
     @rule(worker=st.sampled_from(WORKERS))
     def start_anew(self, worker: str) -> None:
         self.book.left(worker, "it was killed")
-        self.book.begun_anew(worker)
+        self.book.worker_restarted(worker)
         self.mind[worker] = []
 
     @precondition(lambda self: any(self.mind.values()))
