@@ -141,7 +141,7 @@ def overflow(page: Any) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
 
 
-def test_only_who_has_a_token_gets_in(watched: Watched, running: Server) -> None:
+def test_sign_in_requires_a_token(watched: Watched, running: Server) -> None:
     page = watched.page
     page.goto("/new")
     expect(page).to_have_url(re.compile("/sign-in"))
@@ -239,7 +239,7 @@ def test_a_job_from_the_form_to_its_end(watched: Watched, running: Server, progr
     expect(page.locator("main").get_by_text(job_id)).to_have_count(0)
 
 
-def test_what_is_filled_in_before_the_scripts_are_there_counts(watched: Watched, running: Server) -> None:
+def test_input_before_the_scripts_are_loaded_counts(watched: Watched, running: Server) -> None:
     page = watched.page
     watched.sign_in(running.token)
     held: list[Any] = []
@@ -365,7 +365,7 @@ def test_twenty_five_jobs_are_on_a_screen(watched: Watched, running: Server) -> 
         running.client.post(f"/jobs/{job['id']}/stop")
 
 
-def test_what_the_policy_of_the_page_forbids(browser: Any, running: Server) -> None:
+def test_content_security_policy(browser: Any, running: Server) -> None:
     watched = Watched(browser, running.address)
     page = watched.page
     watched.sign_in(running.token)
@@ -389,7 +389,7 @@ def test_what_the_policy_of_the_page_forbids(browser: Any, running: Server) -> N
     watched.context.close()
 
 
-def test_who_may_only_look_finds_nothing_to_press(watched: Watched, running: Server, program: Path) -> None:
+def test_viewer_sees_no_actions(watched: Watched, running: Server, program: Path) -> None:
     page = watched.page
     token = running.client.post("/tokens", {"name": "looker", "role": "view"})["secret"]
     job_id = submit(running, program, workers=1)
@@ -495,7 +495,7 @@ def tab_to(page: Any, what: Any) -> None:
 
 
 @pytest.mark.parametrize("watched", [NARROW], ids=["narrow"], indirect=True)
-def test_a_program_is_handed_in_as_an_archive(watched: Watched, running: Server, program: Path, tmp_path: Path) -> None:
+def test_program_is_uploaded_as_an_archive(watched: Watched, running: Server, program: Path, tmp_path: Path) -> None:
     page = watched.page
     archive = tmp_path / "program.zip"
     with zipfile.ZipFile(archive, "w") as zipped:

@@ -52,7 +52,7 @@ def test_a_gpu_is_listed_with_its_memory() -> None:
         assert GPU in [device.name for device in session.list_devices()]
 
 
-def test_what_has_no_device_runs_on_the_gpu() -> None:
+def test_operations_without_a_device_run_on_the_gpu() -> None:
     product = tf.matmul(tf.constant([[2.0, 1.0]]), tf.constant([[3.0], [4.0]]), name="product")
     metadata = tf.RunMetadata()
     with tf.Session() as session:

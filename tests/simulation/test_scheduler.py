@@ -143,7 +143,7 @@ def test_time_passes_only_when_all_wait() -> None:
     assert times == [99.0, 100.0]
 
 
-def test_one_who_asks_again_and_again_is_found() -> None:
+def test_busy_waiting_is_detected() -> None:
     def main() -> None:
         while True:
             running().sleep(0.2)

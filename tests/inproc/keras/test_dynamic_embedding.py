@@ -223,7 +223,7 @@ def test_optimizers_that_rows_cannot_have_are_refused() -> None:
             model.fit(*examples(8), verbose=0)
 
 
-def test_rows_that_go_under_a_limit_begin_anew() -> None:
+def test_evicted_rows_start_with_initial_values() -> None:
     strategy = ParameterServerStrategy()
     with strategy.scope():
         table = DynamicEmbedding(2, max_rows=64, eviction=LeastRecent(), name="few")

@@ -175,7 +175,7 @@ def test_the_loss_of_a_worker_ends_the_wait_for_its_gradient() -> None:
     local.stop()
 
 
-def test_a_ps_that_was_started_anew_is_filled_from_the_chiefs_snapshot() -> None:
+def test_restarted_ps_is_filled_from_the_chiefs_snapshot() -> None:
     local = servers(optax.adam(0.1))
     chief, other = connected(local, 0), connected(local, 1)
     chief.push(gradients(0))
@@ -199,7 +199,7 @@ def test_a_ps_that_was_started_anew_is_filled_from_the_chiefs_snapshot() -> None
     local.stop()
 
 
-def test_a_channel_that_was_found_to_be_gone_is_opened_anew() -> None:
+def test_lost_channel_is_opened_again() -> None:
     """While the answer of one ps is waited for, the channels to the others are looked at, which closes lost ones."""
     local = servers(optax.sgd(0.1))
     client = connected(local)

@@ -616,7 +616,7 @@ def test_a_learning_rate_that_a_callback_sets_outlives_a_save_before_the_next_st
     cluster.stop()
 
 
-def test_training_goes_on_when_a_ps_is_lost_and_started_anew() -> None:
+def test_training_continues_after_a_ps_restarts() -> None:
     cluster = Cluster(lambda: dense(lambda: keras.optimizers.Adam(0.02)), workers=2)
 
     class Lose(keras.callbacks.Callback):
@@ -673,7 +673,7 @@ def test_a_ps_goes_on_with_its_own_rows_and_their_state(exact: bool, tmp_path: P
     undisturbed.stop()
 
 
-def test_what_cannot_work_is_said() -> None:
+def test_unsupported_configurations_are_reported() -> None:
     with pytest.raises(ValueError, match="global_clipnorm needs the gradients"):
         Cluster(lambda: dense(lambda: keras.optimizers.SGD(0.1, global_clipnorm=1.0)), workers=3, consistency="k=2")
     with pytest.raises(ValueError, match="momentum_at must be 'ps' or 'worker', not 'both'"):

@@ -265,7 +265,7 @@ def test_a_wrong_job_is_refused_with_its_fields(api: Api, text: str, message: st
     assert refused.json()["problems"][0]["field"] in message
 
 
-def test_what_is_not_text(api: Api) -> None:
+def test_input_that_is_not_text(api: Api) -> None:
     assert api.client().post("/jobs", content=b"\xff\xfe").status_code == 400
 
 
@@ -304,7 +304,7 @@ def test_archives(api: Api) -> None:
     assert client.put("/archives", content=b"#!/bin/sh").status_code == 422
 
 
-def test_what_is_too_large(tmp_path: Path) -> None:
+def test_input_that_is_too_large(tmp_path: Path) -> None:
     api = Api(tmp_path, max_archive_bytes=1000)
     client = api.client()
     assert client.put("/archives", content=b"PK\x03\x04" + bytes(1000)).status_code == 413
@@ -374,7 +374,7 @@ def test_machines_and_the_schema(api: Api) -> None:
     assert client.get("/schema").json()["required"] == ["name"]
 
 
-def test_who_may_only_look_reads_no_variables(api: Api) -> None:
+def test_viewer_cannot_read_variables(api: Api) -> None:
     fields = {**JOB, "env": {"API_KEY": "hunter2"}, "workers": {"env": {"OTHER": "hunter3"}}}
     job_id = api.client().post("/jobs", json=fields).json()["id"]
     api.client().post(f"/jobs/{job_id}/stop")

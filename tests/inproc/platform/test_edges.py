@@ -181,7 +181,7 @@ def test_settings_that_cannot_be(tmp_path: Path, fields: dict[str, Any], message
         ServerSettings(data_dir=tmp_path, **fields)
 
 
-def test_what_keeps_a_server_from_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_at_the_start_of_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headwater.platform.server.set_up_logging", lambda _format: None)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = ServerSettings(data_dir=tmp_path, port=taken.getsockname()[1])

@@ -218,7 +218,7 @@ def test_what_pods_print_at_their_end_is_heard(cluster: Cluster, tmp_path: Path)
     assert [line.text for line in all_lines(tmp_path / "logs/worker-1.log")] == ["is asked to end", "has saved"]
 
 
-def test_what_kubernetes_refuses_is_told(cluster: Cluster, tmp_path: Path) -> None:
+def test_rejections_by_kubernetes_are_reported(cluster: Cluster, tmp_path: Path) -> None:
     fake, backend = cluster
     fake.refuse = [403]
     with pytest.raises(BackendError, match=r"the test refuses this \(status 403\)") as refused:
@@ -261,7 +261,7 @@ def test_a_submission_that_is_refused_halfway_leaves_nothing(cluster: Cluster, t
     assert [fake.names(kind) for kind in ("jobs", "pods", "services", "secrets")] == [[], [], [], []]
 
 
-def test_what_is_left_of_a_submission_is_found_by_its_label(cluster: Cluster, tmp_path: Path) -> None:
+def test_rest_of_a_submission_is_found_by_its_label(cluster: Cluster, tmp_path: Path) -> None:
     fake, backend = cluster
     asked = order(tmp_path)
     backend.submit_job(asked)
@@ -328,7 +328,7 @@ def test_a_program_that_cannot_be_run_is_not_tried_again(cluster: Cluster, tmp_p
     assert (report.phase, report.reason) == ("failed", "worker 0 failed: its program cannot be run (exit code 127)")
 
 
-def test_a_mirrored_job_is_started_anew_as_a_whole(cluster: Cluster, tmp_path: Path) -> None:
+def test_mirrored_job_is_restarted_as_a_whole(cluster: Cluster, tmp_path: Path) -> None:
     fake, backend = cluster
     handle = backend.submit_job(order(tmp_path, ps=0))
     assert {fake.get("jobs", name)["spec"]["backoffLimit"] for name in fake.names("jobs")} == {0}

@@ -66,7 +66,7 @@ def stop(local: LocalServers, *clients: ParameterClient) -> None:
 
 
 @pytest.mark.parametrize("lost", [0, 1])
-def test_a_ps_goes_back_by_itself_and_says_what_is_lost(
+def test_ps_restores_its_own_state_and_reports_the_loss(
     lost: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     local = servers(tmp_path)
@@ -181,7 +181,7 @@ def only_the_bias(big: np.ndarray) -> tuple[Layout, Any, Any]:
     return layout, jax.tree.structure(params), optimizer
 
 
-def test_what_did_not_change_is_not_written_again(tmp_path: Path) -> None:
+def test_unchanged_pieces_are_not_written_again(tmp_path: Path) -> None:
     big = np.random.default_rng(0).normal(size=1 << 20).astype(np.float32)
     layout, structure, optimizer = only_the_bias(big)
     local = LocalServers(
@@ -300,7 +300,7 @@ def test_a_full_disk_is_told_and_the_next_save_is_whole(tmp_path: Path, caplog: 
     stop(local, client)
 
 
-def test_a_ps_that_is_told_to_end_saves_last_and_takes_nothing_after_it(tmp_path: Path) -> None:
+def test_stopped_ps_saves_last(tmp_path: Path) -> None:
     local = servers(tmp_path)
     client = connected(local)
     push(client, 0, 1)

@@ -515,7 +515,7 @@ def test_an_update_is_in_the_journal_before_the_other_copy_has_it(
         (2, 2, "k=1", "replicas=2 and consistency '1 of n' cannot be had together"),
     ],
 )
-def test_what_cannot_be_is_refused(replicas: int, tasks: int, consistency: str, error: str) -> None:
+def test_invalid_configurations_are_rejected(replicas: int, tasks: int, consistency: str, error: str) -> None:
     with pytest.raises(ValueError, match=error):
         require_replicas(replicas, tasks, from_text(consistency, 2))
 

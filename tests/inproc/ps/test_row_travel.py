@@ -32,7 +32,7 @@ def test_rows_come_back_nearly_as_they_were(form: str) -> None:
     assert (np.abs(as_rows(travelling, 16) - rows) <= bound).all()
 
 
-def test_what_is_no_row_is_refused() -> None:
+def test_malformed_rows_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="numbers of rows arrived as float32"):
         as_numbers(np.zeros(3, np.float32))
     with pytest.raises(InvalidArgumentError, match="rows of 16 numbers as int8 arrived as int8 of shape"):

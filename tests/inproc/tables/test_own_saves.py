@@ -59,7 +59,7 @@ def save(tables: LocalTables) -> None:
         assert saver.save()
 
 
-def test_a_ps_goes_back_by_itself_and_says_what_is_lost(tables: LocalTables, caplog: pytest.LogCaptureFixture) -> None:
+def test_ps_restores_its_own_state_and_reports_the_loss(tables: LocalTables, caplog: pytest.LogCaptureFixture) -> None:
     first, second = client_of(tables, 0), client_of(tables, 1)
     update(first, times=3)
     save(tables)
@@ -181,7 +181,7 @@ def test_a_full_disk_is_told_and_nothing_is_missing_afterwards(
         assert np.array_equal(found, expected)
 
 
-def test_a_ps_that_is_told_to_end_saves_last_and_takes_nothing_after_it(tables: LocalTables) -> None:
+def test_stopped_ps_saves_last(tables: LocalTables) -> None:
     client = client_of(tables)
     update(client)
     tables.services[1].close(over=False)

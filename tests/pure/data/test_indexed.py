@@ -109,7 +109,7 @@ def test_functions_run_for_the_elements_that_are_asked_for() -> None:
     assert asked == [4, 5]
 
 
-def test_what_may_give_others_is_found() -> None:
+def test_nondeterministic_datasets_are_detected() -> None:
     numbers = Dataset.range(SIZE)
     assert not unrepeatable(numbers.shuffle(3, seed=1).interleave(lambda x: Dataset.range(3)).node)
     for changed, words in (
@@ -128,7 +128,7 @@ def test_elements_are_counted(kind: str) -> None:
     assert counted(node) == len(list(node.elements(Context())))
 
 
-def test_what_has_no_end_is_not_gone_over() -> None:
+def test_infinite_datasets_are_not_iterated() -> None:
     endless = Dataset.range(3).filter(lambda x: x > 0).repeat()
     assert counted(endless.batch(2).prefetch(1).node) == INFINITE
     assert counted(endless.take(5).batch(2).node) == 3
@@ -142,7 +142,7 @@ def test_a_number_beyond(kind: str) -> None:
     assert len(source.rows(Context(), np.array([0]))[0]) == 1
 
 
-def test_what_has_to_be_gone_over_is_found() -> None:
+def test_datasets_that_must_be_iterated_are_detected() -> None:
     found = {kind: sequential_part(make().node) for kind, make in MAKERS.items()}
     assert {kind: type(part).__name__ for kind, part in found.items() if part is not None} == {
         "generator": "Generated",
@@ -153,7 +153,7 @@ def test_what_has_to_be_gone_over_is_found() -> None:
     }
 
 
-def test_what_changes_the_order_is_found() -> None:
+def test_reordering_datasets_are_detected() -> None:
     assert orderly(Dataset.range(3).map(lambda x: x + 1).node) is None
     for changed in (Dataset.range(3).shuffle(2).batch(2), Dataset.range(3).repeat().map(lambda x: x + 1)):
         assert orderly(changed.node) is not None

@@ -37,7 +37,7 @@ def test_a_part_of_the_columns_is_copied() -> None:
     np.testing.assert_array_equal(arrays[0], given)
 
 
-def test_what_xla_uses_in_place_stays() -> None:
+def test_arrays_used_in_place_by_xla_are_kept() -> None:
     texts = np.full(ELEMENTS, b"text", object)
     arrays = [placed(0), placed(16, ELEMENTS - 1), texts, placed(16)]
     before = list(arrays)

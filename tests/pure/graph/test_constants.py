@@ -43,7 +43,7 @@ def test_constants_and_what_follows_from_them() -> None:
             assert found.dtype == tensor.dtype.numpy_dtype
 
 
-def test_what_only_a_step_knows() -> None:
+def test_values_that_are_not_constant() -> None:
     p, v = tf.placeholder(tf.int32, [2]), tf.Variable([1, 2])
     for tensor in [p, p + 1, v.value(), v._ref(), tf.random_uniform([2]), tf.zeros([100, 100])]:
         assert constant_value(tensor) is None

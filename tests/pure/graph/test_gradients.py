@@ -65,7 +65,7 @@ def test_only_what_lies_between(graph: Any) -> None:
     assert _types(graph, version).count("Vjp") == 2
 
 
-def test_shapes_are_those_of_what_they_belong_to() -> None:
+def test_gradients_have_the_shapes_of_their_tensors() -> None:
     x = tf.placeholder(tf.float32, [None, 3])
     w = tf.Variable(tf.zeros([3, 2]))
     y = tf.reduce_sum(tf.reshape(tf.matmul(x, w), tf.placeholder(tf.int32)))
@@ -85,7 +85,7 @@ def test_rows_of_a_table_stay_rows() -> None:
     assert isinstance(mixed, tf.Tensor)
 
 
-def test_a_gradient_of_ones_own(graph: Any) -> None:
+def test_custom_gradient(graph: Any) -> None:
     @tf.RegisterGradient("TestTimesSeven")
     def times_seven(op: Any, gradient: Any) -> Any:
         assert op.type == "Identity"
@@ -104,7 +104,7 @@ def test_a_gradient_of_ones_own(graph: Any) -> None:
     assert "Mul" not in _types(graph, version)
 
 
-def test_what_has_no_gradient() -> None:
+def test_operations_without_a_gradient() -> None:
     host = tf.get_default_graph().create_op("TestHostNegate", [x := tf.constant(1.0)]).outputs[0]
     assert tf.gradients(host, x) == [None]
     assert tf.gradients(tf.sign(x) + tf.stop_gradient(x), tf.constant(1.0)) == [None]

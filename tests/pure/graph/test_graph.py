@@ -56,7 +56,7 @@ def test_errors_name_operation_and_shapes() -> None:
             tf.no_op()
 
 
-def test_an_operation_that_fails_takes_no_name() -> None:
+def test_failed_operation_does_not_use_a_name() -> None:
     with tf.Graph().as_default() as graph:
         before = graph.version
         with pytest.raises(ValueError, match="must be equal"):
@@ -108,7 +108,7 @@ def test_control_inputs_added_later() -> None:
             second._add_control_input(foreign)
 
 
-def test_constants_do_not_follow_the_arrays_they_came_from() -> None:
+def test_constants_copy_their_arrays() -> None:
     array = np.ones(3, np.float32)
     with tf.Graph().as_default():
         constant = tf.constant(array)

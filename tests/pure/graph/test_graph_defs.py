@@ -127,7 +127,7 @@ def _with_another_shape(proto: Any) -> None:
         (_with_another_shape, "'x' says another shape"),
     ],
 )
-def test_import_says_what_is_wrong(change: Callable[[Any], None], message: str) -> None:
+def test_import_names_the_fault(change: Callable[[Any], None], message: str) -> None:
     with tf.Graph().as_default() as graph:
         tf.identity(tf.constant(1, name="x"), name="y")
     proto = graph.as_graph_def()
@@ -148,7 +148,7 @@ def test_import_refuses_unused_inputs_and_missing_elements() -> None:
             tf.import_graph_def(5)
 
 
-def test_only_what_is_new() -> None:
+def test_graph_def_from_a_version() -> None:
     with tf.Graph().as_default() as graph:
         x = tf.constant(1, name="x")
         version = graph.version

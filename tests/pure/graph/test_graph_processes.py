@@ -17,7 +17,7 @@ def _processes(me: int | None) -> GraphProcesses:
     return GraphProcesses(ADDRESSES, tasks=[0, 1], link=_no_way, me=me)
 
 
-def test_one_that_is_back_is_known_though_nobody_told_it_of_its_former_life() -> None:
+def test_restarted_process_is_known_without_its_earlier_incarnation() -> None:
     worker, former = _processes(None), _processes(1)
     former.say(GONE)
     worker.learn(former.words())

@@ -33,7 +33,7 @@ def test_one_run_has_values_once() -> None:
     assert ahead.take() is None
 
 
-def test_what_was_in_vain_is_tried_less_often() -> None:
+def test_failed_reads_ahead_are_tried_less_often() -> None:
     ahead = ReadsAhead(0)
     runs_until_wanted(ahead)
     pauses = []

@@ -53,7 +53,7 @@ def test_a_tar_file_is_unpacked(tmp_path: Path, folder: Path) -> None:
     assert (folder / "link").read_text() == "code"
 
 
-def test_an_archive_that_is_not_what_its_name_says(tmp_path: Path, folder: Path) -> None:
+def test_archive_with_a_wrong_suffix(tmp_path: Path, folder: Path) -> None:
     made = tmp_path / "made"
     with tarfile.open(made, "w") as tar:  # has no checksum of what is in it
         info = member("a.py")
@@ -131,7 +131,7 @@ def test_sizes_are_bounded(tmp_path: Path, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no archive", b"PK\x03\x04 broken"])
-def test_what_is_no_archive_is_named(tmp_path: Path, folder: Path, data: bytes) -> None:
+def test_file_that_is_no_archive_is_named(tmp_path: Path, folder: Path, data: bytes) -> None:
     path = tmp_path / "x.tar.gz"
     path.write_bytes(data)
     with pytest.raises(ArchiveError, match=r"x\.tar\.gz"):
@@ -154,7 +154,7 @@ def test_a_changed_bit_is_noticed(tmp_path: Path, folder: Path) -> None:
         unpack(path, folder)
 
 
-def test_the_program_says_what_is_wrong(
+def test_program_unpacks_and_reports_errors(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tar_of(tmp_path / "x.tar.gz", (member("a"), b"1"))

@@ -45,7 +45,7 @@ def test_the_default_comes_first(tmp_path: Path) -> None:
         ("default: local\n", "backends.yaml:1: must have at least one of local"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
+def test_errors_name_the_line(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(JobSpecError) as caught:
         load(tmp_path, text)
     assert problem in str(caught.value)

@@ -36,7 +36,7 @@ class Job:
         return self.state.tasks[task].phase
 
 
-def test_hours_of_tasks_count_each_life_once() -> None:
+def test_task_hours_count_each_incarnation_once() -> None:
     job = Job("ps: 1\nworkers: {count: '1:3', cpus: 2, gpus: 1}\nrestart: {backoff: 50s}\n")
     job.happens(Ended(FIRST, Exited(code=3, reason="exit code 3")), after=1800.0)
     job.happens(JobTick(), after=100.0)

@@ -46,7 +46,7 @@ def test_a_line_without_end_comes_in_pieces() -> None:
     assert [len(line.text) for line in lines_of(data, 0)] == [MAX_LINE, 5]
 
 
-def test_times_are_taken_off_what_is_shown(tmp_path: Path) -> None:
+def test_shown_lines_have_no_times(tmp_path: Path) -> None:
     path = write(tmp_path / "log", (1.0, "one"), (2.0, "two"))
     part = read_part(path, tail=1)
     assert plain(part.data) == "two\n"

@@ -188,7 +188,7 @@ def test_a_job_that_fails_says_its_first_error_and_not_its_last() -> None:
     assert job.state.first.code == 3
 
 
-def test_a_task_that_was_healthy_begins_to_count_anew() -> None:
+def test_healthy_task_resets_its_restart_count() -> None:
     job = Job("ps: 1\nrestart: {limit: 1, backoff: 1s, reset_after: 100s}").placed()
     for _ in range(5):
         job.ended(worker(0), code=1).after(1.0).started().after(100.0)
@@ -241,7 +241,7 @@ def test_a_task_that_never_makes_a_step_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("code", [-signal.SIGTERM, 128 + signal.SIGTERM])
-def test_a_preempted_job_goes_back_to_the_queue(code: int) -> None:
+def test_preempted_job_returns_to_the_queue(code: int) -> None:
     job = Job("workers: 2").placed()
     job.ended(worker(0), code=code)
     # The others have their grace period to save what they have.
@@ -315,7 +315,7 @@ def test_a_worker_that_never_found_room_is_not_waited_for_when_the_others_are_do
     assert job.all_ended().phase is JobPhase.SUCCEEDED
 
 
-def test_all_tasks_that_start_anew_keep_their_places_or_none_does() -> None:
+def test_restarted_tasks_keep_all_places_or_none() -> None:
     both = (worker(0), worker(1))
     job = Job("workers: 2\nrestart: {backoff: 1s}").placed().ended(worker(0), code=1).all_ended()
     assert job.phase is JobPhase.RESTARTING
@@ -350,14 +350,14 @@ def test_stopping_what_waits() -> None:
     assert Job().happens(AskStop("eve")).phase is JobPhase.STOPPED
 
 
-def test_requeueing_saves_and_comes_back() -> None:
+def test_requeued_job_saves_and_restarts() -> None:
     job = Job().placed().happens(AskStop("eve", requeue=True)).ended(worker(0), code=0, stopped=True)
     assert (job.phase, job.state.requeues) == (JobPhase.QUEUED, 1)
     with pytest.raises(NotPossible, match="only a running job"):
         job.happens(AskStop("eve", requeue=True))
 
 
-def test_restarting_what_runs_and_what_is_over() -> None:
+def test_restart_of_running_and_ended_jobs() -> None:
     job = Job("workers: 2").placed().happens(AskRestart("eve"))
     assert (job.phase, job.state.then) == (JobPhase.ENDING, JobPhase.RESTARTING)
     job.all_ended().after(0.0)
@@ -404,7 +404,7 @@ def test_scaling_ps_leaves_the_others_alone() -> None:
         job.happens(AskScale("eve", ps=3, restart_all=True))
 
 
-def test_scaling_without_ps_starts_all_anew() -> None:
+def test_scaling_without_ps_restarts_all_tasks() -> None:
     job = Job("workers: 1:4").placed().happens(AskScale("eve", 2)).all_ended()
     assert (job.phase, list(job.state.tasks)) == (JobPhase.QUEUED, [worker(0), worker(1)])
 
@@ -438,7 +438,7 @@ def test_a_restart_brings_nothing_back_that_was_scaled_away() -> None:
     assert job.happens(AskScale("eve", 2)).state.tasks[worker(1)].attempt == 1
 
 
-def test_a_worker_that_is_wanted_again_before_it_has_ended_comes_back() -> None:
+def test_worker_added_again_before_its_end_restarts() -> None:
     job = Job("ps: 1\nworkers: 1:2").happens(AskScale("eve", 2)).placed()
     job.happens(AskScale("eve", 1), AskScale("eve", 2)).all_ended()
     assert policy.needs_place(job.state, job.now) == (worker(1),)
@@ -476,7 +476,7 @@ def test_a_range_takes_what_there_is_room_for_if_its_workers_ask_for_anything() 
     assert policy.worker_choices(counted.state) == (2,)
 
 
-def test_what_comes_late_changes_nothing() -> None:
+def test_late_events_have_no_effect() -> None:
     job = Job().placed().ended(worker(0))
     assert job.phase is JobPhase.SUCCEEDED
     before = job.state

@@ -86,12 +86,12 @@ def test_all_problems_are_told_at_once() -> None:
     assert [line.split(": ")[0] for line in lines] == ["job.yaml:1", "job.yaml:4", "job.yaml:5"]
 
 
-def test_yaml_is_that_of_its_version_1_2() -> None:
+def test_yaml_1_2_is_supported() -> None:
     file = read_job_file("{a: 2:8, b: yes, c: 2026-01-01, d: 0o17, e: 1e3, f: .5, g: ~, h: '1', i: 0x1F, j: 12e03}")
     assert list(file.data.values()) == ["2:8", "yes", "2026-01-01", 15, 1000.0, 0.5, None, "1", 31, 12000.0]
 
 
-def test_what_aliases_expand_to_is_bounded() -> None:
+def test_expansion_of_aliases_is_limited() -> None:
     bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdef", "bcdefg", strict=True)
     )
@@ -136,7 +136,7 @@ def test_durations(text: object, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "5", "5x", -1, True, None, "99999d", float("nan"), float("inf")])
-def test_what_is_no_duration(value: object) -> None:
+def test_invalid_durations_are_rejected(value: object) -> None:
     with pytest.raises(ValueError, match="must be"):
         parse_duration(value)
 
@@ -149,7 +149,7 @@ def test_sizes(text: object, size: int) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "x", "-1", -1, True, 1.5, "1" * 50, 2**61])
-def test_what_is_no_size(value: object) -> None:
+def test_invalid_sizes_are_rejected(value: object) -> None:
     with pytest.raises(ValueError, match="must be"):
         parse_size(value)
 

@@ -71,7 +71,7 @@ def test_a_command_is_taken_apart_as_a_shell_does() -> None:
         ({"workdir": "relative\x00"}, "workdir"),
     ],
 )
-def test_what_is_wrong_is_said_by_field(wrong: dict[str, str], field: str) -> None:
+def test_problems_are_reported_by_field(wrong: dict[str, str], field: str) -> None:
     made = draft({**FORM, **wrong})
     assert made.spec is None
     assert field in [problem.field for problem in made.problems]
@@ -93,14 +93,14 @@ def test_boxes_do_not_overlap_and_lie_within_the_picture() -> None:
     assert rows["ps"] < rows["worker"] < rows["evaluator"]
 
 
-def test_who_would_talk_to_whom() -> None:
+def test_expected_traffic_between_tasks() -> None:
     between = {line.between for line in draw(view(ps=1, workers=2, evaluator=True), {}).lines}
     assert between == {("ps-0", "worker-0"), ("ps-0", "worker-1")}
     mirrored = {line.between for line in draw(view(workers=3), {}).lines}
     assert mirrored == {("worker-0", "worker-1"), ("worker-0", "worker-2"), ("worker-1", "worker-2")}
 
 
-def test_who_does_talk_to_whom() -> None:
+def test_measured_traffic_between_tasks() -> None:
     activities = {
         "ps-0": TaskActivity(bytes_per_s={"worker-1": (10.0, 20.0)}),
         "worker-1": TaskActivity(bytes_per_s={"ps-0": (25.0, 10.0)}),
@@ -109,7 +109,7 @@ def test_who_does_talk_to_whom() -> None:
     assert (line.between, line.rate) == (("ps-0", "worker-1"), 35.0)
 
 
-def test_what_two_snapshots_say() -> None:
+def test_report_of_two_snapshots() -> None:
     def snapshot(at: float, sent: int) -> Snapshot:
         return Snapshot(
             at=at,

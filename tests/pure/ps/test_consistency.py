@@ -73,7 +73,7 @@ def test_bounded_staleness_waits_for_the_slowest() -> None:
     assert waiting_text(story.state, 11.0) == ""
 
 
-def test_bounded_staleness_goes_on_without_who_left() -> None:
+def test_bounded_staleness_continues_after_a_worker_left() -> None:
     story = Story(BoundedStaleness(steps=0))
     story(Joined("a"))
     story(Joined("b"))
@@ -106,7 +106,7 @@ def test_many_that_wait_are_not_all_named() -> None:
     assert waiting_text(story.state, 4.0) == f"{waiting} for z, 4 s so far"
 
 
-def test_synchronous_forms_anew() -> None:
+def test_synchronous_group_forms_again() -> None:
     story = Story(Synchronous(workers=2))
     for name in "ab":
         story(Gave(name, 0))
@@ -122,7 +122,7 @@ def test_synchronous_forms_anew() -> None:
     assert story(Gave("c", 2)) == (Apply(2),)
 
 
-def test_a_gradient_of_who_left_counts() -> None:
+def test_gradient_of_a_worker_that_left_counts() -> None:
     story = Story(Synchronous(workers=2))
     story(Joined("a"))
     story(Gave("b", 0))
@@ -132,7 +132,7 @@ def test_a_gradient_of_who_left_counts() -> None:
     assert story(Gave("c", 0)) == (Apply(3),)
 
 
-def test_k_of_n_drops_who_is_late() -> None:
+def test_k_of_n_drops_late_gradients() -> None:
     story = Story(KOfN(k=2))
     for name in "abc":
         story(Joined(name))
@@ -157,7 +157,7 @@ def test_one_that_is_released_gives_again_to_the_same_update() -> None:
     assert story(Updated()) == (Go("a", 1),)
 
 
-def test_what_was_gathered_is_an_update_when_the_data_end() -> None:
+def test_gathered_gradients_become_an_update_when_data_end() -> None:
     story = Story(KOfN(k=3))
     assert story(DataEnd()) == ()
     for name in "abc":

@@ -37,7 +37,7 @@ def serving(pairs: dict[int, Pair], loads: dict[int, float]) -> dict[str, float]
     return {one: sum(loads[shard] for shard, pair in pairs.items() if pair.primary == one) for one, _ in pairs.values()}
 
 
-def test_what_is_even_stays() -> None:
+def test_even_placement_is_kept() -> None:
     assert plan_copies(ring(6, ["ps0", "ps1"]), dict.fromkeys(range(6), 1.0), ["ps0", "ps1"]) == []
 
 
@@ -60,7 +60,7 @@ def test_a_copy_that_is_missing_is_made() -> None:
     assert planned({0: Pair("ps1", None)}, {0: 1.0}, ["ps0", "ps1"]) == {0: Pair("ps1", "ps0")}
 
 
-def test_what_one_ps_serves_alone_is_served_by_both_again() -> None:
+def test_shards_of_one_ps_are_spread_over_both_again() -> None:
     after = planned(dict.fromkeys(range(4), Pair("ps1", None)), dict.fromkeys(range(4), 1.0), ["ps0", "ps1"])
     assert serving(after, dict.fromkeys(range(4), 1.0)) == {"ps0": 2, "ps1": 2}
 

@@ -48,7 +48,7 @@ def test_no_more_parts_than_tasks_or_rows() -> None:
     assert parts == [2, 3, 1]
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_configurations_are_rejected() -> None:
     with pytest.raises(ValueError, match="no ps task"):
         make_layout([spec("v", 1)], 0)
     with pytest.raises(ValueError, match="same name"):

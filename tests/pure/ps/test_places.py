@@ -33,7 +33,7 @@ def test_the_later_term_is_right_in_whatever_order_it_is_heard() -> None:
     assert all(2 not in shards for shards in moved[1:])
 
 
-def test_what_is_told_is_understood() -> None:
+def test_places_are_decoded() -> None:
     known = Places(shards={3: ShardPlace(7, "ps1")}, addresses={"ps1": "host:1"})
     assert Places.of(known.words()) == known
     with pytest.raises(InvalidArgumentError, match="no places"):
@@ -64,7 +64,7 @@ def test_a_third_ps_gets_its_share_and_nothing_else_moves() -> None:
     assert 0 not in [move.shard for move in moves]
 
 
-def test_what_is_on_others_goes_to_those_that_are_left() -> None:
+def test_shards_of_other_ps_move_to_the_remaining_ps() -> None:
     places = {shard: f"ps{shard % 3}" for shard in range(6)}
     assert set(moved(places, dict.fromkeys(range(6), 1.0), ["ps0"]).values()) == {"ps0"}
 
@@ -91,7 +91,7 @@ def test_no_move_makes_the_busiest_busier_and_planning_comes_to_an_end(
         assert max(totals(after, loads).values()) <= max(totals(places, loads).values()) * (1 + 1e-9)
 
 
-def test_what_shards_cannot_be_had_for_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_options_with_shards_are_rejected_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shards_of(None, 2, replicas=1, saves=False) is None
     assert shards_of(6, 2, replicas=1, saves=False) == 6
     assert shards_of(6, 0, replicas=1, saves=False) is None

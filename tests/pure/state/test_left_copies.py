@@ -37,7 +37,7 @@ def found(copies: LeftCopies, term: int) -> list[Any]:
     ]
 
 
-def test_what_one_has_left_the_next_term_has_once() -> None:
+def test_deposited_state_is_used_once_in_the_next_term() -> None:
     chief = LeftStates()
     leave(left_copies(chief, 0), 4)
     other = left_copies(chief, 1)
@@ -50,7 +50,7 @@ def test_what_one_has_left_the_next_term_has_once() -> None:
     assert found(other, 4) == []
 
 
-def test_what_no_one_will_go_on_with_is_kept_no_more() -> None:
+def test_unusable_deposited_state_is_dropped() -> None:
     chief = LeftStates()
     for term in (4, 5):
         leave(left_copies(chief, 0), term)
@@ -76,7 +76,7 @@ def test_nothing_is_left_with_a_chief_that_is_not_there() -> None:
         LeftCopies(CHIEF, link).require_chief()
 
 
-def test_what_is_no_copy_is_refused() -> None:
+def test_malformed_deposits_are_rejected() -> None:
     chief = LeftStates()
     StateAtChief("copy set/0", 4, CHIEF, Link(chief)).leave(("something",), ())
     with pytest.raises(InvalidArgumentError):

@@ -73,7 +73,7 @@ def test_a_copy_of_an_older_term_gets_nothing() -> None:
     assert judge(witness, _told(HOME, PAIR, RequestKind.PAIR, OTHER)).view == witness.view
 
 
-def test_a_witness_that_was_started_anew_believes_the_newest_view() -> None:
+def test_restarted_witness_adopts_the_newest_view() -> None:
     witness = judge(Witness(), _told(HOME, PAIR, RequestKind.ALONE))
     assert witness.view is None
     assert judge(witness, _told(OTHER, View(5, OTHER, None))).view == View(5, OTHER, None)
@@ -97,7 +97,7 @@ def test_a_copy_that_may_be_second_has_to_tell_a_new_witness_what_it_knows() -> 
     assert judge(witness, WitnessRequest(HOME, alone, home=0, among=everywhere)).view == alone
 
 
-def test_the_only_copy_begins_anew_when_its_task_does() -> None:
+def test_single_replica_restarts_with_its_task() -> None:
     witness = Witness(view=View(5, OTHER, None))
     assert judge(witness, _told(Copy(0, 11), None)).view == View(5, OTHER, None)
     assert judge(witness, _told(Copy(1, 21), None)).view == View(6, Copy(1, 21), None)

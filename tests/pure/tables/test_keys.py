@@ -34,7 +34,7 @@ def test_arrays_of_text_have_the_keys_of_their_elements():
     assert np.array_equal(string_keys(np.array([b"ab", b"c"])), string_keys(["ab", "c"]))
 
 
-def test_what_is_no_text_is_refused():
+def test_ids_that_are_no_text_are_rejected():
     with pytest.raises(TypeError, match="int"):
         string_keys(np.array(["a", 3], object))
 

@@ -49,6 +49,6 @@ def test_a_row_that_is_used_once_promotes_nothing():
         ({"candidates": 1}, "candidates"),
     ],
 )
-def test_what_no_admission_can_be(fields, named):
+def test_invalid_admission_policies_are_rejected(fields, named):
     with pytest.raises(ValueError, match=named):
         Admission(**fields)

@@ -218,7 +218,7 @@ def test_the_least_frequent_rows_go():
     assert set(range(32)) <= {key for key, _ in table.hottest(1000)}
 
 
-def test_what_was_evicted_begins_anew():
+def test_evicted_row_starts_with_initial_values():
     table = table_of(max_rows=1, eviction=LeastRecent(), optimizer=Adagrad(1.0))
     first = table.look_up([1])
     table.update([1], np.ones((1, 4)))
@@ -447,7 +447,7 @@ def test_a_row_takes_no_more_bytes_while_others_leave(eviction):
     assert most <= 24
 
 
-def test_what_was_used_since_it_was_ranked_stays():
+def test_row_used_after_ranking_is_not_evicted():
     table = table_of(shards=1, max_rows=640, eviction=LeastRecent())
     ids = np.arange(640)
     for step in range(0, 640, 10):

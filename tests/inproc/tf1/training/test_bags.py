@@ -164,7 +164,7 @@ def test_bags_travel_where_they_are_fewer_bytes(parts: int, clip: float) -> None
     assert few < rows * 1.35
 
 
-def test_bags_of_other_sizes_compile_nothing_anew() -> None:
+def test_bags_of_other_sizes_are_not_compiled_again() -> None:
     with program(safe("mean"), 2, on_ps=True) as (step, _, _):
         step(batch(1, 19, 21))
         with compilations() as compiled:

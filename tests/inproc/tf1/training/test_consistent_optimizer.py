@@ -143,7 +143,7 @@ def test_the_fastest_waits_for_the_slowest(start_cluster: StartCluster) -> None:
         first.run(fast.train, batch)
 
 
-def test_synchronous_forms_anew(start_cluster: StartCluster, caplog: pytest.LogCaptureFixture) -> None:
+def test_synchronous_group_forms_again(start_cluster: StartCluster, caplog: pytest.LogCaptureFixture) -> None:
     targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
     choice = Synchronous(workers=2)
     with caplog.at_level(logging.WARNING):

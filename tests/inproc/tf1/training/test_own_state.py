@@ -101,7 +101,7 @@ def lose(cluster: Cluster, index: int, saves: Path) -> None:
 
 
 @pytest.mark.parametrize(("lost", "after"), [(0, [3, 6]), (1, [6, 3])])
-def test_a_ps_goes_back_by_itself_and_says_what_is_lost(
+def test_ps_restores_its_own_state_and_reports_the_loss(
     lost: int,
     after: list[int],
     start_cluster: StartCluster,
@@ -150,7 +150,7 @@ def test_lost_again_before_it_has_saved_it_counts_from_where_it_went_on(
     assert program.trains(1) == [7, 3]
 
 
-def test_a_ps_that_is_told_to_end_loses_nothing(start_cluster: StartCluster, tmp_path: Path) -> None:
+def test_stopped_ps_loses_nothing(start_cluster: StartCluster, tmp_path: Path) -> None:
     cluster = start_cluster(ps=2, worker=1)
     program = Program(cluster, tmp_path / "checkpoints")
     program.trains(5)

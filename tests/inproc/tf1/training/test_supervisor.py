@@ -216,13 +216,13 @@ def test_a_blocked_queue_runner_is_cancelled_at_the_end() -> None:
         assert sess.run(item) == 1
 
 
-def test_who_is_not_the_chief_needs_devices() -> None:
+def test_workers_require_variables_with_devices() -> None:
     tf.Variable(0.0, name="v")
     with pytest.raises(ValueError, match="must have their device set: v"):
         tf.train.Supervisor(is_chief=False)
 
 
-def test_who_is_not_the_chief_has_no_files_and_no_services(tmp_path: Path) -> None:
+def test_workers_have_no_files_and_no_services(tmp_path: Path) -> None:
     model("/job:local/task:0")
     sv = tf.train.Supervisor(is_chief=False, logdir=str(tmp_path / "logs"))
     assert (sv.summary_writer, sv.save_path, sv.save_model_secs) == (None, None, None)

@@ -195,7 +195,7 @@ def test_an_older_checkpoint_is_restored_while_a_replica_waits(start_cluster: St
     assert steps[-1] >= 8
 
 
-def test_the_chief_starts_anew_while_a_replica_waits(start_cluster: StartCluster) -> None:
+def test_chief_restarts_while_a_replica_waits(start_cluster: StartCluster) -> None:
     """The step is the same, and a gradient of the former life is in the accumulators: it does not count twice."""
     targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
     model = Model(0, sync(2, 2))

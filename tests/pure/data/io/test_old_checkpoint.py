@@ -112,7 +112,7 @@ def test_a_compressed_table_is_read(tmp_path: Path) -> None:
         read_table(path)
 
 
-def test_what_snappy_wrote_is_read() -> None:
+def test_reads_snappy_compression() -> None:
     text = b"the quick fox, the quick dog, " * 4 + bytes(100)
     written = b"\xdc\x018the quick fox, \x19\x0f\x08dog.\x0f\x00\xfe\x1e\x00>\x1e\x00\x00\x00\xfe\x01\x00\x8a\x01\x00"
     assert snappy.decompress(written) == text

@@ -39,7 +39,7 @@ def version(folder: Path) -> int:
     return chain.last.facts["version"] if chain is not None and chain.paths else 0
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_reads_the_written_state(tmp_path: Path) -> None:
     first = write(tmp_path, 1)
     write(tmp_path, 2, first, [ARRAYS[0] + 1, ARRAYS[1], np.ones((2, 4), np.float16)])
     chain = find_chain(str(tmp_path))

@@ -70,7 +70,7 @@ class TestHistogram:
         assert sum(value.histo.bucket) == value.histo.num == values.size
 
     @pytest.mark.parametrize(("bad", "word"), [(np.nan, "Nan"), (np.inf, "Infinity"), (-np.inf, "Infinity")])
-    def test_what_is_not_finite(self, bad: float, word: str) -> None:
+    def test_values_that_are_not_finite(self, bad: float, word: str) -> None:
         with pytest.raises(InvalidArgumentError, match=f"{word} in summary histogram for: h"):
             summary_protos.histogram(b"h", [1.0, bad])
 

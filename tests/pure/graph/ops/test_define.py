@@ -64,7 +64,7 @@ def test_attributes_are_the_keywords_of_the_function() -> None:
     ("given", "outputs"),
     [(None, ()), (1, (1,)), ((1, 2), (1, 2)), ([1, 2], (1, 2)), ((), ()), ("ab", ("ab",)), ([None], (None,))],
 )
-def test_what_a_lowering_gives(given: Any, outputs: tuple[Any, ...]) -> None:
+def test_output_specs_of_a_lowering(given: Any, outputs: tuple[Any, ...]) -> None:
     assert as_outputs(given) == outputs
 
 

@@ -83,7 +83,7 @@ def test_tables_with_other_numbers_of_parts_stay_apart() -> None:
     assert sorted(hosts(plans_of([2, 3, 2, 3], [4] * 4)[WORKER])) == ["RouteIds"] * 4
 
 
-def test_what_the_program_fetches_stays_as_it_is() -> None:
+def test_fetched_lookups_are_not_combined() -> None:
     with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(2, worker_device="/job:worker")):
         ids, loss, _ = lookups([2, 2], [4, 4])
         for op_type, output in (("GatherRouted", 0), ("RouteIds", 0), ("RouteIds", 2)):

@@ -65,7 +65,7 @@ def test_a_round_trip_is_one_transfer_each_way() -> None:
     assert _shape(plans[PS]) == ["Compute", "Send", "Receive", "Compute"]
 
 
-def test_what_is_small_travels_with_what_is_awaited_together_with_it() -> None:
+def test_small_transfer_is_sent_with_a_later_awaited_transfer() -> None:
     """One transfer less: who receives both does nothing between them."""
     weights, gradient, seen = (_here(lambda: tf.Variable(tf.zeros([10_000])), PS) for _ in range(3))
     count, step = _here(lambda: tf.Variable(0.0), PS), _here(lambda: tf.Variable(0.0))
@@ -153,7 +153,7 @@ def test_a_value_that_a_shape_needs_is_known_when_compiling() -> None:
     assert _shape(plan) == ["Compute"], "what follows from shapes is known anyway"
 
 
-def test_what_may_wait_stands_last() -> None:
+def test_waiting_operations_are_last() -> None:
     graph = tf.get_default_graph()
     waiting = _here(lambda: graph.create_op("TestWait", [], {"gate": "g"}))
     other = _here(lambda: graph.create_op("TestTwoOutputs", []))

@@ -87,7 +87,7 @@ def test_soft_placement_uses_another_device_of_the_task() -> None:
         _placed(_on("/job:nobody", "y"), soft=True)
 
 
-def test_what_touches_a_variable_is_where_the_variable_is() -> None:
+def test_operations_of_a_variable_are_colocated_with_it() -> None:
     with tf.device("/job:ps/task:1"):
         v = tf.Variable(1.0, name="v")
     with tf.device("/job:worker/task:1"):
@@ -116,7 +116,7 @@ def test_colocated_operations_share_a_device_that_nobody_asked_for() -> None:
     assert found["x"] == found["y"] == found["z"] == "/job:ps/task:1/device:CPU:0"
 
 
-def test_what_runs_in_python_needs_a_cpu() -> None:
+def test_python_functions_are_placed_on_a_cpu() -> None:
     graph = tf.get_default_graph()
     host = graph.create_op("TestHostNegate", [tf.constant(1.0)], name="host")
     text = tf.identity(tf.constant("a"), name="text")
@@ -140,7 +140,7 @@ def _placer(soft: bool = False) -> Any:
     return placed
 
 
-def test_what_a_request_leaves_out_counts_too() -> None:
+def test_colocation_completes_a_device_request() -> None:
     v = tf.Variable(1.0, name="v")
     with tf.colocate_with(v.op), tf.device("/job:ps/task:1"):
         tf.constant(1.0, name="beside")
@@ -155,7 +155,7 @@ def test_a_variable_has_one_device_in_all_plans() -> None:
     assert placed(tf.is_variable_initialized(v))["v"] == "/job:worker/task:0/device:GPU:0"
 
 
-def test_what_joins_a_group_later_follows_it() -> None:
+def test_later_member_follows_its_colocation_group() -> None:
     placed = _placer()
     v = tf.Variable(1.0, name="v")
     assert placed(v.initializer)["v"] == "/job:worker/task:0/device:GPU:0"

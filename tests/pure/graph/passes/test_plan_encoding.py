@@ -70,7 +70,7 @@ def _value(value: Any) -> Any:
 
 @settings(max_examples=50, deadline=None)
 @given(programs)
-def test_what_comes_back_is_what_went(program: Program) -> None:
+def test_decoded_plan_equals_the_encoded_plan(program: Program) -> None:
     for plan in _plans(program):
         assert _plain(decode_plan(encode_plan(plan))) == _plain(plan)
 
@@ -221,7 +221,7 @@ def test_refused(change: Callable[[dict[str, Any], list[Any], Any], None]) -> No
         decode_plan(_changed(change))
 
 
-def test_what_is_computed_is_read_once() -> None:
+def test_variable_of_a_computation_is_read_once() -> None:
     first, second = (decode_plan(ENCODED[0]) for _ in range(2))
     computes = [[item for item in plan.instructions if isinstance(item, Compute)] for plan in (first, second)]
     assert computes[0]
@@ -230,7 +230,7 @@ def test_what_is_computed_is_read_once() -> None:
     assert not dataclasses.replace(computes[0][0], device="GPU:7").digest
 
 
-def test_what_is_read_before_needs_its_variables_in_every_plan() -> None:
+def test_decoding_requires_variables_of_reads_ahead() -> None:
     plan = decode_plan(ENCODED[0])
     raw = msgpack.unpackb(ENCODED[0])
     raw["variables"] = []

@@ -23,7 +23,7 @@ def _graph() -> Any:
         yield
 
 
-def test_only_what_is_needed() -> None:
+def test_only_required_operations_remain() -> None:
     a, b = tf.constant(1, name="a"), tf.constant(2, name="b")
     c = tf.add(a, b, name="c")
     tf.identity(c, name="d")

@@ -34,7 +34,7 @@ def gate() -> Gate:
     return gate
 
 
-def test_an_update_whose_maker_is_gone_is_set_up_anew_by_one(gate: Gate) -> None:
+def test_lost_updater_is_replaced_by_one_replica(gate: Gate) -> None:
     assert gate.take(Looks(), "maker") == (1, 7)
     gate.session_ended("maker", "lost")
     with pytest.raises(AbortedError, match="an update was left undone; its maker is gone"):
@@ -45,7 +45,7 @@ def test_an_update_whose_maker_is_gone_is_set_up_anew_by_one(gate: Gate) -> None
     assert gate.give(Looks(), "worker", "worker", 0, 7) == (0, 8)
 
 
-def test_where_the_one_that_sets_up_anew_is_gone_the_next_one_hears_of_it(gate: Gate) -> None:
+def test_next_replica_replaces_a_lost_replacement(gate: Gate) -> None:
     gate.take(Looks(), "maker")
     gate.session_ended("maker", "lost")
     with pytest.raises(AbortedError):

@@ -82,7 +82,7 @@ def test_small_and_large_elements_come_out_alike(kind: str, monkeypatch: pytest.
     assert numbers == list(range(63))
 
 
-def test_what_is_taken_is_not_changed_by_what_comes_later() -> None:
+def test_taken_elements_are_not_changed_by_later_elements() -> None:
     queue = FifoQueue("q", 4, [(2,)])
     given = np.ones((2, 2))
     queue.enqueue_many(STEP, (given,))
@@ -105,7 +105,7 @@ def test_elements_of_a_batch_that_never_fills_go_back(kind: str) -> None:
         queue.enqueue_many(STEP, batch_of(0, 1))
 
 
-def test_a_batch_larger_than_the_queue_goes_through_it() -> None:
+def test_batch_larger_than_the_queue_passes_through() -> None:
     queue = FifoQueue("q", 3, [(), (3,)])
     adding = threading.Thread(target=queue.enqueue_many, args=(STEP, batch_of(0, 50)))
     adding.start()

@@ -68,7 +68,7 @@ def test_an_older_step_that_is_restored_voids_the_wait(barrier: StepBarrier, clo
     assert barrier.step == 60
 
 
-def test_a_replica_that_was_away_and_comes_back_is_still_of_its_life(barrier: StepBarrier, clock: Clock) -> None:
+def test_reconnected_replica_keeps_its_start(barrier: StepBarrier, clock: Clock) -> None:
     def away_while_the_chief_starts_anew() -> None:
         barrier.session_ended("replica", "its last connection has ended")
         barrier.start("the next chief", 100, 1, 0)
@@ -109,7 +109,7 @@ def test_a_replica_takes_a_token_that_another_one_has_left(barrier: StepBarrier,
     assert barrier.wait(Waits(clock, lambda: barrier.set("chief", 102, 0, 2)), "replica", 101) == 102
 
 
-def test_tokens_of_a_former_life_are_gone(barrier: StepBarrier, clock: Clock) -> None:
+def test_tokens_of_an_earlier_start_are_discarded(barrier: StepBarrier, clock: Clock) -> None:
     barrier.give("chief", 100, 2)
     barrier.start("the next chief", 60, 1, 0)
     with pytest.raises(AbortedError):

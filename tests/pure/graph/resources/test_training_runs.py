@@ -21,27 +21,27 @@ from headwater.graph.resources.training_runs import (
 )
 
 
-def test_who_came_before_the_first_start_takes_part() -> None:
+def test_replica_connected_before_the_first_start_takes_part() -> None:
     runs = started(joined(TrainingRuns(), "worker"), "chief", 60, 0)
     assert not is_void(runs, "worker")
     assert judged(runs, "worker", 60, 60) is Verdict.TAKE
     assert judged(runs, "worker", 59, 60) is Verdict.STALE
 
 
-def test_who_waits_for_a_step_beyond_the_first_start_does_not() -> None:
+def test_replica_that_waits_for_a_later_step_is_void() -> None:
     runs = joined(joined(TrainingRuns(), "worker"), "other")
     runs = started(runs, "chief", 60, 0, stranded=["worker"])
     assert is_void(runs, "worker")
     assert not is_void(runs, "other")
 
 
-def test_a_task_that_was_started_anew_voids_who_has_given_elsewhere() -> None:
+def test_restarted_task_voids_replicas_that_gave_elsewhere() -> None:
     runs = started(joined(TrainingRuns(), "worker"), "chief", 60, elsewhere=2)
     assert is_void(runs, "worker")  # what it gave to another task, which has seen two starts, is forgotten there
     assert not is_void(runs, "chief")
 
 
-def test_another_start_is_another_life() -> None:
+def test_each_start_has_its_own_identifier() -> None:
     runs = started(joined(TrainingRuns(), "worker"), "chief", 0, 0)
     runs = started(runs, "chief's next session", 60, 0)
     assert is_void(runs, "worker")
@@ -79,7 +79,7 @@ def test_gradients_count_in_the_start_that_they_are_of() -> None:
     assert not Start(8).counts(7)
 
 
-def test_who_gave_to_a_task_that_knows_no_more_of_it_gave_in_vain() -> None:
+def test_gradient_forgotten_by_a_task_does_not_count() -> None:
     here = Members().joined("worker").gave("worker")
     assert not has_forgotten([here, Members().joined("worker")])  # it has joined, and is about to give
     assert has_forgotten([here, Members()])
@@ -89,7 +89,7 @@ def test_who_gave_to_a_task_that_knows_no_more_of_it_gave_in_vain() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 1), st.booleans())), st.integers(0, 1))
-def test_what_a_task_has_forgotten_is_found_at_once(events: list[tuple[str, int, bool]], anew: int) -> None:
+def test_forgotten_gradients_are_detected_at_once(events: list[tuple[str, int, bool]], anew: int) -> None:
     tasks = [Members(), Members()]
     gave: list[set[str]] = [set(), set()]
 
@@ -112,7 +112,7 @@ _EVENTS = st.one_of(
 
 
 @given(st.lists(_EVENTS))
-def test_nothing_of_an_earlier_life_counts(events: list[tuple[str, str, int]]) -> None:
+def test_gradients_of_an_earlier_start_do_not_count(events: list[tuple[str, str, int]]) -> None:
     runs = TrainingRuns()
     in_this_life: set[str] = set()
     ever: set[str] = set()

@@ -8,7 +8,7 @@ from headwater.graph.resources.update_counts import SLOTS, UpdateCounts, read_co
 from headwater.graph.server.own_state import Loss, loss_of
 
 
-def test_what_is_counted_is_in_the_file_at_once(tmp_path: Path) -> None:
+def test_counts_are_in_the_file_at_once(tmp_path: Path) -> None:
     path = str(tmp_path / "counts")
     counts = UpdateCounts(path, 7, [5])
     counts.numbers[0] += 1
@@ -20,7 +20,7 @@ def test_what_is_counted_is_in_the_file_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / "counts.tmp").exists()
 
 
-def test_a_file_that_is_none_tells_nothing(tmp_path: Path) -> None:
+def test_invalid_file_has_no_counts(tmp_path: Path) -> None:
     path = tmp_path / "counts"
     assert read_counts(str(path), 7) is None
     UpdateCounts(str(path), 7)
@@ -28,7 +28,7 @@ def test_a_file_that_is_none_tells_nothing(tmp_path: Path) -> None:
     assert read_counts(str(path), 7) is None
 
 
-def test_another_life_leaves_the_file_of_the_one_before_alone(tmp_path: Path) -> None:
+def test_earlier_process_does_not_change_the_new_file(tmp_path: Path) -> None:
     path = str(tmp_path / "counts")
     former = UpdateCounts(path, 7)
     UpdateCounts(path, 7, [3])
@@ -38,7 +38,7 @@ def test_another_life_leaves_the_file_of_the_one_before_alone(tmp_path: Path) ->
     assert found[0] == 3
 
 
-def test_each_variable_has_lost_what_came_after_its_state() -> None:
+def test_lost_updates_are_counted_by_variable() -> None:
     saved = {"w": (0, 10), "m": (1, 10), "b": (2, 4), "still": (3, 1)}
     loss = loss_of(saved, [12, 12, 5, 1], 0.0)
     assert loss.updates == {"w": (11, 12), "m": (11, 12), "b": (5, 5)}
@@ -50,7 +50,7 @@ def test_a_file_older_than_the_state_shows_no_loss() -> None:
     assert loss_of({"w": (0, 10)}, [8], 0.0) == Loss(at=0.0, updates={})
 
 
-def test_what_is_not_known_is_said() -> None:
+def test_unknown_losses_are_reported() -> None:
     loss = loss_of({"w": (0, 10)}, None, 0.0)
     assert loss.most == 0
     assert "not known" in str(loss)

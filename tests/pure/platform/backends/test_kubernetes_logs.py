@@ -63,7 +63,7 @@ def test_a_last_line_without_end_comes_once_its_pod_has_ended(tmp_path: Path) ->
     assert [line.text for line in all_lines(path)] == ["one", "two"]
 
 
-def test_what_the_node_says_in_place_of_a_log_is_no_line_of_the_task(tmp_path: Path) -> None:
+def test_error_texts_of_the_node_are_no_log_lines(tmp_path: Path) -> None:
     path = tmp_path / "log"
     said = Log(b"unable to retrieve container logs for containerd://0123")
     fetch_log(said, "pod", "default", path, ended=True)

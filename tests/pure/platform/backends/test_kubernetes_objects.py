@@ -63,7 +63,7 @@ def test_each_task_has_a_job_and_a_name_that_stays() -> None:
     assert command == ["python", "-P", "-m", "headwater.platform.host.pod_task", "headwater", "exec", "train.py"]
 
 
-def test_only_what_asks_for_gpus_sees_some() -> None:
+def test_gpus_are_visible_only_if_requested() -> None:
     objects = render(spec(workers={"count": 1, "gpus": 2, "cpus": 1.5, "memory": "2GiB"}))
     container = pod(objects, "worker-0")["containers"][0]
     assert container["resources"] == {
@@ -170,6 +170,6 @@ def test_names_fit(job: str, name: str) -> None:
     assert object_name(job) == name
 
 
-def test_yaml_is_what_was_meant() -> None:
+def test_yaml_is_parsed_to_the_same_objects() -> None:
     objects = job_objects(spec(), Rendering(name="linear", job_id="linear", image="i", token="t"))
     assert list(yaml.safe_load_all(to_yaml(objects))) == objects

@@ -63,7 +63,7 @@ def test_all_are_placed_or_none() -> None:
     assert books.capacity({})[0].free.cpus == 4
 
 
-def test_what_is_taken_can_be_had_later() -> None:
+def test_occupied_resources_are_available_later() -> None:
     books = reservations(host("a"))
     books.place("j", ask(1, cpus=3, memory_bytes=7 * GIB), problems={})
     with pytest.raises(NotEnough, match=r"worker 0 asks for 2 CPUs: a has 1 CPUs free") as refused:
@@ -81,7 +81,7 @@ def test_what_is_taken_can_be_had_later() -> None:
         ({"cpus": 4.5}, "asks for 4.5 CPUs: a has 4 CPUs"),
     ],
 )
-def test_what_never_can_be_had_is_named(asked: dict[str, Any], said: str) -> None:
+def test_impossible_requests_are_named(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(NotEnough, match=said) as refused:
         reservations(host("a")).place("j", ask(1, **asked), problems={})
     assert not refused.value.ever

@@ -57,7 +57,7 @@ def test_times(text: str, found: float | None) -> None:
         ("NEWER", "lost", "its batch script ended early (Slurm: NEWER); see slurm.log in its folder"),
     ],
 )
-def test_each_state_reads_as_what_it_is(state: str, phase: str, reason: str) -> None:
+def test_slurm_states_are_translated(state: str, phase: str, reason: str) -> None:
     assert told(state) == (phase, reason)
 
 
@@ -66,7 +66,7 @@ def test_a_job_that_waits_says_what_for() -> None:
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "RUNNING", "COMPLETING", "CANCELLED", "TIMEOUT", ""])
-def test_a_success_counts_whatever_comes_after(state: str) -> None:
+def test_success_is_final(state: str) -> None:
     assert told(state, result=0) == ("succeeded", "")
 
 
@@ -99,7 +99,7 @@ def test_out_of_memory_counts_for_good_once_the_restarts_are_used_up() -> None:
         ("", "preempted"),  # Slurm did not answer the script
     ],
 )
-def test_who_asked_a_script_to_end(asked: str, phase: str) -> None:
+def test_reason_of_the_end_of_a_script(asked: str, phase: str) -> None:
     found, reason = told("FAILED", "NonZeroExitCode", asked=asked)
     assert found == phase
     assert ("time limit of 90 min" in reason) is (phase == "failed")

@@ -80,7 +80,7 @@ def test_the_script_restarts_whole_jobs_only(restart: dict[str, Any], limit: int
     assert f'"$restarts" -ge {limit} ]' in script(restart=restart)
 
 
-def test_what_the_tasks_read_is_in_the_script() -> None:
+def test_script_contains_the_settings_of_tasks() -> None:
     text = script(args=["END_OF_JOB", "'$HOME'"])
     (line,) = lines(text, '{"job_id"')
     description = json.loads(line)

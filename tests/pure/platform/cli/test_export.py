@@ -36,7 +36,7 @@ def saved(folder: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
 
 
 @pytest.mark.parametrize("kind", ["arrow", "feather"])
-def test_arrow_reads_what_is_written(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_arrow_reads_the_written_file(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     ipc = pytest.importorskip("pyarrow.ipc")
     rows = saved(tmp_path)
     target = tmp_path / f"users.{kind}"
@@ -66,7 +66,7 @@ def test_numpy_reads_an_earlier_save(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found["row"], rows[0][np.argsort(KEYS)])
 
 
-def test_what_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_output_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotFoundError, match="holds no save of an embedding table"):
         export(str(tmp_path), "a.npz", table=None, save=None)
     saved(tmp_path)

@@ -111,7 +111,7 @@ def test_a_task_that_cannot_start_has_failed() -> None:
     assert decision.actions == terminate([SECOND])
 
 
-def test_what_does_not_end_is_killed_after_the_grace_period() -> None:
+def test_running_task_is_killed_after_the_grace_period() -> None:
     state = after(running(), Ended(FIRST, 0), Ended(SECOND, 0), now=10.0)
     assert decide(state, LaunchTick(), 10.0 + GRACE_S - 0.01).actions == ()
     decision = decide(state, LaunchTick(), 10.0 + GRACE_S)

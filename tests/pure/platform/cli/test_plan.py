@@ -112,7 +112,7 @@ def test_a_job_within_a_job_carries_both_marks(plan: Any) -> None:
         (2, ("0",), ["0", "0"], "0.450"),
     ],
 )
-def test_workers_share_the_gpus_and_a_ps_takes_none(
+def test_workers_share_gpus_and_ps_use_none(
     plan: Any, workers: int, gpus: tuple[str, ...], visible: list[str | None], share: str | None
 ) -> None:
     plans = plan(settings(workers=workers), gpus=gpus)

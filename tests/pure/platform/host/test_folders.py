@@ -30,7 +30,7 @@ def test_a_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert mode(path) == 0o600
 
 
-def test_what_is_no_folder_of_ours_is_refused(tmp_path: Path) -> None:
+def test_foreign_folders_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "target").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "target")
     with pytest.raises(PermissionError, match="link must be a folder, but is a link"):

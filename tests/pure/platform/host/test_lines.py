@@ -37,6 +37,6 @@ def test_each_line_gets_the_time_of_its_beginning() -> None:
     assert len(stamp(1e9)) == STAMP_LENGTH
 
 
-def test_a_line_without_a_time_is_what_it_is() -> None:
+def test_line_without_a_time_is_unchanged() -> None:
     assert split_stamp(b"Step: 1") == (None, b"Step: 1")
     assert split_stamp(b"9999-99-99T99:99:99.999999Z x") == (None, b"9999-99-99T99:99:99.999999Z x")

@@ -50,7 +50,7 @@ def test_the_end_is_told_at_once() -> None:
     assert log.endswith(b"no end of the line\n" + MARKED + TASK % 2 + b"\n")
 
 
-def test_what_is_no_progress_is_not_passed_on() -> None:
+def test_invalid_progress_is_not_forwarded() -> None:
     marks, log, _ = marker()
     marks.report(b"nonsense")
     marks.close()

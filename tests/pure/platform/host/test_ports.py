@@ -43,7 +43,7 @@ def test_a_damaged_lease_gives_its_port_to_no_other(
     assert lease_ports(folder, "two", tmp_path, 1) == [port]
 
 
-def test_what_is_given_back_can_be_leased(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_released_ports_can_be_leased(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = lease_ports(folder, "one", tmp_path, 3)
     monkeypatch.setattr(ports, "leasable_ports", lambda: few)
     with pytest.raises(NoPort, match="only 0 of 1 ports"):

@@ -74,7 +74,7 @@ def test_whole_epochs_are_exact(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "exact: each example of every epoch that is over (2) was applied once; 1 not over" in text
 
 
-def test_what_is_missing_and_what_is_double_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_and_repeated_examples_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     incarnation = whole(Incarnation(tmp_path), 0, 1).applied(3, (TWO, 0, 3, 5)).epoch(1)
     incarnation.applied(4, (ONE, 1, 0, 4), (ONE, 1, 8, 12)).over(1).end()
     code, text = shown(tmp_path, capsys)
@@ -90,7 +90,7 @@ def test_what_is_missing_and_what_is_double_is_named(tmp_path: Path, capsys: pyt
     assert run.epochs[0, 0].missing() == []
 
 
-def test_what_a_restore_undid_does_not_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_updates_undone_by_a_restore_do_not_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole(Incarnation(tmp_path), 0, 1).epoch(1).applied(3, (ONE, 1, 0, 4)).end()
     incarnation = Incarnation(tmp_path, "restored", 1, at=100).applied(2, (TWO, 0, 4, 10)).over(0)
     incarnation.epoch(1).applied(3, (ONE, 1, 0, 10)).over(1).end()
@@ -102,7 +102,7 @@ def test_what_a_restore_undid_does_not_count(tmp_path: Path, capsys: pytest.Capt
     assert len(run.files) == 2
 
 
-def test_what_a_restore_undid_and_was_not_done_again_is_missing(tmp_path: Path) -> None:
+def test_undone_examples_are_missing_unless_repeated(tmp_path: Path) -> None:
     whole(Incarnation(tmp_path), 0, 1).end()
     Incarnation(tmp_path, "restored", 1, at=100).over(0).end()
     found = audit(str(tmp_path))

@@ -55,7 +55,7 @@ def test_the_next_epoch_begins_when_one_is_handed_out_and_the_second_next_when_i
     assert book.hand_out("b", 0, 9, small) == Work(3, 0, 2)
 
 
-def test_what_a_lost_worker_had_is_handed_out_again_and_its_gradient_comes_too_late() -> None:
+def test_ranges_of_a_lost_worker_are_reassigned_and_its_gradient_is_dropped() -> None:
     book = ledger()
     first = book.hand_out("a", 0, 0, plan())
     assert isinstance(first, Work)
@@ -67,7 +67,7 @@ def test_what_a_lost_worker_had_is_handed_out_again_and_its_gradient_comes_too_l
     assert book.give("b", [first])
 
 
-def test_a_worker_that_comes_back_in_time_still_has_what_it_had() -> None:
+def test_worker_that_reconnects_in_time_keeps_its_ranges() -> None:
     book = ledger()
     first, second = (book.hand_out("a", 0, 0, plan(tries=1)) for _ in range(2))
     assert isinstance(first, Work)
@@ -78,7 +78,7 @@ def test_a_worker_that_comes_back_in_time_still_has_what_it_had() -> None:
     assert book.set_aside(0, 0) == []
 
 
-def test_a_program_that_was_started_anew_does_not_have_what_the_one_before_had() -> None:
+def test_restarted_program_has_no_ranges() -> None:
     book = ledger()
     first = book.hand_out("a", 0, 0, plan())
     assert isinstance(first, Work)
@@ -190,7 +190,7 @@ def test_done_ranges_that_go_beyond_the_epoch_are_refused() -> None:
         Ledger.from_bytes(book.to_bytes().replace(b"[0,4]", b"[0,40]"))
 
 
-def test_what_workers_hold_goes_along_to_a_ledger_that_goes_on() -> None:
+def test_ranges_of_workers_are_passed_to_the_next_ledger() -> None:
     book, small = ledger(), plan(size=20, batch=2, tries=2)
     first, second, third, lost = (book.hand_out(worker, 0, 0, small) for worker in "aabc")
     assert isinstance(first, Work)
@@ -211,7 +211,7 @@ def test_what_workers_hold_goes_along_to_a_ledger_that_goes_on() -> None:
     assert other.hand_out("b", 0, 0, small) == third
 
 
-def test_what_is_gathered_is_held_by_those_who_bring_it_again() -> None:
+def test_gathered_ranges_are_assigned_to_workers_that_push_again() -> None:
     book = ledger()
     first, second = (book.hand_out(worker, 0, 0, plan()) for worker in "ab")
     assert isinstance(first, Work)
@@ -226,7 +226,7 @@ def test_what_is_gathered_is_held_by_those_who_bring_it_again() -> None:
     assert Ledger.from_bytes(book.to_bytes()).holders() == []
 
 
-def test_what_a_former_life_gave_is_brought_again_by_none() -> None:
+def test_restarted_worker_gets_its_remaining_range_again() -> None:
     book = ledger()
     first, second = (book.hand_out("a", 0, 0, plan()) for _ in range(2))
     assert isinstance(first, Work)

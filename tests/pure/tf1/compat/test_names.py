@@ -42,7 +42,7 @@ def test_every_name_leads_somewhere() -> None:
         assert callable(names[path])
 
 
-def test_functions_say_what_they_do() -> None:
+def test_functions_have_docstrings() -> None:
     bare = [
         path
         for path, value in _names(tf, "tf", {tf.__name__})

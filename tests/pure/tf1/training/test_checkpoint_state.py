@@ -251,7 +251,7 @@ class TestCheckpointsOfAFolder:
 
 
 class TestReader:
-    def test_what_is_in_a_checkpoint(self, tmp_path: Path) -> None:
+    def test_contents_of_a_checkpoint(self, tmp_path: Path) -> None:
         prefix = save(tmp_path / "m", w=np.ones((2, 3), np.float32), s=np.array(b"text", object), n=np.int64(3))
         reader = CheckpointReader(prefix)
         assert reader.get_variable_to_shape_map() == {"w": [2, 3], "s": [], "n": []}

@@ -234,7 +234,7 @@ class TestWhenItIsWritten:
         FileWriterCache.clear()
 
 
-def test_reading_what_is_no_event_file(tmp_path: Path) -> None:
+def test_reading_a_file_that_is_no_event_file(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         list(summary_iterator(tmp_path / "no"))
     with TFRecordWriter(tmp_path / "records") as writer:

@@ -44,7 +44,7 @@ def test_one_of_every_so_many_hours_is_kept_for_good() -> None:
     assert deleted == [None, "0", "1", None, "3", None, "5", None]
 
 
-def test_what_an_earlier_run_left() -> None:
+def test_checkpoints_of_an_earlier_run() -> None:
     kept = KeptCheckpoints(2, 1e6)
     kept.set([("a", 1.0), ("b", 2.0)])
     assert kept.add("c") == "a"

@@ -38,7 +38,7 @@ OTHERS = (
 )
 
 
-def test_what_is_deleted_and_what_is_not(tmp_path: Path) -> None:
+def test_deleted_and_kept_leftovers(tmp_path: Path) -> None:
     make(tmp_path, *LEFT, *OTHERS)
     with Leftovers().saving(str(tmp_path / "model")):
         assert names(tmp_path) == sorted([*OTHERS, ".model.saving"])
@@ -91,7 +91,7 @@ def test_a_disk_that_machines_share(tmp_path: Path) -> None:
     assert there() == []
 
 
-def test_whose_disk_it_is(tmp_path: Path) -> None:
+def test_ownership_of_the_disk(tmp_path: Path) -> None:
     assert on_own_disk(str(tmp_path))
     assert not on_own_disk("/proc")
 

@@ -34,7 +34,7 @@ def test_a_ps_may_go_back_by_itself_where_nothing_is_gathered() -> None:
         ("MutableHashTableV2", "table"),
     ],
 )
-def test_what_belongs_to_one_life_of_all_goes_back_together(kind: str, why: str) -> None:
+def test_resources_that_are_restored_together(kind: str, why: str) -> None:
     found = together({"VariableV2": "v", kind: "its/name"})
     assert why in found
     assert "'its/name'" in found
@@ -44,11 +44,11 @@ def test_fresh_parameter_servers_are_prepared_as_ever() -> None:
     assert decided() == decided(None, None) == SealDecision()
 
 
-def test_what_all_still_have_goes_on() -> None:
+def test_state_present_on_all_ps_is_kept() -> None:
     assert decided(SEAL, SEAL).keep == "t"
 
 
-def test_what_one_has_lost_is_restored_everywhere() -> None:
+def test_state_lost_by_one_ps_is_restored_on_all() -> None:
     assert decided(SEAL, None) == SealDecision(
         reason="/job:ps/task:1 has lost the state of the training, or has never had it"
     )
