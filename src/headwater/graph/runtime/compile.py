@@ -33,7 +33,7 @@ from headwater.graph.runtime.indices import IndexChecks
 from headwater.graph.runtime.initial_values import MOST_RUNS, split
 from headwater.graph.runtime.kernel_code import WithoutKernel
 from headwater.graph.runtime.kernel_part import KernelPart
-from headwater.graph.runtime.programs import Program, shapes_of, shared_program
+from headwater.graph.runtime.programs import MOST_EXECUTABLES, Program, shapes_of, shared_program
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.ways import Jit, Way, Ways
 from headwater.import_hooks import on_import
@@ -213,6 +213,7 @@ class Executable:
             if found is not None:
                 return found, ()
         program, fixed, inputs = self._program_for(inputs)
+        program.bound()
         run = program.run
         if self._device is not None:
             inputs = moved(inputs, self._device)
@@ -258,6 +259,8 @@ class Executable:
                 tell()
         if not taken:
             # Only now: a run that has failed may fail again.
+            if len(self._taken) >= MOST_EXECUTABLES:
+                self._taken.clear()
             self._taken.add(key)
         # Without the lock, because reading the results of checks waits for the executable.
         if faults:
@@ -293,6 +296,8 @@ class Executable:
                     self._ways.distinct,
                 )
                 if self._device is None:
+                    if len(self._compilations) >= MOST_EXECUTABLES:
+                        self._compilations.clear()  # of shapes that have not come again
                     self._compilations[key] = self._compile_in_background(inputs)
             weigh = self._ways.weigher(key)
         # Kernels find errors in shapes and types only when they run, so the first run is never announced early.
@@ -329,6 +334,8 @@ class Executable:
         program = self._by_static.get(fixed)
         if program is None:
             static = {self._compute.inputs[i]: np.asarray(inputs[i]) for i in self._static}
+            if len(self._by_static) >= MOST_EXECUTABLES:
+                self._by_static.clear()
             # Two threads may build it at the same time; both use the same result, so that it is compiled once.
             program = self._by_static.setdefault(fixed, self._build(static))
         return program, fixed, [inputs[i] for i in self._dynamic] if self._static else inputs

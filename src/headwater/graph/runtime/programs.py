@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
+
+#: Executables of a program, one for each combination of shapes. Each takes 0.5 to 8 MB.
+MOST_EXECUTABLES: Final = 128
 
 
 class Program:
@@ -113,6 +116,13 @@ class Program:
                 compiled = self.run.lower(donated, kept, inputs, counter).compile()
                 check_memory(compiled, memory_stats(self._device))
                 self._compiled.add(key)
+
+    def bound(self) -> None:
+        """Drops all executables if there are too many. Those in use are compiled again."""
+        if self.run._cache_size() > MOST_EXECUTABLES:
+            with self._compiling:
+                self.run.clear_cache()
+                self._compiled.clear()
 
 
 def shapes_of(pairs: Sequence[Any]) -> list[object]:

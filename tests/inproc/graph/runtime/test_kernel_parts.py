@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headwater.graph.kernels.registry import kernel_of
-from headwater.graph.runtime import kernel_code, programs
+from headwater.graph.runtime import compile, kernel_code, programs
 from headwater.graph.runtime.background import Compilation
 from headwater.graph.runtime.ways import VARIABLE
 from headwater.tf1.compat import tf
@@ -189,3 +189,31 @@ def test_a_loop_with_a_gradient_copies_no_array_and_runs_once(monkeypatch: pytes
         session.run(tf.gradients(states, x), {x: np.ones((7, 2))})
     assert writes.count(False) == 2, "the element before the loop, and the first turn"
     assert len(writes) == 7
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shapes", "static values"])
+def test_the_number_of_executables_is_bounded(monkeypatch: pytest.MonkeyPatch, static: bool) -> None:
+    monkeypatch.setenv(VARIABLE, "on")
+    for module in (programs, compile):
+        monkeypatch.setattr(module, "MOST_EXECUTABLES", 3)
+    kept: list[compile.Executable] = []
+    program_for = compile.Executable._program_for
+
+    def noted(executable: compile.Executable, inputs: Any) -> Any:
+        kept.append(executable)
+        return program_for(executable, inputs)
+
+    monkeypatch.setattr(compile.Executable, "_program_for", noted)
+    with tf.Graph().as_default(), tf.Session() as session:
+        total = tf.get_variable("total", initializer=0.0, use_resource=False)
+        session.run(total.initializer)
+        x, size = tf.placeholder(tf.float32, [None]), tf.placeholder(tf.int32, [])
+        rows = tf.fill([size], 1.0) if static else x
+        add = tf.assign_add(total, tf.reduce_sum(tf.exp(rows * 0.0)))
+        for count in (*range(1, 9), 1):
+            session.run(add, {size: count} if static else {x: np.ones(count)})
+        assert session.run(total) == 37.0
+    executable = kept[-1]
+    assert len(executable._by_static) <= 3
+    assert len(executable._taken) <= 3
+    assert all(program.run._cache_size() <= 4 for program in executable._by_static.values())
