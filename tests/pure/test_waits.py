@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "headwater"
 
 
+@pytest.mark.slow
 def test_every_event_is_set_somewhere() -> None:
     texts = {path.relative_to(SOURCE): path.read_text() for path in SOURCE.rglob("*.py")}
     all_of_it = "\n".join(texts.values())

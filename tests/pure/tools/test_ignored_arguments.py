@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 import ignored_arguments
 
 
+@pytest.mark.slow
 def test_every_ignored_argument_has_a_reason() -> None:
     assert ignored_arguments.unexplained() == []
 
