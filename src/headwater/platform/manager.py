@@ -352,7 +352,7 @@ class Manager:
             try:
                 self.trim()
             except Exception:  # noqa: BLE001  a full disk or an unreachable database may have recovered next time
-                _log.exception("what ended long ago could not be forgotten; it is tried again")
+                _log.exception("could not delete old jobs; will retry")
             for record in self._jobs.ordered():
                 if record.backend not in self.lanes:
                     self._advance(None, record.id)

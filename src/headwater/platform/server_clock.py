@@ -47,7 +47,7 @@ def server_clock(
     except NotFoundError:
         pass
     except DataLossError as error:
-        _log.warning("%s. Times go on from what the clock says now", error.message)
+        _log.warning("%s. Times continue from the clock's present time", error.message)
     origin = wall() - since_boot()
     with atomic_write(path) as file:
         file.write(pack_json({"boot": boot, "origin": origin}))

@@ -95,7 +95,7 @@ def check(name: str, value: Array, shape: tuple[int, ...], dtype: np.dtype[Any])
 def fill_state(like: Mapping[str, Any], state: Sequence[Array]) -> list[Any]:
     """Converts ``state`` to JAX arrays after checking shapes and dtypes against ``like``, which is by name."""
     if len(state) != len(like):
-        raise InvalidArgumentError(None, None, f"{len(state)} arrays of an optimizer's state came; it has {len(like)}")
+        raise InvalidArgumentError(None, None, f"{len(state)} arrays of optimizer state arrived; expected {len(like)}")
     for (name, leaf), array in zip(like.items(), state, strict=True):
         check(name, array, tuple(leaf.shape), np.dtype(leaf.dtype))
     return [jnp.array(array) for array in state]

@@ -105,7 +105,7 @@ class HostState:
                 state=state,
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidArgumentError(None, None, f"these are no facts of a state of parameters: {error}") from error
+            raise InvalidArgumentError(None, None, f"malformed state of parameters: {error}") from error
 
 
 def _answered(incarnation: int, number: int, applied: bool, version: int, step_number: int | None) -> Answered:

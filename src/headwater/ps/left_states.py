@@ -74,7 +74,7 @@ class LeavingState:
         what = "this task to come back: it leaves its state with the chief, and ends"
         goes_on = isinstance(host.updates.state.choice, KOfN)  # gathered gradients would be lost
         if goes_on and not host.waiting.hold_outside_rounds(what, ROUND_S):
-            _log.warning("%s ends, and loses gradients that wait for those of others: these did not come", self._task)
+            _log.warning("%s ends and loses gathered gradients: the round was not completed in time", self._task)
         # Freeze before the snapshot: a gradient that is acknowledged after it would be lost.
         host.hold_until_end(what)
         try:

@@ -47,8 +47,8 @@ def saves_of(
         return None
     if isinstance(choice, Synchronous | KOfN):
         raise ValueError(
-            f"recovery='own' goes with consistency 'async' or 'staleness=...', not with {str(choice)!r}: there an "
-            "update is the mean of gradients of the same values on all ps, and one that goes back by itself has others"
+            f"recovery='own' supports consistency 'async' and 'staleness=...', not {str(choice)!r}: its "
+            "updates are means of gradients of the same values on all ps, and a restored ps has other values"
         )
     return Saves(folder=os.fspath(saves), every_s=float(every_s))
 

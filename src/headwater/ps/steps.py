@@ -300,8 +300,9 @@ class Steps:
         if step_numbers.uneven and not self._uneven_said:
             self._uneven_said = True
             _log.warning(
-                "%s: workers have data of different lengths: in epoch %d those of one end after %s batches, and "
-                "another had more. The epoch ends there; give all workers the same data, or say steps_per_epoch",
+                "%s: workers have data of different lengths: in epoch %d the data of one worker end after %s "
+                "batches, and another has more. The epoch ends there; give all workers the same data, or "
+                "set steps_per_epoch",
                 self._context.task,
                 step_numbers.epoch,
                 step_numbers.ends,

@@ -410,7 +410,7 @@ class TableService:
     def _write(self, client: Client, table: Table, step: int | None, tensors: Sequence[Array]) -> None:
         words = tensors[0] if len(tensors) == 2 else None
         if words is None or words.dtype != np.int64 or words.ndim != 2 or words.shape[1] != table.config.words:
-            raise InvalidArgumentError(None, None, f"table {table.name!r} on {self._task}: no rows came to store")
+            raise InvalidArgumentError(None, None, f"table {table.name!r} on {self._task}: no rows to store arrived")
         if step is not None:
             none = Frame(kinds.WRITE_TABLE, (table.name, step), [tensor[:0] for tensor in tensors])
             with self._changes(client, none, list[tuple[Table, Keys]]):
@@ -430,7 +430,7 @@ class TableService:
                 None,
                 None,
                 f"table {table.name!r} on {self._task} was saved in {table.saved_in} after it was saved in {folder}: a "
-                "delta would lack what changed before; save all of it"
+                "delta would lack earlier changes; save all rows"
                 + (". With recovery='own' the ps saves its tables itself" if self.saver is not None else ""),
             )
         snapshot = TableSnapshot(table, delta=delta)

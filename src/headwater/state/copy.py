@@ -102,7 +102,7 @@ class KeptCopy(PrimaryCopy):
                 _log.info("%s: %s: %s", self._task, self._called, error.message)
                 self._pause(PAUSE_S)
             except Exception:  # noqa: BLE001 - without its keeper a replica is never promoted, and feeds no backup
-                _log.exception("%s: the copy of %s goes on after an error", self._task, self._called)
+                _log.exception("%s: the replica of %s continues after an error", self._task, self._called)
                 self._pause(PAUSE_S)
 
     def _follow(self) -> None:

@@ -353,6 +353,6 @@ def test_gradients_that_no_others_join_are_lost_with_a_word(
         client.pull()
         assert client.push([np.ones(2, np.float32)])[1]
         cluster.terminate()
-        assert "loses gradients that wait for those of others" in caplog.text
+        assert "loses gathered gradients" in caplog.text
         assert "has left its state of version 0" in caplog.text
         cluster.begin()

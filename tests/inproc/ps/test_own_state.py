@@ -398,8 +398,8 @@ def test_a_training_that_was_saved_between_two_is_the_next_one(tmp_path: Path) -
         ({"recovery": "copy", "saves": "x"}, "belongs to recovery='own'"),
         ({"recovery": "none"}, "recovery must be 'copy' or 'own', not 'none'"),
         ({"saves": "x", "save_every_s": 0.0}, "save_every_s must be more than 0 seconds, not 0.0"),
-        ({"saves": "x", "consistency": "sync"}, "goes with consistency 'async' or 'staleness=...', not with 'sync"),
-        ({"saves": "x", "consistency": "k=1"}, "goes with consistency 'async' or 'staleness=...', not with '1 of n'"),
+        ({"saves": "x", "consistency": "sync"}, "supports consistency 'async' and 'staleness=...', not 'sync"),
+        ({"saves": "x", "consistency": "k=1"}, "supports consistency 'async' and 'staleness=...', not '1 of n'"),
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -512,7 +512,7 @@ def test_an_update_is_in_the_journal_before_the_other_copy_has_it(
     [
         (3, 2, "async", "replicas must be 1 or 2, not 3"),
         (2, 1, "async", "needs a second ps"),
-        (2, 2, "k=1", "replicas=2 and consistency '1 of n' cannot be had together"),
+        (2, 2, "k=1", "replicas=2 and consistency '1 of n' cannot be combined"),
     ],
 )
 def test_invalid_configurations_are_rejected(replicas: int, tasks: int, consistency: str, error: str) -> None:
@@ -521,7 +521,7 @@ def test_invalid_configurations_are_rejected(replicas: int, tasks: int, consiste
 
 
 def test_replicas_and_own_states_are_refused_together() -> None:
-    with pytest.raises(ValueError, match="cannot be had together"):
+    with pytest.raises(ValueError, match="cannot be combined"):
         require_replicas(2, 2, from_text("async", 1), saves=True)
 
 

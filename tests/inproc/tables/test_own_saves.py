@@ -153,7 +153,7 @@ def test_a_workers_own_saves_take_nothing_from_those_of_the_ps(tables: LocalTabl
     client.save("users", tmp_path / "mine")
     update(client, [4])
     save(tables)
-    with pytest.raises(FailedPreconditionError, match=r"was saved in .* a delta would lack what changed before"):
+    with pytest.raises(FailedPreconditionError, match=r"was saved in .* a delta would lack earlier changes"):
         client.save("users", tmp_path / "mine", delta=True)
     wanted = rows(client)
     for index in range(2):

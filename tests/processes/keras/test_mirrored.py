@@ -42,7 +42,7 @@ def test_a_run_that_loses_a_worker_ends_like_an_undisturbed_one(
 ) -> None:
     done = launch(PROGRAM, tmp_path, 7, signum.value)  # in the second epoch, between two times of saving
     assert results(done) == [undisturbed] * 2
-    assert "all tasks start again from what was saved last" in done.stderr
+    assert "all tasks restart from the last save" in done.stderr
     if signum is signal.SIGTERM:
         # Nothing was lost: everything up to the step at which all heard of it was saved.
         assert len(re.findall(r"saved after epoch 1, step [23], because", done.stderr)) == 2

@@ -67,7 +67,7 @@ def test_data_whose_ends_differ_are_named_when_they_end() -> None:
     with processes(ps=1, worker=2) as cluster:
         tasks = start_all(cluster, "ends")
         (ps,) = tasks["ps"]
-        ps.wait_for("workers have data of different lengths: in epoch 0 those of one end after 2 batches")
+        ps.wait_for("workers have data of different lengths: in epoch 0 the data of one worker end after 2 batches")
         for task in (*tasks["worker"], ps):
             task.succeeds()
 

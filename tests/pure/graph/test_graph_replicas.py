@@ -33,7 +33,7 @@ def test_other_numbers(text: str) -> None:
     [
         (ClusterSpec({"ps": ["a:1"], "worker": ["c:1"]}), {}, "needs a second ps .* this cluster has 1"),
         (ClusterSpec({"ps": ["a:1", "b:1"]}), {}, "needs a chief or a worker"),
-        (TWO, {"HEADWATER_SAVES": "/folder"}, "HEADWATER_SAVES cannot be had together"),
+        (TWO, {"HEADWATER_SAVES": "/folder"}, "HEADWATER_SAVES cannot be combined"),
     ],
 )
 def test_what_does_not_fit(cluster: ClusterSpec, environ: dict[str, str], message: str) -> None:

@@ -36,7 +36,7 @@ def test_the_later_term_is_right_in_whatever_order_it_is_heard() -> None:
 def test_places_are_decoded() -> None:
     known = Places(shards={3: ShardPlace(7, "ps1")}, addresses={"ps1": "host:1"})
     assert Places.of(known.words()) == known
-    with pytest.raises(InvalidArgumentError, match="no places"):
+    with pytest.raises(InvalidArgumentError, match="malformed shard locations"):
         Places.of([1, 2, 3])
 
 
@@ -96,18 +96,18 @@ def test_unsupported_options_with_shards_are_rejected_by_name(monkeypatch: pytes
     assert shards_of(6, 2, replicas=1, saves=False) == 6
     assert shards_of(6, 0, replicas=1, saves=False) is None
     assert shards_of(6, 3, replicas=2, saves=False) == 6
-    with pytest.raises(ValueError, match=r"shards=2 and replicas=2 .* with 3 ps at the beginning"):
+    with pytest.raises(ValueError, match=r"shards=2 and replicas=2 .* with 3 initial ps"):
         shards_of(2, 3, replicas=2, saves=False)
     with pytest.raises(ValueError, match="shards=6 and recovery='own'"):
         shards_of(6, 2, replicas=1, saves=True)
     with pytest.raises(ValueError, match="at least 1"):
         shards_of(0, 2, replicas=1, saves=False)
-    with pytest.raises(ValueError, match="shards=6 and consistency 'sync' cannot be had with global_clipnorm"):
+    with pytest.raises(ValueError, match="shards=6 and consistency 'sync' cannot be combined with global_clipnorm"):
         require_no_sums("global_clipnorm", shards=6, replicas=1)
-    with pytest.raises(ValueError, match="replicas=2 and consistency 'sync' cannot be had with global_clipnorm"):
+    with pytest.raises(ValueError, match="replicas=2 and consistency 'sync' cannot be combined with global_clipnorm"):
         require_no_sums("global_clipnorm", shards=None, replicas=2)
     require_no_sums("global_clipnorm", shards=None, replicas=1)
-    with pytest.raises(ValueError, match=r"shards=6 .*embedding.*: say replicas=2"):
+    with pytest.raises(ValueError, match=r"shards=6 .*embedding.*: set replicas=2"):
         require_no_rows(6, ["embedding"], replicas=1)
     require_no_rows(6, ["embedding"], replicas=2)
     require_no_rows(None, ["embedding"], replicas=1)

@@ -169,7 +169,7 @@ class LeftStates(Service):
             if left is None or left.by == generation:
                 return
             del self._kept[what, index]
-        _log.warning("what a ps has left of %r, number %d, is kept no more: it went on without that", what, index)
+        _log.warning("discards the deposited state %r of ps %d: the ps has restarted without it", what, index)
 
 
 class FetchedState:

@@ -105,7 +105,7 @@ class Listener:
                     with self._lock:
                         self._data += piece[: max(0, _MAX_BYTES - len(self._data))]
         except Exception as error:  # noqa: BLE001  errors of the client and of urllib3: the pod ends anyway
-            _logger.info("what pod %s prints at its end is not heard: %s", self._pod, error)
+            _logger.info("cannot read the last output of pod %s: %s", self._pod, error)
         finally:
             self._connected.set()
 

@@ -101,8 +101,8 @@ def server_metrics(platform: Platform) -> Iterable[Metric]:
     for phase in JobPhase:
         jobs.add_metric((phase.value,), counts.get(phase, 0))
     yield jobs
-    free = GaugeMetricFamily("headwater_host_free", "What no task has reserved of a machine", labels=_HOST)
-    total = GaugeMetricFamily("headwater_host_total", "What a machine has for jobs", labels=_HOST)
+    free = GaugeMetricFamily("headwater_host_free", "Resources of a machine that no task has reserved", labels=_HOST)
+    total = GaugeMetricFamily("headwater_host_total", "Resources of a machine for jobs", labels=_HOST)
     usable = GaugeMetricFamily(
         "headwater_host_usable", "1 where tasks can be started now, else 0", labels=("backend", "host")
     )

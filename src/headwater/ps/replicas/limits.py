@@ -23,17 +23,17 @@ def require_replicas(replicas: int, servers: int, choice: Consistency, *, saves:
         return
     if servers < 2:
         raise ValueError(
-            f"replicas={replicas} needs a second ps to keep the other copy on, and this program has {servers}: start "
-            "it with --ps 2, or leave replicas away"
+            f"replicas={replicas} needs a second ps for the backup, and this program has {servers}: start "
+            "it with --ps 2, or remove replicas"
         )
     if saves:
         raise ValueError(
-            f"replicas={replicas} and recovery='own' (a folder in saves) cannot be had together: a ps that comes back "
-            "is filled up from the other copy. Leave one of them away"
+            f"replicas={replicas} and recovery='own' (a folder in saves) cannot be combined: a restarted ps receives a "
+            "snapshot of the other replica. Remove one of them"
         )
     if isinstance(choice, KOfN):
         raise ValueError(
-            f"replicas={replicas} and consistency {str(choice)!r} cannot be had together: a worker whose gradient "
-            "waits for those of others goes on, and the backup has no gradients that wait. Use consistency "
-            "'async', 'sync' or 'staleness=...', or leave replicas away"
+            f"replicas={replicas} and consistency {str(choice)!r} cannot be combined: a worker continues while its "
+            "gradient waits for a round, and the backup has no waiting gradients. Use consistency 'async', "
+            "'sync' or 'staleness=...', or remove replicas"
         )

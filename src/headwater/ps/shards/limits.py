@@ -33,13 +33,13 @@ def shards_of(shards: int | None, servers: int, *, replicas: int, saves: bool) -
     # The replicas of a shard must be on different ps. With more ps than shards, some ps would never be a primary.
     if replicas > 1 and servers and not 2 <= first <= shards:
         raise ValueError(
-            f"{says} and replicas={replicas} cannot be had together with {first} ps at the beginning: there must be "
-            "two for the two copies of each shard, and no more than there are shards"
+            f"{says} and replicas={replicas} cannot be combined with {first} initial ps: there must be at least "
+            "two for the two replicas of each shard, and at most as many as shards"
         )
     if saves:
         raise ValueError(
-            f"{says} and recovery='own' (a folder in saves) cannot be had together: a state is one ps's, and a shard "
-            "may be on another one when it is needed. Leave one of them away"
+            f"{says} and recovery='own' (a folder in saves) cannot be combined: a saved state belongs to one ps, and a "
+            "shard may be on another ps when it is needed. Remove one of them"
         )
     return shards if servers else None
 
@@ -62,9 +62,9 @@ def require_no_rows(shards: int | None, tables: list[str], *, replicas: int) -> 
     """
     if tables and shards is not None and replicas == 1:
         raise ValueError(
-            f"shards={shards} lets parts move between ps, and those of tables ({', '.join(tables)}) are too large to "
-            "be held until they have travelled: say replicas=2, which has a backup of each part made while "
-            "training goes on, or leave shards away"
+            f"shards={shards} lets parts migrate between ps, and the parts of tables ({', '.join(tables)}) are too "
+            "large to be frozen during the transfer: set replicas=2, which creates a backup of each part while "
+            "training continues, or remove shards"
         )
 
 
@@ -85,6 +85,6 @@ def require_no_sums(what: str, *, shards: int | None, replicas: int) -> None:
         return
     name, value = ("replicas", replicas) if shards is None else ("shards", shards)
     raise ValueError(
-        f"{name}={value} and consistency 'sync' cannot be had with {what}: the ps find that norm together, each for "
-        f"its own part, and a part may be on another ps by then. Clip each gradient for itself, or leave {name} away"
+        f"{name}={value} and consistency 'sync' cannot be combined with {what}: the ps compute that norm together, "
+        f"and a part may have migrated to another ps by then. Clip each gradient separately, or remove {name}"
     )

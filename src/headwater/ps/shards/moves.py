@@ -81,8 +81,8 @@ def spread(
         raise FailedPreconditionError(
             None,
             None,
-            f"{wanted} ps are to have the shards of {directory.name!r}, and those that can are "
-            f"{', '.join(takers) or 'none'}: start more of them first",
+            f"{wanted} ps should have the shards of {directory.name!r}, but only these accept "
+            f"shards: {', '.join(takers) or 'none'}. Start more ps first",
         )
     takers = takers[:servers]
     places = {shard: place.task for shard, place in directory.places().items()}

@@ -76,7 +76,7 @@ class Places:
                 addresses={str(task): str(address) for task, address in addresses},
             )
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(None, None, f"these are no places of shards: {error}") from error
+            raise InvalidArgumentError(None, None, f"malformed shard locations: {error}") from error
 
 
 def first_places(shards: int, servers: Sequence[str]) -> dict[int, ShardPlace]:

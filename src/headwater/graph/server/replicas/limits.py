@@ -38,18 +38,18 @@ def replicas_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) 
         raise FailedPreconditionError(
             None,
             None,
-            f"{REPLICAS}=2 needs a second ps to keep the other copy on, and this cluster has {servers}: start it with "
-            f"--ps 2, or leave {REPLICAS} away",
+            f"{REPLICAS}=2 needs a second ps for the backup, and this cluster has {servers}: start it with --ps 2, or "
+            f"unset {REPLICAS}",
         )
     if not set(TRAINING).intersection(cluster.jobs):
         raise FailedPreconditionError(
-            None, None, f"{REPLICAS}=2 needs a chief or a worker, which says which copy serves; this cluster has none"
+            None, None, f"{REPLICAS}=2 needs a chief or a worker, which runs the witness; this cluster has none"
         )
     if environ.get(SAVES, ""):
         raise FailedPreconditionError(
             None,
             None,
-            f"{REPLICAS}=2 and {SAVES} cannot be had together: a ps that comes back is filled up from the other copy. "
-            "Leave one of them away",
+            f"{REPLICAS}=2 and {SAVES} cannot be combined: a restarted ps receives a snapshot of the other "
+            "replica. Unset one of them",
         )
     return 2

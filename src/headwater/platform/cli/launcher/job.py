@@ -323,8 +323,8 @@ def _restart(state: JobState, task: TaskName, failure: Failure, now: float) -> L
     number = state.restarts + 1
     state = replace(state, phase=Phase.RESTARTING, restarts=number, kill_at=now + state.grace_s)
     reason = (
-        f"{label(task)} is lost ({failure.reason}): all tasks start again from what was saved last, "
-        f"for time {number} of at most {state.max_restarts}"
+        f"{label(task)} is lost ({failure.reason}): all tasks restart from the last save, "
+        f"restart {number} of at most {state.max_restarts}"
     )
     if not state.running:
         return replace(_start_again(state), reason=reason)
