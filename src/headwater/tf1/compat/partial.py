@@ -200,7 +200,6 @@ CONTRIB_LEFT_OUT: Final[Mapping[str, tuple[str, str]]] = {
     "reduce_slice_ops": ("compiled operations", "`tf.math.segment_sum` of gathered rows"),
     "remote_fused_graph": ("runs on Hexagon processors", "the model's vendor tools"),
     "resampler": ("one compiled operation", "`tf.gather_nd` at four neighbours"),
-    "rnn": ("rarely imported cells", "`tf.nn.rnn_cell`"),
     "rpc": ("calls services by compiled operations", "grpcio in `tf.py_func`"),
     "saved_model": ("models of Keras 2", "`tf.keras.Model.save` and `export`"),
     "session_bundle": ("the format before SavedModel", "`tf.saved_model`"),

@@ -12,6 +12,16 @@ from tests.conformance.stored import Case, stored_cases
 modules.install()
 
 
-@pytest.mark.parametrize("case", stored_cases("contrib_opt"), ids=str)
+def _is_long(case: Case) -> bool:
+    return "three_dimensions" in case.name
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=str(case), marks=[pytest.mark.long] if _is_long(case) else [])
+        for case in stored_cases("contrib_opt", "contrib_rnn")
+    ],
+)
 def test_as_tensorflow(case: Case) -> None:
     same(outcome(case.run, tf), case.expected)

@@ -202,6 +202,16 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.rnn.lstm": "BasicLSTMCell LSTMBlockCell LSTMCell LSTMStateTuple",
             "headwater.tf1.rnn.wrappers": "DeviceWrapper DropoutWrapper MultiRNNCell ResidualWrapper",
             "headwater.tf1.rnn.networks": "static_bidirectional_rnn static_rnn static_state_saving_rnn",
+            "headwater.tf1.contrib.rnn.convolutional": "Conv1DLSTMCell Conv2DLSTMCell Conv3DLSTMCell ConvLSTMCell",
+            "headwater.tf1.contrib.rnn.fused": """
+                FusedRNNCell FusedRNNCellAdaptor GRUBlockCell GRUBlockCellV2 LSTMBlockFusedCell LSTMBlockWrapper
+                TimeReversedFusedRNN""",
+            "headwater.tf1.contrib.rnn.gated": "IntersectionRNNCell NASCell SRUCell UGRNNCell",
+            "headwater.tf1.contrib.rnn.grid": "BidirectionalGridLSTMCell GridLSTMCell TimeFreqLSTMCell",
+            "headwater.tf1.contrib.rnn.independent": "IndRNNCell IndyGRUCell IndyLSTMCell",
+            "headwater.tf1.contrib.rnn.lstms": """
+                CoupledInputForgetGateLSTMCell GLSTMCell LayerNormBasicLSTMCell PhasedLSTMCell""",
+            "headwater.tf1.contrib.rnn.wrapped": "AttentionCellWrapper CompiledWrapper HighwayWrapper",
             "headwater.tf1.contrib.rnn.projections": """
                 EmbeddingWrapper InputProjectionWrapper OutputProjectionWrapper""",
             "headwater.tf1.contrib.rnn.stacks": """
