@@ -41,7 +41,7 @@ AUDIT = (sys.executable, "-u", "-m", "headwater", "audit")
 _MIB = 1 << 20
 #: Memory may be this much more at the end than after a quarter of the time, in MiB and as a part of it.
 _MORE_MIB, _MORE = 24.0, 0.05
-#: So may descriptors and threads: a connection that was just made anew takes some of both.
+#: Descriptors and threads may grow as well: a new connection takes some of both.
 _MORE_OTHERS = 8
 #: So long may it take until each part has two copies again and each worker makes steps, in seconds.
 _PATIENCE_S = 180.0

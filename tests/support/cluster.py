@@ -148,7 +148,7 @@ class MemoryCluster:
         return self.task(job, index).target
 
     def restart(self, job: str, index: int = 0) -> None:
-        """Ends a task and starts it anew, with no state and another generation."""
+        """Restarts a task, without state and with another generation."""
         old = self.task(job, index)
         forget_master(old.target)
         old.stop()

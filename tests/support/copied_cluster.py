@@ -205,7 +205,7 @@ class CopiedCluster:
             channel.close()
 
     def end_at_once(self) -> None:
-        """Ends all ``ps`` as they end that are told to at one moment, and starts them anew. Any thread may do it."""
+        """Shuts all ``ps`` down at the same moment, and restarts them. May be called by any thread."""
         former = [copy._contents for copies in self.copies for copy in copies]
         for copies in self.copies:
             for copy in copies:

@@ -42,7 +42,7 @@ def test_it_trains_as_the_model_itself(tmp_path: Path) -> None:
     estimator = tf.keras.estimator.model_to_estimator(model, model_dir=str(tmp_path))
     estimator.train(batches, steps=6)
     estimator.train(batches, max_steps=8)
-    for step in (0, 1, 2, 3, 4, 5, 0, 1):  # the input begins anew with each call of `train`
+    for step in (0, 1, 2, 3, 4, 5, 0, 1):  # each call of `train` restarts the input
         start = 16 * (step % 4)
         model.train_on_batch(X[start : start + 16], Y[start : start + 16])
     names = ["hidden/kernel", "hidden/bias", "out/kernel", "out/bias"]

@@ -153,7 +153,7 @@ class TwoServers:
         self.kill(index)
 
     def end_at_once(self) -> None:
-        """Ends both as they end that are told to at one moment, and starts them anew."""
+        """Shuts both down at the same moment, and restarts them."""
 
         def end(index: int) -> None:
             self.services[index].before_end(over=False)
@@ -164,7 +164,7 @@ class TwoServers:
             self.start(index)
 
     def start(self, index: int) -> None:
-        """Starts a server anew."""
+        """Restarts a server."""
         self.killed.discard(index)
         self.services[index] = _service(index)
         self._asks[index] = LivingAsk(self.witnesses.ask)

@@ -28,7 +28,7 @@ class Link:
 
 
 class Servers:
-    """Two ``ps``, of which the first is met anew whenever the second is: it was lost meanwhile."""
+    """Two ``ps``; the connection to the first is lost whenever the second connects again."""
 
     def __init__(self) -> None:
         self.ends: dict[int, Channel] = {}

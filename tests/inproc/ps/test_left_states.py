@@ -208,7 +208,7 @@ class Cluster:
         return hosted.updates
 
     def begin(self) -> None:
-        """Starts the ``ps`` anew."""
+        """Restarts the ``ps``."""
         self.server = self._begun()
 
     def terminate(self) -> None:

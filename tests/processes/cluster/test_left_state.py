@@ -36,7 +36,7 @@ def test_every_acknowledged_step_counts_once_though_each_ps_gets_sigterm_twice(t
     with processes(ps=2, worker=2) as cluster:
         workers, ps = tell_each_ps_to_end_twice(cluster, test_two_copies.PROGRAM, tmp_path)
         shown = test_two_copies.end(tmp_path, workers, ps)
-    for text in shown:  # no session was made anew
+    for text in shown:  # no session was created again
         assert text.count("goes on with step") >= 4
         assert "was restarted" not in text
 

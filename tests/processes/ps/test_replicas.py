@@ -47,7 +47,7 @@ def has_copies(one: Process, after: int) -> None:
 def comes_back(
     cluster: Processes, other: Process, index: int, folder: Path, program: Path = PROGRAM, *options: str
 ) -> Process:
-    """Starts a ``ps`` anew, and waits until the ``other`` one has filled it up, and given its part back to it."""
+    """Restarts a ``ps``, and waits until it has a snapshot from the ``other`` one and serves its part again."""
     before = other.line_count()
     made = start(cluster, "ps", index, folder, program, *options)
     has_copies(other, before)

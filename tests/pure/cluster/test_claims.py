@@ -107,5 +107,5 @@ def test_the_rightful_one_gets_the_place_back_that_a_stranger_took_while_it_was_
     assert claims(1, HERE) == ""
     assert f"is of another cluster: this one has {LIVING.task} at {HERE}" in claims(2, "10.0.0.9:2222")
     now.s += FRESH_S
-    assert claims(3, HERE) == ""  # it was restarted, and its former life is gone for good
+    assert claims(3, HERE) == ""  # it was restarted, and its earlier incarnation has ended
     assert "it was replaced by generation 3" in claims(1, HERE)

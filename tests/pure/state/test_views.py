@@ -445,7 +445,7 @@ class _World:
             self.feeds = {key: feed for key, feed in self.feeds.items() if key[0] != ps}
 
     def ends(self, ps: int) -> None:
-        """One that is told to does, and is restarted; what it has as the last it leaves with the chief."""
+        """Shuts a replica down and restarts it; the last replica deposits its state with the chief."""
         copy = self.copies[ps]
         known = copy.standing.view
         if copy.stopped or not copy.ends or self.witness.view is None:

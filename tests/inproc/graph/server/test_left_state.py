@@ -120,7 +120,7 @@ def waiting() -> Iterator[tuple[threading.Event, threading.Event]]:
 
 @pytest.mark.parametrize("changes", [False, True])
 def test_a_step_that_cannot_end(changes: bool, waiting: tuple[threading.Event, threading.Event]) -> None:
-    """Its worker computes on. Where it has changed nothing, it is made anew, and else it goes on where it was."""
+    """Its worker continues. A step without changes starts again; any other step continues at its last instruction."""
     computes, goes_on = waiting
 
     def slow(first: Any) -> Any:

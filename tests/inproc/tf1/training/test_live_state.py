@@ -1,4 +1,4 @@
-"""A chief that is restarted while the parameter servers live: it goes on with what they hold."""
+"""A chief that restarts while the parameter servers run: training continues with their state."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def saver(cluster: Cluster, index: int) -> GraphSaver:
 
 
 def lose(cluster: Cluster, index: int, saves: Path) -> None:
-    """Has a ``ps`` restarted that has saved nothing since now."""
+    """Restarts a ``ps`` that has not saved since this call."""
     folder = Path(saver(cluster, index).folder)
     aside = saves.parent / "aside"
     shutil.copytree(folder, aside, ignore=shutil.ignore_patterns("counts"))

@@ -1,4 +1,4 @@
-"""A link to a task that is lost while it is met: it is met anew."""
+"""A link to a task that is lost during the handshake: the link connects again."""
 
 from __future__ import annotations
 

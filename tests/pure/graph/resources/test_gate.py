@@ -1,4 +1,4 @@
-"""The gate of workers whose gradients are gathered: an update whose maker is gone is set up anew by another one."""
+"""The gate of workers with gathered gradients: another worker restarts an update whose maker was lost."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def batch_of(first: int, count: int) -> tuple[Any, ...]:
 
 
 def history(queue: Queue, priority: bool) -> list[Any]:
-    """What comes out of a queue that is filled, emptied in parts, and filled anew."""
+    """Elements of a queue that is filled, emptied in parts, and filled again."""
     seen: list[Any] = []
 
     def add(first: int, count: int) -> None:
