@@ -7,76 +7,86 @@ X = _numbers.standard_normal((3, 4, 6)).astype(np.float32)
 LENGTHS = np.array([4, 2, 0], np.int32)
 
 CELLS = {
-    "attention": "C.AttentionCellWrapper(C.GRUCell(3), 2)",
-    "attention, one state": "C.AttentionCellWrapper(C.GRUCell(3), 2, 4, 5, 6, state_is_tuple=False)",
-    "attention of lstm": "C.AttentionCellWrapper(C.BasicLSTMCell(3), 3, attn_size=2)",
-    "compiled": "C.CompiledWrapper(C.GRUCell(3))",
-    "coupled": "C.CoupledInputForgetGateLSTMCell(3)",
-    "coupled, all": "C.CoupledInputForgetGateLSTMCell(4, use_peepholes=True, num_proj=2, proj_clip=.2, "
+    "attention": "tf.contrib.rnn.AttentionCellWrapper(tf.contrib.rnn.GRUCell(3), 2)",
+    "attention, one state": "tf.contrib.rnn.AttentionCellWrapper(tf.contrib.rnn.GRUCell(3), 2, 4, 5, 6, "
+    "state_is_tuple=False)",
+    "attention of lstm": "tf.contrib.rnn.AttentionCellWrapper(tf.contrib.rnn.BasicLSTMCell(3), 3, attn_size=2)",
+    "compiled": "tf.contrib.rnn.CompiledWrapper(tf.contrib.rnn.GRUCell(3))",
+    "coupled": "tf.contrib.rnn.CoupledInputForgetGateLSTMCell(3)",
+    "coupled, all": "tf.contrib.rnn.CoupledInputForgetGateLSTMCell(4, use_peepholes=True, num_proj=2, proj_clip=.2, "
     "num_unit_shards=2, num_proj_shards=3, forget_bias=.5, state_is_tuple=False, activation=tf.sigmoid)",
-    "coupled, normed": "C.CoupledInputForgetGateLSTMCell(3, layer_norm=True, norm_gain=.5, norm_shift=.1)",
-    "grouped": "C.GLSTMCell(4, number_of_groups=2)",
-    "grouped projection": "C.GLSTMCell(4, num_proj=2, number_of_groups=2, forget_bias=0.)",
-    "gru block": "C.GRUBlockCell(3)",
-    "gru block of names": "C.GRUBlockCellV2(3)",
-    "highway": "C.HighwayWrapper(C.GRUCell(6))",
-    "highway of two gates": "C.HighwayWrapper(C.GRUCell(6), couple_carry_transform_gates=False, carry_bias_init=.5)",
-    "independent": "C.IndRNNCell(3)",
-    "independent gru": "C.IndyGRUCell(3, bias_initializer=tf.constant_initializer(.2))",
-    "independent lstm": "C.IndyLSTMCell(3, forget_bias=.3)",
-    "intersection": "C.IntersectionRNNCell(6)",
-    "intersection projected": "C.IntersectionRNNCell(3, num_in_proj=3, forget_bias=0., y_activation=tf.tanh)",
-    "layer norm": "C.LayerNormBasicLSTMCell(3, forget_bias=.5)",
-    "layer norm off": "C.LayerNormBasicLSTMCell(3, layer_norm=False, activation=tf.nn.relu)",
-    "nas": "C.NASCell(3)",
-    "nas projected": "C.NASCell(3, num_proj=2, use_bias=True)",
-    "sru": "C.SRUCell(3)",
-    "update gate": "C.UGRNNCell(3, forget_bias=.5, activation=tf.nn.relu)",
+    "coupled, normed": "tf.contrib.rnn.CoupledInputForgetGateLSTMCell(3, layer_norm=True, norm_gain=.5, norm_shift=.1)",
+    "grouped": "tf.contrib.rnn.GLSTMCell(4, number_of_groups=2)",
+    "grouped projection": "tf.contrib.rnn.GLSTMCell(4, num_proj=2, number_of_groups=2, forget_bias=0.)",
+    "gru block": "tf.contrib.rnn.GRUBlockCell(3)",
+    "gru block of names": "tf.contrib.rnn.GRUBlockCellV2(3)",
+    "highway": "tf.contrib.rnn.HighwayWrapper(tf.contrib.rnn.GRUCell(6))",
+    "highway of two gates": "tf.contrib.rnn.HighwayWrapper(tf.contrib.rnn.GRUCell(6), "
+    "couple_carry_transform_gates=False, carry_bias_init=.5)",
+    "independent": "tf.contrib.rnn.IndRNNCell(3)",
+    "independent gru": "tf.contrib.rnn.IndyGRUCell(3, bias_initializer=tf.constant_initializer(.2))",
+    "independent lstm": "tf.contrib.rnn.IndyLSTMCell(3, forget_bias=.3)",
+    "intersection": "tf.contrib.rnn.IntersectionRNNCell(6)",
+    "intersection projected": "tf.contrib.rnn.IntersectionRNNCell(3, num_in_proj=3, forget_bias=0., "
+    "y_activation=tf.tanh)",
+    "layer norm": "tf.contrib.rnn.LayerNormBasicLSTMCell(3, forget_bias=.5)",
+    "layer norm off": "tf.contrib.rnn.LayerNormBasicLSTMCell(3, layer_norm=False, activation=tf.nn.relu)",
+    "nas": "tf.contrib.rnn.NASCell(3)",
+    "nas projected": "tf.contrib.rnn.NASCell(3, num_proj=2, use_bias=True)",
+    "sru": "tf.contrib.rnn.SRUCell(3)",
+    "update gate": "tf.contrib.rnn.UGRNNCell(3, forget_bias=.5, activation=tf.nn.relu)",
 }
 
 GRIDS = {
-    "time and frequency": "C.TimeFreqLSTMCell(2, feature_size=6, use_peepholes=True, cell_clip=.5)",
-    "grid": "C.GridLSTMCell(2, feature_size=4, frequency_skip=1, num_frequency_blocks=[3])",
-    "grid, all": "C.GridLSTMCell(2, True, False, .3, num_unit_shards=2, forget_bias=.5, feature_size=2, "
+    "time and frequency": "tf.contrib.rnn.TimeFreqLSTMCell(2, feature_size=6, use_peepholes=True, cell_clip=.5)",
+    "grid": "tf.contrib.rnn.GridLSTMCell(2, feature_size=4, frequency_skip=1, num_frequency_blocks=[3])",
+    "grid, all": "tf.contrib.rnn.GridLSTMCell(2, True, False, .3, num_unit_shards=2, forget_bias=.5, feature_size=2, "
     "frequency_skip=1, num_frequency_blocks=[2, 1], start_freqindex_list=[0, 4], end_freqindex_list=[3, 6])",
-    "grid, shared": "C.GridLSTMCell(2, use_peepholes=True, share_time_frequency_weights=True, feature_size=4, "
+    "grid, shared": "tf.contrib.rnn.GridLSTMCell(2, use_peepholes=True, "
+    "share_time_frequency_weights=True, feature_size=4, "
     "frequency_skip=2, num_frequency_blocks=[2], state_is_tuple=False)",
-    "grid, coupled": "C.GridLSTMCell(2, use_peepholes=True, couple_input_forget_gates=True, feature_size=4, "
+    "grid, coupled": "tf.contrib.rnn.GridLSTMCell(2, use_peepholes=True, couple_input_forget_gates=True, "
+    "feature_size=4, "
     "frequency_skip=2, num_frequency_blocks=[2])",
-    "grid both ways": "C.BidirectionalGridLSTMCell(2, use_peepholes=True, feature_size=4, frequency_skip=2, "
+    "grid both ways": "tf.contrib.rnn.BidirectionalGridLSTMCell(2, use_peepholes=True, feature_size=4, "
+    "frequency_skip=2, "
     "num_frequency_blocks=[2], backward_slice_offset=1)",
-    "grid both ways, back": "C.BidirectionalGridLSTMCell(2, feature_size=4, frequency_skip=2, "
+    "grid both ways, back": "tf.contrib.rnn.BidirectionalGridLSTMCell(2, feature_size=4, frequency_skip=2, "
     "num_frequency_blocks=[2], backward_slice_offset=-1)",
 }
 
 FUSED = {
-    "static": "C.FusedRNNCellAdaptor(C.GRUCell(3))",
-    "dynamic": "C.FusedRNNCellAdaptor(C.GRUCell(3), use_dynamic_rnn=True)",
-    "reversed": "C.TimeReversedFusedRNN(C.FusedRNNCellAdaptor(C.GRUCell(3), use_dynamic_rnn=True))",
-    "block": "C.LSTMBlockFusedCell(3)",
-    "block, all": "C.LSTMBlockFusedCell(3, forget_bias=.5, cell_clip=.4, use_peephole=True, name='cell')",
-    "block reversed": "C.TimeReversedFusedRNN(C.LSTMBlockFusedCell(3))",
+    "static": "tf.contrib.rnn.FusedRNNCellAdaptor(tf.contrib.rnn.GRUCell(3))",
+    "dynamic": "tf.contrib.rnn.FusedRNNCellAdaptor(tf.contrib.rnn.GRUCell(3), use_dynamic_rnn=True)",
+    "reversed": "tf.contrib.rnn.TimeReversedFusedRNN(tf.contrib.rnn.FusedRNNCellAdaptor("
+    "tf.contrib.rnn.GRUCell(3), use_dynamic_rnn=True))",
+    "block": "tf.contrib.rnn.LSTMBlockFusedCell(3)",
+    "block, all": "tf.contrib.rnn.LSTMBlockFusedCell(3, forget_bias=.5, cell_clip=.4, use_peephole=True, name='cell')",
+    "block reversed": "tf.contrib.rnn.TimeReversedFusedRNN(tf.contrib.rnn.LSTMBlockFusedCell(3))",
 }
 
 REFUSED = {
-    "no attention": "C.AttentionCellWrapper(C.GRUCell(3), 0)",
-    "attention of tuples": "C.AttentionCellWrapper(C.BasicLSTMCell(3), 2, state_is_tuple=False)",
-    "attention of nothing": "C.AttentionCellWrapper(None, 2)",
-    "groups": "C.GLSTMCell(5, number_of_groups=2)",
-    "groups of projections": "C.GLSTMCell(4, num_proj=3, number_of_groups=2)",
-    "groups of inputs": "C.GLSTMCell(5, number_of_groups=5)(tf.zeros([2, 6]), (tf.zeros([2, 5]), tf.zeros([2, 5])))",
-    "intersection": "C.IntersectionRNNCell(3)(tf.zeros([2, 6]), tf.zeros([2, 3]))",
-    "highway": "C.HighwayWrapper(C.GRUCell(3))(tf.zeros([2, 6]), tf.zeros([2, 3]))",
-    "unknown columns": "C.UGRNNCell(3)(tf.placeholder(tf.float32, [2, None]), tf.zeros([2, 3]))",
-    "shards": "C.CoupledInputForgetGateLSTMCell(1, num_unit_shards=9)(tf.zeros([2, 2]), (tf.zeros([2, 1]),) * 2)",
-    "no blocks": "C.GridLSTMCell(2)",
-    "other blocks": "C.GridLSTMCell(2, feature_size=4, frequency_skip=1, num_frequency_blocks=[2])("
-    "tf.zeros([2, 6]), C.GridLSTMCell(2, num_frequency_blocks=[2]).zero_state(2, tf.float32))",
-    "convolution": "C.ConvLSTMCell(2, [3, 2], 1, [3])",
-    "both sizes": "C.GRUBlockCell(3, 3)",
-    "no size": "C.GRUBlockCell()",
-    "no state": "C.LSTMBlockFusedCell(3)(tf.zeros([2, 2, 2]))",
-    "one state": "C.LSTMBlockFusedCell(3)(tf.zeros([2, 2, 2]), initial_state=[tf.zeros([2, 3])])",
+    "no attention": "tf.contrib.rnn.AttentionCellWrapper(tf.contrib.rnn.GRUCell(3), 0)",
+    "attention of tuples": "tf.contrib.rnn.AttentionCellWrapper(tf.contrib.rnn.BasicLSTMCell(3), 2, "
+    "state_is_tuple=False)",
+    "attention of nothing": "tf.contrib.rnn.AttentionCellWrapper(None, 2)",
+    "groups": "tf.contrib.rnn.GLSTMCell(5, number_of_groups=2)",
+    "groups of projections": "tf.contrib.rnn.GLSTMCell(4, num_proj=3, number_of_groups=2)",
+    "groups of inputs": "tf.contrib.rnn.GLSTMCell(5, number_of_groups=5)(tf.zeros([2, 6]), (tf.zeros([2, "
+    "5]), tf.zeros([2, 5])))",
+    "intersection": "tf.contrib.rnn.IntersectionRNNCell(3)(tf.zeros([2, 6]), tf.zeros([2, 3]))",
+    "highway": "tf.contrib.rnn.HighwayWrapper(tf.contrib.rnn.GRUCell(3))(tf.zeros([2, 6]), tf.zeros([2, 3]))",
+    "unknown columns": "tf.contrib.rnn.UGRNNCell(3)(tf.placeholder(tf.float32, [2, None]), tf.zeros([2, 3]))",
+    "shards": "tf.contrib.rnn.CoupledInputForgetGateLSTMCell(1, num_unit_shards=9)(tf.zeros([2, 2]), "
+    "(tf.zeros([2, 1]),) * 2)",
+    "no blocks": "tf.contrib.rnn.GridLSTMCell(2)",
+    "other blocks": "tf.contrib.rnn.GridLSTMCell(2, feature_size=4, frequency_skip=1, num_frequency_blocks=[2])("
+    "tf.zeros([2, 6]), tf.contrib.rnn.GridLSTMCell(2, num_frequency_blocks=[2]).zero_state(2, tf.float32))",
+    "convolution": "tf.contrib.rnn.ConvLSTMCell(2, [3, 2], 1, [3])",
+    "both sizes": "tf.contrib.rnn.GRUBlockCell(3, 3)",
+    "no size": "tf.contrib.rnn.GRUBlockCell()",
+    "no state": "tf.contrib.rnn.LSTMBlockFusedCell(3)(tf.zeros([2, 2, 2]))",
+    "one state": "tf.contrib.rnn.LSTMBlockFusedCell(3)(tf.zeros([2, 2, 2]), initial_state=[tf.zeros([2, 3])])",
 }
 
 
@@ -178,9 +188,13 @@ def convolved(tf, text, shape):
 def case_convolutions(tf):
     found = []
     for text, shape in (
-        ("C.Conv1DLSTMCell(input_shape=[5, 2], output_channels=3, kernel_shape=[3])", [5, 2]),
-        ("C.Conv2DLSTMCell(input_shape=[3, 4, 2], output_channels=2, kernel_shape=[2, 3], use_bias=False)", [3, 4, 2]),
-        ("C.ConvLSTMCell(1, [5, 2], 3, [3], skip_connection=True, forget_bias=.5, name='cell')", [5, 2]),
+        ("tf.contrib.rnn.Conv1DLSTMCell(input_shape=[5, 2], output_channels=3, kernel_shape=[3])", [5, 2]),
+        (
+            "tf.contrib.rnn.Conv2DLSTMCell(input_shape=[3, 4, 2], output_channels=2, kernel_shape=[2, 3], "
+            "use_bias=False)",
+            [3, 4, 2],
+        ),
+        ("tf.contrib.rnn.ConvLSTMCell(1, [5, 2], 3, [3], skip_connection=True, forget_bias=.5, name='cell')", [5, 2]),
     ):
         with tf.Graph().as_default():
             found.append(convolved(tf, text, shape))
@@ -188,7 +202,7 @@ def case_convolutions(tf):
 
 
 def case_a_convolution_in_three_dimensions(tf):
-    text = "C.Conv3DLSTMCell(input_shape=[2, 3, 2, 1], output_channels=1, kernel_shape=[1, 2, 2])"
+    text = "tf.contrib.rnn.Conv3DLSTMCell(input_shape=[2, 3, 2, 1], output_channels=1, kernel_shape=[1, 2, 2])"
     return convolved(tf, text, [2, 3, 2, 1])
 
 
