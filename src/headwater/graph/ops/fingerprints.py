@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+_Part = Callable[[Any], Any]
+"""Returns the little-endian number at a place of a text; of many texts, an array of theirs."""
 _MASK = 0xFFFFFFFFFFFFFFFF
 _K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
 _CAT = 0xC6A4A7935BD1E995
@@ -18,55 +26,59 @@ def _word(text: bytes, place: int) -> int:
     return struct.unpack_from("<Q", text, place)[0]
 
 
-def _turned(value: int, by: int) -> int:
-    value &= _MASK
+def _turned(value: Any, by: int) -> Any:
+    value = value & _MASK
     return (value >> by | value << (64 - by)) & _MASK
 
 
-def _mixed(value: int) -> int:
-    value &= _MASK
+def _mixed(value: Any) -> Any:
+    value = value & _MASK
     return value ^ value >> 47
 
 
-def _pair(first: int, second: int, factor: int) -> int:
+def _pair(first: Any, second: Any, factor: Any) -> Any:
     a = _mixed((first ^ second) * factor)
     return _mixed((second ^ a) * factor) * factor & _MASK
 
 
-def _short(text: bytes) -> int:
-    size = len(text)
-    factor = _K2 + size * 2
-    if size >= 8:
-        a, b = _word(text, 0) + _K2, _word(text, size - 8)
-        return _pair((_turned(b, 37) * factor + a) & _MASK, (_turned(a, 25) + b) * factor & _MASK, factor)
-    if size >= 4:
-        first, last = struct.unpack_from("<I", text, 0)[0], struct.unpack_from("<I", text, size - 4)[0]
-        return _pair(size + (first << 3) & _MASK, last, factor)
-    if size:
-        y = text[0] + (text[size >> 1] << 8)
-        z = size + (text[-1] << 2)
-        return _mixed(y * _K2 ^ z * _K0) * _K2 & _MASK
-    return _K2
+def _to_3(size: Any, byte: _Part) -> Any:
+    y = byte(0) + (byte(size >> 1) << 8)
+    z = size + (byte(size - 1) << 2)
+    return _mixed(y * _K2 ^ z * _K0) * _K2 & _MASK
 
 
-def _to_32(text: bytes) -> int:
-    size = len(text)
+def _to_7(size: Any, half: _Part) -> Any:
+    return _pair(size + (half(0) << 3) & _MASK, half(size - 4), _K2 + size * 2)
+
+
+def _to_16(size: Any, word: _Part) -> Any:
     factor = _K2 + size * 2
-    a, b = _word(text, 0) * _K1, _word(text, 8)
-    c, d = _word(text, size - 8) * factor, _word(text, size - 16) * _K2
+    a, b = word(0) + _K2, word(size - 8)
+    return _pair((_turned(b, 37) * factor + a) & _MASK, (_turned(a, 25) + b) * factor & _MASK, factor)
+
+
+def _to_32(size: Any, word: _Part) -> Any:
+    factor = _K2 + size * 2
+    a, b = word(0) * _K1, word(8)
+    c, d = word(size - 8) * factor, word(size - 16) * _K2
     return _pair((_turned(a + b, 43) + _turned(c, 30) + d) & _MASK, (a + _turned(b + _K2, 18) + c) & _MASK, factor)
 
 
-def _to_64(text: bytes) -> int:
-    size = len(text)
+def _to_64(size: Any, word: _Part) -> Any:
     factor = _K2 + size * 2
-    a, b = _word(text, 0) * _K2, _word(text, 8)
-    c, d = _word(text, size - 8) * factor, _word(text, size - 16) * _K2
+    a, b = word(0) * _K2, word(8)
+    c, d = word(size - 8) * factor, word(size - 16) * _K2
     y = (_turned(a + b, 43) + _turned(c, 30) + d) & _MASK
     z = _pair(y, (a + _turned(b + _K2, 18) + c) & _MASK, factor)
-    e, f = _word(text, 16) * factor, _word(text, 24)
-    g, h = (y + _word(text, size - 32)) * factor, (z + _word(text, size - 24)) * factor
+    e, f = word(16) * factor, word(24)
+    g, h = (y + word(size - 32)) * factor, (z + word(size - 24)) * factor
     return _pair((_turned(e + f, 43) + _turned(g, 30) + h) & _MASK, (e + _turned(f + a, 18) + g) & _MASK, factor)
+
+
+_SIZES: Final = (1, 4, 8, 17, 33, 65)
+"""The first size of texts of each group but the first, whose only text is empty."""
+_BY_SIZE: Final = ((_to_3, "<u1"), (_to_7, "<u4"), (_to_16, "<u8"), (_to_32, "<u8"), (_to_64, "<u8"))
+"""For groups 1 to 5: the arithmetic, of one text or of arrays of many, and the type of the parts that it reads."""
 
 
 def _weak(text: bytes, place: int, a: int, b: int) -> tuple[int, int]:
@@ -122,7 +134,36 @@ def _long(text: bytes) -> int:
 def fingerprint64(text: bytes) -> int:
     """FarmHash's ``Fingerprint64`` of ``text``: below 2⁶⁴."""
     size = len(text)
-    return (_short if size <= 16 else _to_32 if size <= 32 else _to_64 if size <= 64 else _long)(text)
+    if size > 64:
+        return _long(text)
+    if size >= 8:
+        return (_to_16 if size <= 16 else _to_32 if size <= 32 else _to_64)(size, partial(_word, text))
+    if size >= 4:
+        return _to_7(size, lambda place: struct.unpack_from("<I", text, place)[0])
+    return _to_3(size, text.__getitem__) if size else _K2
+
+
+def fingerprints64(texts: Sequence[bytes]) -> NDArray[np.uint64]:
+    """Returns `fingerprint64` of each text, computed for all texts of similar sizes at once."""
+    found = np.full(len(texts), _K2, np.uint64)
+    sizes = np.fromiter(map(len, texts), np.uint64, len(texts))
+    starts = np.cumsum(sizes, dtype=np.uint64) - sizes
+    joined = b"".join(texts)
+    groups = np.searchsorted(_SIZES, sizes, side="right")
+    for group in np.unique(groups[groups > 0]).tolist():
+        rows = np.flatnonzero(groups == group)
+        if group == len(_SIZES):
+            found[rows] = [_long(texts[row]) for row in rows]
+            continue
+        compute, kind = _BY_SIZE[group - 1]
+        found[rows] = compute(sizes[rows], partial(_parts, joined, np.dtype(kind), starts[rows]))
+    return found
+
+
+def _parts(joined: bytes, kind: np.dtype[Any], starts: NDArray[np.uint64], place: Any) -> NDArray[np.uint64]:
+    """Returns the number at ``place`` of each of the texts that begin at ``starts``."""
+    count = len(joined) - kind.itemsize + 1
+    return np.ndarray((count,), kind, joined, strides=(1,))[starts + np.uint64(place)].astype(np.uint64)
 
 
 def fingerprint128(text: bytes) -> tuple[int, int]:
@@ -141,7 +182,7 @@ def _murmur(text: bytes, a: int, b: int) -> tuple[int, int]:
     size = len(text)
     if size <= 16:
         a = _mixed(a * _K1) * _K1 & _MASK
-        c = b * _K1 + _short(text) & _MASK
+        c = b * _K1 + fingerprint64(text) & _MASK
         d = _mixed(a + (_word(text, 0) if size >= 8 else c))
     else:
         c = _of_two(_word(text, size - 8) + _K1, a)

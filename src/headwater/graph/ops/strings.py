@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 import itertools
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -73,15 +74,19 @@ def as_string(
         raise ValueError(f"precision not supported for datatype {input.dtype}")
     if scientific and shortest:
         raise ValueError("Cannot select both scientific and shortest notation")
-    layout = _number_format(kind, precision, width, fill, scientific, shortest)
-    plain = layout if fill != "0" else layout.replace("0", "", 1)  # zeros are for digits only
+    layout = _number_format(kind, precision, width, fill, scientific, shortest).encode()
+    plain = layout if fill != "0" else layout.replace(b"0", b"", 1)  # zeros are for digits only
 
-    def shown(value: Any) -> str:
-        return (layout if np.isfinite(value) else plain) % value
+    def shown(value: Any) -> bytes:
+        return (layout if math.isfinite(value) else plain) % value
 
+    values: list[Any] = input.ravel().tolist()
+    texts = np.empty(len(values), object)
     if kind == "c":
-        return each(lambda value: f"({shown(value.real)},{shown(value.imag)})".encode(), input)
-    return each(lambda value: shown(value).encode(), input)
+        texts[:] = [b"(%b,%b)" % (shown(value.real), shown(value.imag)) for value in values]
+    else:
+        texts[:] = [layout % value for value in values] if kind in "iu" else [shown(value) for value in values]
+    return texts.reshape(input.shape)
 
 
 def _parsed(text: bytes, dtype: np.dtype[Any]) -> object:

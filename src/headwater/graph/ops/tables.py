@@ -11,7 +11,7 @@ from headwater.data.io import files
 from headwater.dtypes import DType, int64, resource, string, uint8
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import fixed, host, no_outputs
-from headwater.graph.ops.fingerprints import fingerprint64, fingerprint128, old_hash, sip_hash
+from headwater.graph.ops.fingerprints import fingerprint64, fingerprint128, fingerprints64, old_hash, sip_hash
 from headwater.graph.ops.queues import as_handle
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
@@ -277,5 +277,5 @@ def sdca_fprint(context: HostContext, input: HostArray) -> HostArray:
 def to_hash_bucket_fast(context: HostContext, input: HostArray, *, num_buckets: int) -> HostArray:
     """Returns a number below ``num_buckets`` for each string, the same on all machines."""
     del context
-    flat = [fingerprint64(text) % num_buckets for text in input.ravel()]
-    return np.array(flat, np.int64).reshape(input.shape)
+    found = fingerprints64(input.ravel().tolist()) % np.uint64(num_buckets)
+    return found.astype(np.int64).reshape(input.shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.graph.ops.fingerprints import concatenated, fingerprint64
+from headwater.graph.ops.fingerprints import concatenated, fingerprint64, fingerprints64
 
 
 def test_empty_text_is_the_constant_that_farmhash_says() -> None:
@@ -19,6 +19,12 @@ def test_every_length_has_a_number_below_two_to_64_that_depends_on_every_byte(si
     for place in range(size):
         changed = text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :]
         assert fingerprint64(changed) != found
+
+
+def test_many_texts_have_the_fingerprints_of_each() -> None:
+    texts = [bytes((i * 7 + size) % 256 for i in range(size)) for size in (*range(140), 1000)]
+    assert fingerprints64(texts[::-1]).tolist() == [fingerprint64(text) for text in texts[::-1]]
+    assert fingerprints64([]).tolist() == []
 
 
 def test_the_order_of_a_concatenation_counts() -> None:
