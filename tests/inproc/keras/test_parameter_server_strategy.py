@@ -699,3 +699,49 @@ def test_a_model_in_the_scope_trains_without_a_cluster(monkeypatch: pytest.Monke
 def test_replicas_need_a_second_ps() -> None:
     with pytest.raises(ValueError, match="needs a second ps"):
         ParameterServerStrategy(replicas=2)
+
+
+def test_batches_are_evaluated_with_the_values_after_training() -> None:
+    alone = dense(lambda: keras.optimizers.SGD(0.1))
+    cluster = Cluster(lambda: dense(lambda: keras.optimizers.SGD(0.1)))
+    (model,) = cluster.models
+    for one in (alone, model):
+        one.train_on_batch(X, Y)
+    np.testing.assert_allclose(model.test_on_batch(X, Y), alone.test_on_batch(X, Y), rtol=1e-5)
+    for one in (alone, model):
+        one.train_on_batch(X, Y)
+    np.testing.assert_allclose(model.predict_on_batch(X), alone.predict_on_batch(X), rtol=1e-4, atol=1e-6)
+    cluster.stop()
+
+
+class LossOfTraining(keras.Sequential):
+    """A model whose own loss is doubled in training."""
+
+    def compute_loss(self, *args: Any, training: bool = True, **kwargs: Any) -> Any:  # type: ignore[bad-override]  # Keras passes names
+        assert training
+        return 2 * super().compute_loss(*args, training=training, **kwargs)
+
+
+def test_callbacks_get_keras_numbers_of_batches_and_losses_are_tried_in_training() -> None:
+    numbers: list[tuple[str, int]] = []
+
+    class Numbers(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            numbers.append(("begin", batch))
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            numbers.append(("end", batch))
+
+    def make() -> Any:
+        model: Any = LossOfTraining([keras.Input((6,)), keras.layers.Dense(3)])
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(keras.optimizers.SGD(0.1), loss, steps_per_execution=3)
+        return model
+
+    make().fit(X[:40], Y[:40], batch_size=8, verbose=0, callbacks=[Numbers()])
+    alone = list(numbers)
+    numbers.clear()
+    cluster = Cluster(make)
+    cluster.fit(X[:40], Y[:40], batch_size=8, callbacks=lambda: [Numbers()])
+    assert numbers == alone
+    cluster.stop()

@@ -91,6 +91,7 @@ def find_combination(
     metrics: Sequence[Any],
     divided: bool,
     several: bool,
+    training: bool,
     eager: bool = False,
 ) -> Combination:
     """How the steps of ``model`` combine.
@@ -102,6 +103,7 @@ def find_combination(
       others, metrics: values of the variables that are not trained, and of the metrics.
       divided: whether workers have parts of batches.
       several: whether there are several workers.
+      training: whether the program trains, for a model's own ``compute_loss``.
       eager: whether to run the step, in the place of a trace of it.
 
     Raises:
@@ -113,7 +115,7 @@ def find_combination(
     if needs_trial(model):
         outputs = _outputs(model, others, batch[0])
         try:
-            found = try_program(model, batch, outputs, metrics)
+            found = try_program(model, batch, outputs, metrics, training=training)
         except ValueError:
             if divided:
                 raise

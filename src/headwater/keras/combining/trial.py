@@ -101,7 +101,7 @@ def _is_known(part: Any, function: str) -> bool:
     return update.__module__.startswith(OWN_MODULES) and (called is None or module.startswith(OWN_MODULES))
 
 
-def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any]) -> Found:
+def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], *, training: bool) -> Found:
     """Tries a model's losses and metrics.
 
     Args:
@@ -109,6 +109,7 @@ def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any]) 
       batch: some examples, as ``(x, y, sample_weight)`` of arrays.
       outputs: shapes and types of the model's predictions for them.
       metrics: values of the metrics' variables.
+      training: whether the program trains.
 
     Raises:
       ValueError: the loss of a batch does not follow from the losses of its parts.
@@ -122,7 +123,7 @@ def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any]) 
         model._losses_override = [jnp.zeros(())]
         try:
             with recorded_losses() as terms, keras.StatelessScope(state_mapping=mapping) as scope:
-                loss = model._compute_loss(x=x, y=y, y_pred=predicted, sample_weight=weight, training=False)
+                loss = model._compute_loss(x=x, y=y, y_pred=predicted, sample_weight=weight, training=training)
                 model.compute_metrics(x, y, predicted, weight)
         finally:
             model._losses_override = []

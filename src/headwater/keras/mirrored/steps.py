@@ -99,6 +99,8 @@ class SharedStep:
       owner: provides the replicas; a step sets its ``stopping``.
     """
 
+    _training = True
+
     def __init__(self, model: Any, owner: Owner) -> None:
         self._model = model
         self._owner = owner
@@ -140,6 +142,7 @@ class SharedStep:
                         metrics=state[-1],
                         divided=True,
                         several=True,
+                        training=self._training,
                         eager=not self._compiled,
                     )
                     self._known = structure, found
@@ -337,6 +340,7 @@ class TestStep(SharedStep):
     batch."""
 
     __test__ = False
+    _training = False
 
     def __init__(self, model: Any, owner: Owner) -> None:
         super().__init__(model, owner)

@@ -97,6 +97,7 @@ class ServedModel(ModelValues):
         self._found: Combination | None = None
         self._embeddings: ModelEmbeddings | None = None
         self._training = 0
+        self._stale = False
         self._logs: dict[str, Any] = {}
 
     def train_on_batch(
@@ -109,7 +110,8 @@ class ServedModel(ModelValues):
     ) -> Tree:
         """`keras.Model.train_on_batch` on parameter servers: reads values, computes gradients, pushes them.
 
-        All of the batch is this worker's. The model's own variables stay as they are; see `sync`.
+        All of the batch is this worker's. The model's own variables stay as they are until `sync`, or until the model
+        evaluates or predicts.
         """
         model = self.model
         if class_weight is not None:
@@ -126,9 +128,22 @@ class ServedModel(ModelValues):
         model.reset_metrics()
         step.begin()
         self._one_step(client, step, share, None)
+        self._stale = True
         step.end()
         logs = pythonify_logs(self._logs)
         return logs if return_dict else model._flatten_metrics_in_order(logs)
+
+    def with_current_values(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Makes a method of the model read the values of the ``ps`` first, after `train_on_batch`."""
+
+        @functools.wraps(method)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if self._stale:
+                self._stale = False
+                self.sync()
+            return method(*args, **kwargs)
+
+        return called
 
     def _make_step(self, batch: Tree) -> GradientStep:
         """Makes the step at the first call; requires `_client`."""
@@ -357,7 +372,7 @@ class ServedModel(ModelValues):
         step.begin()
         if ticket is None:
             ticket = _handed(client, wish, client.next_step(wish))
-        made = 0
+        made = first = 0
         while ticket >= 0:
             works: list[Work] = []
             if plan is not None and isinstance(client.handed, tuple):
@@ -370,12 +385,13 @@ class ServedModel(ModelValues):
                 ticket = client.next_step((*wish[:3], ticket))
                 continue
             if made % model.steps_per_execution == 0:
-                container.on_train_batch_begin(ticket)
+                first = ticket
+                container.on_train_batch_begin(first)
             made += 1
             following = _handed(client, wish, self._one_step(client, step, share, wish, works=works))
             # Callbacks are called once for steps_per_execution steps.
             if made % model.steps_per_execution == 0 or following < 0:
-                container.on_train_batch_end(ticket, self._logs)
+                container.on_train_batch_end(first + model.steps_per_execution - 1, self._logs)
             if self.stop_wanted:
                 self._save_and_stop(epoch)
             ticket = following
@@ -540,6 +556,8 @@ def serve_model(model: Any, place: ProcessPlace) -> None:
         object.__setattr__(model, _MODEL, served)
         object.__setattr__(model, "fit", served.fit)
         object.__setattr__(model, "train_on_batch", served.train_on_batch)
+        for name in ("evaluate", "predict", "test_on_batch", "predict_on_batch"):
+            object.__setattr__(model, name, served.with_current_values(getattr(model, name)))
 
 
 def served_model(model: Any) -> ServedModel | None:

@@ -306,7 +306,7 @@ class GradientStep:
             return gradients if factor is None else [g / factor for g in gradients], [], True
         jnp = jax.numpy
         steps, scale = scaling
-        finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in gradients]))
+        finite = jnp.all(jnp.stack([jnp.asarray(True), *(jnp.all(jnp.isfinite(g)) for g in gradients)]))
         grows = finite & (steps == optimizer.dynamic_growth_steps - 1)
         after = jnp.where(finite, jnp.where(grows, scale * 2.0, scale), scale * 0.5)
         count = jnp.where(finite & ~grows, steps + 1, 0).astype(steps.dtype)
@@ -341,6 +341,7 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
         metrics=metrics,
         divided=divided,
         several=several,
+        training=True,
     )
 
 
