@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from jax.experimental.sparse import JAXSparse
+
 from headwater.data.composites import is_dense
 from headwater.data.dataset import Dataset
 from headwater.keras.internals import DataAdapter, data_adapter_utils
@@ -29,6 +31,20 @@ def require_dense(dataset: Dataset) -> None:
             f"{dataset.element_spec}. "
             "In a map, make bags arrays by tf.sparse.to_dense(tf.sparse.reset_shape(bag, [rows, longest]), -1) or "
             "ragged.to_tensor(-1); DynamicEmbedding(..., combiner='mean', padding=-1) leaves the padding out"
+        )
+
+
+def is_sparse(leaf: object) -> bool:
+    """Whether ``leaf`` is a sparse array of JAX or SciPy."""
+    return isinstance(leaf, JAXSparse) or hasattr(leaf, "tocsr")
+
+
+def require_dense_leaf(leaf: object) -> None:
+    """Raises ValueError for a sparse array, whose rows cannot be divided among workers."""
+    if is_sparse(leaf):
+        raise ValueError(
+            f"a batch has a sparse array ({type(leaf).__name__}), whose rows workers cannot divide: make it dense, "
+            "with toarray() or todense(), where the program makes its batches"
         )
 
 

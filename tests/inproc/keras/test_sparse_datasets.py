@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
+from jax.experimental.sparse import BCOO
 
 from headwater.keras import ParameterServerStrategy  # before keras: it chooses the backend
 
@@ -13,6 +15,8 @@ import keras  # isort: skip
 
 from headwater import tf
 from headwater.keras.layers import DynamicEmbedding
+from headwater.keras.mirrored.shards import Share
+from headwater.keras.parameter_server.batches import part_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
 
@@ -42,3 +46,12 @@ def test_bags_of_any_length() -> None:
         model.fit(dataset(), verbose=0)
     losses = model.fit(dataset().map(dense), epochs=3, verbose=0).history["loss"]
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("make", [BCOO.fromdense, scipy.sparse.csr_matrix, scipy.sparse.coo_array])
+def test_batches_with_sparse_arrays_are_refused_where_rows_are_divided(make: Any) -> None:
+    batch = make(np.eye(4, dtype=np.float32)), np.ones(4, np.float32)
+    with pytest.raises(ValueError, match="a batch has a sparse array"):
+        Share(count=2, index=0, seed=0).of_batch(batch)
+    with pytest.raises(ValueError, match="a batch has a sparse array"):
+        part_of(batch, 0, 1, 2)

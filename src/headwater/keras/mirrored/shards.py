@@ -15,7 +15,7 @@ import jax
 import keras
 import numpy as np
 
-from headwater.keras.datasets import DatasetAdapter, is_dataset, require_dense
+from headwater.keras.datasets import DatasetAdapter, is_dataset, is_sparse, require_dense, require_dense_leaf
 from headwater.keras.internals import ArrayDataAdapter, DataAdapter, array_slicing, data_adapters
 from headwater.keras.mirrored.steps import NOTHING
 
@@ -49,14 +49,19 @@ class Share:
         return slice(start, start + each + (self.index < more))
 
     def of_batch(self, batch: Tree) -> Tree:
-        """This process's rows of a batch of arrays."""
+        """This process's rows of a batch of arrays.
+
+        Raises:
+          ValueError: an array is sparse.
+        """
         if self.count == 1:
             return batch
 
         def part(leaf: Tree) -> Tree:
+            require_dense_leaf(leaf)
             return leaf if np.ndim(leaf) == 0 else leaf[self.rows(leaf.shape[0])]
 
-        return _tree.tree_map(part, batch)
+        return _tree.tree_map(part, batch, is_leaf=is_sparse)
 
 
 class Shards(_base):

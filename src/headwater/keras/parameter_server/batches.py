@@ -17,7 +17,7 @@ import keras
 import numpy as np
 
 from headwater.data.numbered import NumberedElements
-from headwater.keras.datasets import is_dataset, require_dense
+from headwater.keras.datasets import is_dataset, require_dense, require_dense_leaf
 from headwater.keras.internals import data_adapter_utils, data_adapters, tree
 from headwater.keras.programs import contents, elements
 from headwater.ps.accounting.ledger import Plan, Work
@@ -576,5 +576,6 @@ def part_of(batch: Tree, start: int, stop: int, places: int) -> Share:
 
 
 def _as_array(leaf: Tree) -> HostArray:
+    require_dense_leaf(leaf)
     array = np.asarray(leaf)
     return array.astype(np.float32) if array.dtype == np.float64 else array
