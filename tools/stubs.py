@@ -8,9 +8,15 @@ Editors and type checkers read them: ``tf.train.Supervisor(`` shows arguments an
 from __future__ import annotations
 
 import argparse
+import ast
+import importlib
+import inspect
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
+from types import FunctionType
 
 from headwater.tf1.compat import tf
 from headwater.tf1.compat.names import Area
@@ -26,13 +32,61 @@ HEADER = """\
 """
 
 
+@cache
+def imported(module: str) -> Mapping[str, str]:
+    """The statements that import names into a module, by the name."""
+    found: dict[str, str] = {}
+    source = Path(importlib.import_module(module).__file__ or "").read_text()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            found |= {alias.asname or alias.name: f"from {node.module} import {alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ClassDef):
+            found.setdefault(node.name, f"from {module} import {node.name}")
+    return found
+
+
+def made_function(source: str, there: str) -> FunctionType | None:
+    """The function ``there`` of a module if another function returned it, so that its source hides its arguments."""
+    value = getattr(importlib.import_module(source), there)
+    return value if isinstance(value, FunctionType) and "<locals>" in value.__qualname__ else None
+
+
+def declaration(name: str, function: FunctionType) -> str:
+    """The declaration of a function, with its documentation."""
+    signature = inspect.signature(function)
+    shown = [
+        parameter.replace(default=parameter.default if parameter.default is parameter.empty else ...)
+        for parameter in signature.parameters.values()
+    ]
+    text = str(signature.replace(parameters=shown)).replace("'", "").replace("Ellipsis", "...")
+    return f'def {name}{text}:\n    """{inspect.getdoc(function)}"""\n'
+
+
+def types_in(declarations: str, modules: Iterable[str]) -> Iterator[str]:
+    """The imports of the types that declarations name, each private to the stub."""
+    words = set(re.findall(r"\w+", re.sub(r'""".*?"""', "", declarations, flags=re.DOTALL)))
+    known = {word: line for module in modules for word, line in imported(module).items()}
+    for word in sorted(words & known.keys()):
+        yield f"{known[word]}\n"
+
+
 def stub_of(area: Area) -> str:
-    """The text of the stub of an area: an import for each name, under the name that programs use."""
+    """The text of the stub of an area: an import for each name, under the name that programs use.
+
+    A function that another function returned is declared, with the arguments that it has when it runs.
+    """
     places = {name: module.rpartition(".")[::2] for name, module in area.modules.items()} | area.table()
-    imports = sorted(f"from {source} import {there} as {name}\n" for name, (source, there) in places.items())
+    made = {name: function for name, place in area.table().items() if (function := made_function(*place))}
+    imports = sorted(
+        f"from {source} import {there} as {name}\n" for name, (source, there) in places.items() if name not in made
+    )
+    declared = "".join(declaration(name, function) for name, function in sorted(made.items()))
+    # Types first: the names that the area exports replace types of the same name.
+    origins = {area.table()[name][0] for name in made} | {function.__module__ for function in made.values()}
+    types = "".join(types_in(declared, sorted(origins)))
     # A stub exports a name under another one only where it says so.
     exported = "".join(f'    "{name}",\n' for name in sorted(places))
-    return f"{''.join(imports)}\n__all__ = [\n{exported}]\n"
+    return f"{types}{''.join(imports)}\n{declared}__all__ = [\n{exported}]\n"
 
 
 def constants() -> Iterator[str]:

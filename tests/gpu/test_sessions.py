@@ -76,6 +76,7 @@ def test_variables_on_the_cpu_and_a_tower_on_the_gpu() -> None:
         w = tf.get_variable("w", initializer=np.ones((3, 1), np.float32))
     with tf.device("/gpu:0"):
         (gradient,) = tf.gradients(tf.reduce_sum(tf.matmul(x, w)), [w])
+        assert gradient is not None
     with tf.device("/cpu:0"):
         train = w.assign_sub(gradient)
     with tf.Session() as session:

@@ -107,7 +107,7 @@ class Dataset:
         return Dataset
 
     @classmethod
-    def made(cls, node: Node, element_structure: Structure) -> Any:
+    def made(cls, node: Node, element_structure: Structure) -> Self:
         made = object.__new__(cls._plain_class())
         Dataset.__init__(made, node, element_structure)
         return made
@@ -115,14 +115,14 @@ class Dataset:
     # Sources ----------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_tensors(cls, tensors: Structure, name: str | None = None) -> Any:
+    def from_tensors(cls, tensors: Structure, name: str | None = None) -> Self:
         """Returns a dataset with one element: ``tensors`` unchanged."""
         del name
         parts = tuple(cls.as_value(part) for part in nest.flatten(tensors))
         return cls.made(Whole(components=parts), nest.pack(nest.emptied(tensors), [None] * len(parts)))
 
     @classmethod
-    def from_tensor_slices(cls, tensors: Structure, name: str | None = None) -> Any:
+    def from_tensor_slices(cls, tensors: Structure, name: str | None = None) -> Self:
         """Returns a dataset of the slices of ``tensors`` along their first dimension.
 
         Raises:
@@ -152,7 +152,7 @@ class Dataset:
         args: Sequence[object] | None = None,
         output_signature: Structure = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> Self:
         """Returns a dataset of the elements of ``generator(*args)``, which is called in each iteration.
 
         Args:
@@ -184,7 +184,7 @@ class Dataset:
         return cls.made(Generated(make=make, args=values, of=specs), nest.emptied(signature))
 
     @classmethod
-    def range(cls, *args: Any, **options: Any) -> Any:
+    def range(cls, *args: TensorLike, **options: Any) -> Self:
         """Returns a dataset of integers, with the arguments of Python's `range`, as int64 or ``output_type``."""
         if not 1 <= len(args) <= 3:
             raise ValueError(f"Invalid number of arguments: {len(args)}; range takes one to three")
@@ -196,7 +196,7 @@ class Dataset:
             return made
         return made._cast(as_dtype(output_type))
 
-    def _cast(self, dtype: DType) -> Any:
+    def _cast(self, dtype: DType) -> Self:
         def cast(value: Any) -> Any:
             return value.astype(dtype.numpy_dtype)
 
@@ -209,7 +209,7 @@ class Dataset:
         shuffle: bool | None = None,
         seed: int | None = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> Self:
         """Returns a dataset of the names of files that match a pattern or several.
 
         Args:
@@ -227,7 +227,7 @@ class Dataset:
         return made if shuffle is False else made.shuffle(len(found), seed=seed)
 
     @classmethod
-    def zip(cls, *datasets: object, **options: object) -> Any:
+    def zip(cls, *datasets: object, **options: object) -> Self:
         """Returns a dataset of tuples of elements of several datasets, in the structure in which these are given."""
         given = options.get("datasets", datasets[0] if len(datasets) == 1 else datasets)
         if isinstance(given, list):
@@ -252,7 +252,7 @@ class Dataset:
         weights: TensorLike | None = None,
         seed: int | None = None,
         stop_on_empty_dataset: bool = False,
-    ) -> Any:
+    ) -> Dataset:
         """Returns a dataset that takes each next element from one of ``datasets``, drawn with ``weights``.
 
         Raises:
@@ -286,17 +286,17 @@ class Dataset:
 
     # Order and number -------------------------------------------------------------------------------------------------
 
-    def take(self, count: Any, name: str | None = None) -> Self:
+    def take(self, count: TensorLike, name: str | None = None) -> Self:
         """Returns the first ``count`` elements; all if it is -1."""
         del name
         return self.changed(Take(input=self.node, count=self.as_value(count, int64)))
 
-    def skip(self, count: Any, name: str | None = None) -> Self:
+    def skip(self, count: TensorLike, name: str | None = None) -> Self:
         """Skips the first ``count`` elements; all if it is -1."""
         del name
         return self.changed(Skip(input=self.node, count=self.as_value(count, int64)))
 
-    def repeat(self, count: Any = None, name: str | None = None) -> Self:
+    def repeat(self, count: TensorLike | None = None, name: str | None = None) -> Self:
         """Repeats the elements ``count`` times; infinitely if it is None or -1."""
         del name
         return self.changed(Repeat(input=self.node, count=self.as_value(-1 if count is None else count, int64)))
@@ -360,7 +360,7 @@ class Dataset:
             return self.changed(Cache(input=self.node))
         return self.changed(StoredCache(input=self.node, filename=self.as_value(filename, string)))
 
-    def prefetch(self, buffer_size: Any, name: str | None = None) -> Self:
+    def prefetch(self, buffer_size: TensorLike | None, name: str | None = None) -> Self:
         """Makes up to ``buffer_size`` elements ahead in a thread; `AUTOTUNE` for a suitable number."""
         del name
         return self.changed(
@@ -629,7 +629,9 @@ class Dataset:
             raise TypeError(f"`transformation_func` must return a Dataset. Got type {type(result).__name__}.")
         return result
 
-    def reduce(self, initial_state: Structure, reduce_func: Callable[..., object], name: str | None = None) -> Any:
+    def reduce(
+        self, initial_state: Structure, reduce_func: Callable[..., object], name: str | None = None
+    ) -> Structure:
         """Returns the last state of ``reduce_func(state, element)``."""
         del name
         state = nest.map_structure(as_component, initial_state)
@@ -677,12 +679,12 @@ class Dataset:
     def __bool__(self) -> bool:
         return True
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Structure]:
         node, context = self.node, Context()
         for element in self._ahead(node, context):
             yield self.packed(element)
 
-    def packed(self, element: Element) -> Any:
+    def packed(self, element: Element) -> Structure:
         """Packs the components of an element into the element structure."""
         return nest.pack(self._structure, [self._given(_wrapped(part)) for part in element])
 
@@ -694,7 +696,7 @@ class Dataset:
             return rows_of(prefetched(lambda: node.blocks(context, block_rows(node.specs)), 2))
         return prefetched(lambda: node.elements(context), 2)
 
-    def as_numpy_iterator(self) -> Iterator[Any]:
+    def as_numpy_iterator(self) -> Iterator[Structure]:
         """Yields the elements, with NumPy scalars in place of arrays without dimensions."""
         for element in self:
             yield nest.map_structure(_as_scalar, element)

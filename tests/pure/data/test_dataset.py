@@ -390,7 +390,7 @@ class TestDatasetsAtTheSameTime:
         assert found == [0, 1]
 
     def test_threads_end_with_the_iterator(self) -> None:
-        endless = Dataset.range(3).interleave(lambda _: Dataset.range(9).repeat(), 3, num_parallel_calls=3)
+        endless: Any = Dataset.range(3).interleave(lambda _: Dataset.range(9).repeat(), 3, num_parallel_calls=3)
         with closing(endless.node.elements(Context())) as elements:
             assert [part.item() for part in next(elements)] == [0]
         assert workers() == []

@@ -11,7 +11,7 @@ from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor
 from headwater.graph.sparse_tensor import SparseTensor
-from headwater.graph.types import TensorLike
+from headwater.graph.types import SparseLike, TensorLike
 from headwater.shapes import ShapeLike, as_shape
 from headwater.tf1.functional.apply import one
 
@@ -23,11 +23,13 @@ Function = Callable[..., Tensor]
 def of_x(op_type: str, meaning: str, sparse: bool = False) -> Function:
     """A function of each element; with ``sparse`` it is 0 for 0, and so keeps a sparse tensor sparse."""
 
-    def function(x: TensorLike, name: str | None = None) -> Any:
-        if sparse and isinstance(x, SparseTensor):
-            return x.with_values(one(op_type, x.values, name=name))
+    def of_tensor(x: TensorLike, name: str | None = None) -> Tensor:
         return one(op_type, x, name=name)
 
+    def of_either(x: SparseLike, name: str | None = None) -> Any:
+        return x.with_values(of_tensor(x.values, name)) if isinstance(x, SparseTensor) else of_tensor(x, name)
+
+    function = of_either if sparse else of_tensor
     function.__doc__ = f"{meaning} of every element."
     function.__name__ = op_type.lower()
     return function
@@ -94,7 +96,7 @@ def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _of_x_y(op_type: str, meaning: str, default: str | None = None) -> Function:
-    def function(x: Tensor, y: TensorLike, name: str | None = None) -> Tensor:
+    def function(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         return one(op_type, x, y, name=name or default)
 
     function.__doc__ = f"{meaning}, element by element."
@@ -244,7 +246,7 @@ def cast(x: Any, dtype: DTypeLike, name: str | None = None) -> Any:
 
 
 def _to(dtype: DType, default: str) -> Function:
-    def function(x: Tensor, name: str = default) -> Tensor:
+    def function(x: TensorLike, name: str = default) -> Tensor:
         return cast(x, dtype, name=name)
 
     function.__doc__ = f"``x`` as {dtype.name}."

@@ -69,7 +69,7 @@ def _reduction(op_type: str, doc: str) -> Function:
         axis: TensorLike | None = None,
         keepdims: bool | None = None,
         name: str | None = None,
-        reduction_indices: int | None = None,
+        reduction_indices: Ints | None = None,
         keep_dims: bool | None = None,
     ) -> Tensor:
         return reduce(op_type, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from headwater.data import readers
 from headwater.tf1.input import dataset as new
@@ -23,11 +23,11 @@ class Dataset(new.Dataset):
         self,
         map_func: Callable[..., object],
         num_threads: Any = None,
-        output_buffer_size: object = None,
+        output_buffer_size: TensorLike | None = None,
         num_parallel_calls: TensorLike | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> Self:
         """Maps each element with ``map_func``, in order.
 
         Args:

@@ -274,7 +274,7 @@ class Layer:
         scope = variable_scope(self._scope, reuse=self.built or self._reuse, auxiliary_name_scope=False)
         with scope as current, name_scope(current.original_name_scope):
             self._current_scope = current
-            variable = get_variable(
+            variable: Any = get_variable(
                 name,
                 shape=() if shape is None else shape,
                 dtype=kind,
@@ -438,9 +438,10 @@ def functional(
     calls = [p for p in inspect.signature(cls.call).parameters.values() if p.name in call]
     place = next(index for index, p in enumerate(own) if p.name == before)
     ordered = [p for p in (*own[:place], *calls, *own[place:]) if p.name not in last]
-    first = inspect.Parameter("inputs", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    reuse = inspect.Parameter("reuse", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
-    signature = inspect.Signature([first, *ordered, reuse, *(p for p in own if p.name in last)])
+    first = inspect.Parameter("inputs", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="TensorLike")
+    reuse = inspect.Parameter("reuse", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="bool | None")
+    ordered = [first, *ordered, reuse, *(p for p in own if p.name in last)]
+    signature = inspect.Signature(ordered, return_annotation="Tensor")
 
     def function(*args: object, **kwargs: object) -> Any:
         given = signature.bind(*args, **kwargs).arguments

@@ -134,7 +134,7 @@ class ExponentialMovingAverage:
             ]
             return group(*updates, name=scope)
 
-    def _make(self, value: Tensor) -> Any:
+    def _make(self, value: Tensor | Variable) -> Any:
         if isinstance(value, Variable):
             average = slot_creator.create_slot(value, value.initialized_value(), self._name)
             get_default_graph().add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, value)

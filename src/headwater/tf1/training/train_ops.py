@@ -257,7 +257,7 @@ def _rate(learning_rate: Hyperparameter | None, decay: Callable[[Tensor, Tensor]
         if learning_rate < 0.0:
             raise ValueError(f"Invalid learning_rate {learning_rate}")
         from_value = _constant(learning_rate)
-        rate = get_variable("learning_rate", [], trainable=False, initializer=from_value)
+        rate: Any = get_variable("learning_rate", [], trainable=False, initializer=from_value)
     else:
         raise ValueError(
             f"Learning rate should be 0d Tensor or float. Got {learning_rate} of type {type(learning_rate)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
@@ -16,32 +15,32 @@ from headwater.tf1.variables.variables import Variable
 CPU = "/device:CPU:0"
 
 
-def global_variables(scope: str | None = None) -> list[Any]:
+def global_variables(scope: str | None = None) -> list[Variable]:
     """Returns variables shared by all tasks; with ``scope`` only names that match this regular expression."""
     return get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES, scope)
 
 
-def all_variables() -> list[Any]:
+def all_variables() -> list[Variable]:
     """Older spelling of `global_variables`."""
     return global_variables()
 
 
-def local_variables(scope: str | None = None) -> list[Any]:
+def local_variables(scope: str | None = None) -> list[Variable]:
     """Variables of one task, which checkpoints leave out; see `global_variables`."""
     return get_default_graph().get_collection(GraphKeys.LOCAL_VARIABLES, scope)
 
 
-def model_variables(scope: str | None = None) -> list[Any]:
+def model_variables(scope: str | None = None) -> list[Variable]:
     """Variables in ``MODEL_VARIABLES``; see `global_variables`."""
     return get_default_graph().get_collection(GraphKeys.MODEL_VARIABLES, scope)
 
 
-def trainable_variables(scope: str | None = None) -> list[Any]:
+def trainable_variables(scope: str | None = None) -> list[Variable]:
     """Variables that optimizers change; see `global_variables`."""
     return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
 
 
-def moving_average_variables(scope: str | None = None) -> list[Any]:
+def moving_average_variables(scope: str | None = None) -> list[Variable]:
     """Variables that have moving averages; see `global_variables`."""
     return get_default_graph().get_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, scope)
 
@@ -99,7 +98,7 @@ def report_uninitialized_variables(
             return graph.create_op("UninitializedNames", flags, {"names": names}).outputs[0]
 
 
-def assert_variables_initialized(var_list: Sequence[Variable] | None = None) -> Tensor | None:
+def assert_variables_initialized(var_list: Sequence[Variable | Tensor] | None = None) -> Tensor | None:
     """An operation that fails with `FailedPreconditionError` while a variable has no value; None without variables.
 
     Args:

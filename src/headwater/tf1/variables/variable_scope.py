@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
@@ -15,7 +15,7 @@ from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
 from headwater.tf1.variables.scope_settings import AUTO_REUSE, VariableScope, first
 from headwater.tf1.variables.variable_store import default_store
-from headwater.tf1.variables.variables import VariableAggregation, VariableSynchronization
+from headwater.tf1.variables.variables import Variable, VariableAggregation, VariableSynchronization
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
@@ -92,6 +92,43 @@ def get_variable_scope() -> VariableScope:
     return _state().current
 
 
+@overload
+def get_variable(
+    name: str,
+    shape: TensorLike | ShapeLike | None = ...,
+    dtype: DTypeLike | None = ...,
+    initializer: InitializerLike | None = ...,
+    regularizer: Callable[[Any], Any] | None = ...,
+    trainable: bool | None = ...,
+    collections: str | Sequence[str] | None = ...,
+    caching_device: object = ...,
+    partitioner: None = ...,
+    validate_shape: bool = ...,
+    use_resource: bool | None = ...,
+    custom_getter: Callable[..., Any] | None = ...,
+    constraint: Constraint | None = ...,
+    synchronization: VariableSynchronization = ...,
+    aggregation: VariableAggregation = ...,
+) -> Variable: ...
+@overload
+def get_variable(
+    name: str,
+    shape: TensorLike | ShapeLike | None = ...,
+    dtype: DTypeLike | None = ...,
+    initializer: InitializerLike | None = ...,
+    regularizer: Callable[[Any], Any] | None = ...,
+    trainable: bool | None = ...,
+    collections: str | Sequence[str] | None = ...,
+    caching_device: object = ...,
+    *,
+    partitioner: Partitioner | None,
+    validate_shape: bool = ...,
+    use_resource: bool | None = ...,
+    custom_getter: Callable[..., Any] | None = ...,
+    constraint: Constraint | None = ...,
+    synchronization: VariableSynchronization = ...,
+    aggregation: VariableAggregation = ...,
+) -> AnyVariable: ...
 def get_variable(
     name: str,
     shape: TensorLike | ShapeLike | None = None,
@@ -108,7 +145,7 @@ def get_variable(
     constraint: Constraint | None = None,
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
-) -> Any:
+) -> AnyVariable:
     """Returns the variable ``name`` of the current variable scope: a new one, or with ``reuse`` the existing one.
 
     Args:
@@ -173,14 +210,14 @@ def get_local_variable(
         regularizer,
         False,
         [*(collections or ()), GraphKeys.LOCAL_VARIABLES],
-        caching_device,
-        partitioner,
-        validate_shape,
-        use_resource,
-        custom_getter,
-        constraint,
-        synchronization,
-        aggregation,
+        caching_device=caching_device,
+        partitioner=partitioner,
+        validate_shape=validate_shape,
+        use_resource=use_resource,
+        custom_getter=custom_getter,
+        constraint=constraint,
+        synchronization=synchronization,
+        aggregation=aggregation,
     )
 
 

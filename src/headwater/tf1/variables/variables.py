@@ -6,7 +6,7 @@ import enum
 import inspect
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.dtypes import DType, as_dtype
 from headwater.graph.collections import GraphKeys
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from headwater.shapes import ShapeLike
     from headwater.tensorboard_protos import VariableDef
     from headwater.tf1.variables.types import Constraint
+
+T = TypeVar("T")
 
 
 class VariableSynchronization(enum.Enum):
@@ -59,8 +61,8 @@ class _MadeByCreators(type):
         given = inspect.signature(vars(cls).get("__init__", Variable.__init__))
         return given.replace(parameters=[*given.parameters.values()][1:])
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        make = super().__call__
+    def __call__(cls: type[T], *args: Any, **kwargs: Any) -> T:
+        make: Callable[..., T] = super().__call__
         if cls is not Variable or not any_creators():
             return make(*args, **kwargs)
         bound = _SIGNATURE.bind(None, *args, **kwargs)

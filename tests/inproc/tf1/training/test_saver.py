@@ -76,7 +76,7 @@ def test_a_part_of_the_variables(tmp_path: Path) -> None:
 
 def test_partitioned_variables_are_one_tensor(tmp_path: Path) -> None:
     value = np.arange(14.0, dtype=np.float32).reshape(7, 2)
-    parts = tf.get_variable("v", initializer=tf.constant(value), partitioner=tf.fixed_size_partitioner(3))
+    parts: Any = tf.get_variable("v", initializer=tf.constant(value), partitioner=tf.fixed_size_partitioner(3))
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())
         path = tf.train.Saver().save(sess, str(tmp_path / "m"))
@@ -90,7 +90,7 @@ def test_partitioned_variables_are_one_tensor(tmp_path: Path) -> None:
         tf.train.Saver().restore(sess, path)
         np.testing.assert_array_equal(sess.run(whole), value)
     with tf.Graph().as_default(), tf.Session() as sess:
-        halves = tf.get_variable("v", [7, 2], partitioner=tf.fixed_size_partitioner(2, axis=1))
+        halves: Any = tf.get_variable("v", [7, 2], partitioner=tf.fixed_size_partitioner(2, axis=1))
         tf.train.Saver().restore(sess, path)
         np.testing.assert_array_equal(sess.run(halves.as_tensor()), value)
     with tf.Session() as sess:

@@ -1,6 +1,13 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from typing import Any
+from headwater.dtypes import DTypeLike
+from headwater.graph.types import Ints
+from headwater.graph.operation import Operation
+from headwater.graph.types import SparseLike
+from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.cluster.devices import DeviceSpec as DeviceSpec
 from headwater.data.io.tensor_proto import make_ndarray as make_ndarray
 from headwater.data.io.tensor_proto import make_tensor_proto as make_tensor_proto
@@ -180,18 +187,8 @@ from headwater.tf1.functional.arrays import zeros as zeros
 from headwater.tf1.functional.arrays import zeros_like as zeros_like
 from headwater.tf1.functional.checks import Assert as Assert
 from headwater.tf1.functional.checks import add_check_numerics_ops as add_check_numerics_ops
-from headwater.tf1.functional.checks import assert_equal as assert_equal
-from headwater.tf1.functional.checks import assert_greater as assert_greater
-from headwater.tf1.functional.checks import assert_greater_equal as assert_greater_equal
 from headwater.tf1.functional.checks import assert_integer as assert_integer
-from headwater.tf1.functional.checks import assert_less as assert_less
-from headwater.tf1.functional.checks import assert_less_equal as assert_less_equal
 from headwater.tf1.functional.checks import assert_near as assert_near
-from headwater.tf1.functional.checks import assert_negative as assert_negative
-from headwater.tf1.functional.checks import assert_non_negative as assert_non_negative
-from headwater.tf1.functional.checks import assert_non_positive as assert_non_positive
-from headwater.tf1.functional.checks import assert_none_equal as assert_none_equal
-from headwater.tf1.functional.checks import assert_positive as assert_positive
 from headwater.tf1.functional.checks import assert_proper_iterable as assert_proper_iterable
 from headwater.tf1.functional.checks import assert_rank as assert_rank
 from headwater.tf1.functional.checks import assert_rank_at_least as assert_rank_at_least
@@ -255,18 +252,6 @@ from headwater.tf1.functional.fake_quantization import fake_quant_with_min_max_v
 from headwater.tf1.functional.fake_quantization import fake_quant_with_min_max_vars_gradient as fake_quant_with_min_max_vars_gradient
 from headwater.tf1.functional.fake_quantization import fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel
 from headwater.tf1.functional.fake_quantization import fake_quant_with_min_max_vars_per_channel_gradient as fake_quant_with_min_max_vars_per_channel_gradient
-from headwater.tf1.functional.fourier import fft as batch_fft
-from headwater.tf1.functional.fourier import fft as fft
-from headwater.tf1.functional.fourier import fft2d as batch_fft2d
-from headwater.tf1.functional.fourier import fft2d as fft2d
-from headwater.tf1.functional.fourier import fft3d as batch_fft3d
-from headwater.tf1.functional.fourier import fft3d as fft3d
-from headwater.tf1.functional.fourier import ifft as batch_ifft
-from headwater.tf1.functional.fourier import ifft as ifft
-from headwater.tf1.functional.fourier import ifft2d as batch_ifft2d
-from headwater.tf1.functional.fourier import ifft2d as ifft2d
-from headwater.tf1.functional.fourier import ifft3d as batch_ifft3d
-from headwater.tf1.functional.fourier import ifft3d as ifft3d
 from headwater.tf1.functional.gradient_tape import GradientTape as GradientTape
 from headwater.tf1.functional.gradients import AggregationMethod as AggregationMethod
 from headwater.tf1.functional.gradients import NoGradient as NoGradient
@@ -334,89 +319,29 @@ from headwater.tf1.functional.losses import confusion_matrix as confusion_matrix
 from headwater.tf1.functional.math import abs as abs
 from headwater.tf1.functional.math import abs as complex_abs
 from headwater.tf1.functional.math import accumulate_n as accumulate_n
-from headwater.tf1.functional.math import acos as acos
-from headwater.tf1.functional.math import acosh as acosh
-from headwater.tf1.functional.math import add as add
 from headwater.tf1.functional.math import add_n as add_n
 from headwater.tf1.functional.math import angle as angle
-from headwater.tf1.functional.math import asin as asin
-from headwater.tf1.functional.math import asinh as asinh
-from headwater.tf1.functional.math import atan as atan
 from headwater.tf1.functional.math import atan2 as atan2
-from headwater.tf1.functional.math import atanh as atanh
 from headwater.tf1.functional.math import bitcast as bitcast
 from headwater.tf1.functional.math import cast as cast
-from headwater.tf1.functional.math import ceil as ceil
 from headwater.tf1.functional.math import complex as complex
 from headwater.tf1.functional.math import conj as conj
-from headwater.tf1.functional.math import cos as cos
-from headwater.tf1.functional.math import cosh as cosh
 from headwater.tf1.functional.math import div as div
 from headwater.tf1.functional.math import div_no_nan as div_no_nan
 from headwater.tf1.functional.math import divide as divide
-from headwater.tf1.functional.math import equal as equal
-from headwater.tf1.functional.math import exp as exp
-from headwater.tf1.functional.math import expm1 as expm1
-from headwater.tf1.functional.math import floor as floor
-from headwater.tf1.functional.math import floor_div as floor_div
 from headwater.tf1.functional.math import floordiv as floordiv
-from headwater.tf1.functional.math import floormod as floormod
-from headwater.tf1.functional.math import floormod as mod
-from headwater.tf1.functional.math import greater as greater
-from headwater.tf1.functional.math import greater_equal as greater_equal
 from headwater.tf1.functional.math import imag as imag
-from headwater.tf1.functional.math import is_finite as is_finite
-from headwater.tf1.functional.math import is_inf as is_inf
-from headwater.tf1.functional.math import is_nan as is_nan
 from headwater.tf1.functional.math import is_non_decreasing as is_non_decreasing
 from headwater.tf1.functional.math import is_numeric_tensor as is_numeric_tensor
 from headwater.tf1.functional.math import is_strictly_increasing as is_strictly_increasing
-from headwater.tf1.functional.math import less as less
-from headwater.tf1.functional.math import less_equal as less_equal
-from headwater.tf1.functional.math import log as log
-from headwater.tf1.functional.math import log1p as log1p
 from headwater.tf1.functional.math import log_sigmoid as log_sigmoid
-from headwater.tf1.functional.math import logical_and as logical_and
-from headwater.tf1.functional.math import logical_not as logical_not
-from headwater.tf1.functional.math import logical_or as logical_or
 from headwater.tf1.functional.math import logical_xor as logical_xor
-from headwater.tf1.functional.math import maximum as maximum
-from headwater.tf1.functional.math import minimum as minimum
-from headwater.tf1.functional.math import multiply as mul
-from headwater.tf1.functional.math import multiply as multiply
-from headwater.tf1.functional.math import negative as neg
-from headwater.tf1.functional.math import negative as negative
-from headwater.tf1.functional.math import not_equal as not_equal
 from headwater.tf1.functional.math import pow as pow
 from headwater.tf1.functional.math import real as real
-from headwater.tf1.functional.math import realdiv as realdiv
-from headwater.tf1.functional.math import reciprocal as reciprocal
-from headwater.tf1.functional.math import rint as rint
 from headwater.tf1.functional.math import round as round
-from headwater.tf1.functional.math import rsqrt as rsqrt
 from headwater.tf1.functional.math import saturate_cast as saturate_cast
 from headwater.tf1.functional.math import scalar_mul as scalar_mul
-from headwater.tf1.functional.math import sigmoid as sigmoid
-from headwater.tf1.functional.math import sign as sign
-from headwater.tf1.functional.math import sin as sin
-from headwater.tf1.functional.math import sinh as sinh
-from headwater.tf1.functional.math import sqrt as sqrt
-from headwater.tf1.functional.math import square as square
-from headwater.tf1.functional.math import squared_difference as squared_difference
-from headwater.tf1.functional.math import subtract as sub
-from headwater.tf1.functional.math import subtract as subtract
-from headwater.tf1.functional.math import tan as tan
-from headwater.tf1.functional.math import tanh as tanh
-from headwater.tf1.functional.math import to_bfloat16 as to_bfloat16
-from headwater.tf1.functional.math import to_complex128 as to_complex128
-from headwater.tf1.functional.math import to_complex64 as to_complex64
-from headwater.tf1.functional.math import to_double as to_double
-from headwater.tf1.functional.math import to_float as to_float
-from headwater.tf1.functional.math import to_int32 as to_int32
-from headwater.tf1.functional.math import to_int64 as to_int64
 from headwater.tf1.functional.math import truediv as truediv
-from headwater.tf1.functional.math import truncatediv as truncatediv
-from headwater.tf1.functional.math import truncatemod as truncatemod
 from headwater.tf1.functional.py_functions import py_function as py_function
 from headwater.tf1.functional.quantized import dequantize as dequantize
 from headwater.tf1.functional.quantized import quantize as quantize
@@ -433,36 +358,15 @@ from headwater.tf1.functional.random import random_shuffle as random_shuffle
 from headwater.tf1.functional.random import random_uniform as random_uniform
 from headwater.tf1.functional.random import set_random_seed as set_random_seed
 from headwater.tf1.functional.random import truncated_normal as truncated_normal
-from headwater.tf1.functional.reductions import argmax as argmax
-from headwater.tf1.functional.reductions import argmin as argmin
 from headwater.tf1.functional.reductions import bincount as bincount
 from headwater.tf1.functional.reductions import count_nonzero as count_nonzero
 from headwater.tf1.functional.reductions import cumprod as cumprod
 from headwater.tf1.functional.reductions import cumsum as cumsum
 from headwater.tf1.functional.reductions import histogram_fixed_width as histogram_fixed_width
 from headwater.tf1.functional.reductions import histogram_fixed_width_bins as histogram_fixed_width_bins
-from headwater.tf1.functional.reductions import reduce_all as reduce_all
-from headwater.tf1.functional.reductions import reduce_any as reduce_any
 from headwater.tf1.functional.reductions import reduce_logsumexp as reduce_logsumexp
-from headwater.tf1.functional.reductions import reduce_max as reduce_max
-from headwater.tf1.functional.reductions import reduce_mean as reduce_mean
-from headwater.tf1.functional.reductions import reduce_min as reduce_min
-from headwater.tf1.functional.reductions import reduce_prod as reduce_prod
-from headwater.tf1.functional.reductions import reduce_sum as reduce_sum
-from headwater.tf1.functional.reductions import segment_max as segment_max
-from headwater.tf1.functional.reductions import segment_mean as segment_mean
-from headwater.tf1.functional.reductions import segment_min as segment_min
-from headwater.tf1.functional.reductions import segment_prod as segment_prod
-from headwater.tf1.functional.reductions import segment_sum as segment_sum
-from headwater.tf1.functional.reductions import sparse_segment_mean as sparse_segment_mean
-from headwater.tf1.functional.reductions import sparse_segment_sqrt_n as sparse_segment_sqrt_n
-from headwater.tf1.functional.reductions import sparse_segment_sum as sparse_segment_sum
-from headwater.tf1.functional.reductions import unsorted_segment_max as unsorted_segment_max
 from headwater.tf1.functional.reductions import unsorted_segment_mean as unsorted_segment_mean
-from headwater.tf1.functional.reductions import unsorted_segment_min as unsorted_segment_min
-from headwater.tf1.functional.reductions import unsorted_segment_prod as unsorted_segment_prod
 from headwater.tf1.functional.reductions import unsorted_segment_sqrt_n as unsorted_segment_sqrt_n
-from headwater.tf1.functional.reductions import unsorted_segment_sum as unsorted_segment_sum
 from headwater.tf1.functional.script import Print as Print
 from headwater.tf1.functional.script import numpy_function as numpy_function
 from headwater.tf1.functional.script import print_ as print
@@ -517,17 +421,12 @@ from headwater.tf1.functional.sparse_pairs import sparse_split as sparse_split
 from headwater.tf1.functional.sparse_parts import sparse_mask as sparse_mask
 from headwater.tf1.functional.sparse_parts import sparse_slice as sparse_slice
 from headwater.tf1.functional.special import betainc as betainc
-from headwater.tf1.functional.special import digamma as digamma
-from headwater.tf1.functional.special import erf as erf
-from headwater.tf1.functional.special import erfc as erfc
 from headwater.tf1.functional.special import igamma as igamma
 from headwater.tf1.functional.special import igammac as igammac
 from headwater.tf1.functional.special import lbeta as lbeta
-from headwater.tf1.functional.special import lgamma as lgamma
 from headwater.tf1.functional.special import polygamma as polygamma
 from headwater.tf1.functional.special import zeta as zeta
 from headwater.tf1.functional.strings import as_string as as_string
-from headwater.tf1.functional.strings import decode_base64 as decode_base64
 from headwater.tf1.functional.strings import decode_raw as decode_raw
 from headwater.tf1.functional.strings import encode_base64 as encode_base64
 from headwater.tf1.functional.strings import fingerprint as fingerprint
@@ -535,7 +434,6 @@ from headwater.tf1.functional.strings import reduce_join as reduce_join
 from headwater.tf1.functional.strings import regex_replace as regex_replace
 from headwater.tf1.functional.strings import string_join as string_join
 from headwater.tf1.functional.strings import string_split as string_split
-from headwater.tf1.functional.strings import string_strip as string_strip
 from headwater.tf1.functional.strings import string_to_number as string_to_number
 from headwater.tf1.functional.strings import substr as substr
 from headwater.tf1.functional.tables import string_to_hash_bucket as string_to_hash_bucket
@@ -656,6 +554,224 @@ from tensorboard.compat.proto.summary_pb2 import HistogramProto as HistogramProt
 from tensorboard.compat.proto.summary_pb2 import Summary as Summary
 from tensorboard.compat.proto.summary_pb2 import SummaryMetadata as SummaryMetadata
 
+def acos(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse cosine of every element."""
+def acosh(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse hyperbolic cosine of every element."""
+def add(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x + y, element by element."""
+def argmax(input: TensorLike, axis: TensorLike | None = ..., name: str | None = ..., dimension: object = ..., output_type: DTypeLike = ...) -> Tensor:
+    """Where along a dimension (the first unless told) the largest element is; of equals the first."""
+def argmin(input: TensorLike, axis: TensorLike | None = ..., name: str | None = ..., dimension: object = ..., output_type: DTypeLike = ...) -> Tensor:
+    """Where along a dimension (the first unless told) the smallest element is; of equals the first."""
+def asin(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse sine of every element."""
+def asinh(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse hyperbolic sine of every element."""
+def assert_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+    """An operation that fails unless x == y, element by element; at once where that is known."""
+def assert_greater(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+    """An operation that fails unless x > y, element by element; at once where that is known."""
+def assert_greater_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+    """An operation that fails unless x >= y, element by element; at once where that is known."""
+def assert_less(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+    """An operation that fails unless x < y, element by element; at once where that is known."""
+def assert_less_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+    """An operation that fails unless x <= y, element by element; at once where that is known."""
+def assert_negative(x: TensorLike, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+    """An operation that fails unless all elements are below 0."""
+def assert_non_negative(x: TensorLike, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+    """An operation that fails unless all elements are at least 0."""
+def assert_non_positive(x: TensorLike, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+    """An operation that fails unless all elements are at most 0."""
+def assert_none_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+    """An operation that fails unless x != y, element by element; at once where that is known."""
+def assert_positive(x: TensorLike, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+    """An operation that fails unless all elements are above 0."""
+def atan(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse tangent of every element."""
+def atanh(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse hyperbolic tangent of every element."""
+def batch_fft(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The discrete Fourier transform along the last dimension."""
+def batch_fft2d(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The discrete Fourier transform along the last two dimensions."""
+def batch_fft3d(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The discrete Fourier transform along the last three dimensions."""
+def batch_ifft(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse of `fft`."""
+def batch_ifft2d(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse of `fft2d`."""
+def batch_ifft3d(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse of `fft3d`."""
+def ceil(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The smallest integer not below of every element."""
+def cos(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The cosine of every element."""
+def cosh(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The hyperbolic cosine of every element."""
+def decode_base64(input: TensorLike, name: str | None = ...) -> Tensor:
+    """What Base64 text for the web stands for."""
+def digamma(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The derivative of log Γ(x) of every element."""
+def equal(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x = y, element by element."""
+def erf(x: SparseLike, name: str | None = ...) -> Any:
+    """The error function of every element."""
+def erfc(x: TensorLike, name: str | None = ...) -> Tensor:
+    """1 - erf(x) of every element."""
+def exp(x: TensorLike, name: str | None = ...) -> Tensor:
+    """eˣ of every element."""
+def expm1(x: TensorLike, name: str | None = ...) -> Tensor:
+    """eˣ - 1 of every element."""
+def fft(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The discrete Fourier transform along the last dimension."""
+def fft2d(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The discrete Fourier transform along the last two dimensions."""
+def fft3d(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The discrete Fourier transform along the last three dimensions."""
+def floor(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The largest integer not above of every element."""
+def floor_div(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """floor(x / y), element by element."""
+def floormod(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x - y floor(x / y), element by element."""
+def greater(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x > y, element by element."""
+def greater_equal(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x ≥ y, element by element."""
+def ifft(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse of `fft`."""
+def ifft2d(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse of `fft2d`."""
+def ifft3d(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse of `fft3d`."""
+def is_finite(x: TensorLike, name: str | None = ...) -> Tensor:
+    """Whether it is neither infinite nor NaN, of every element."""
+def is_inf(x: TensorLike, name: str | None = ...) -> Tensor:
+    """Whether it is infinite, of every element."""
+def is_nan(x: TensorLike, name: str | None = ...) -> Tensor:
+    """Whether it is not a number, of every element."""
+def less(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x < y, element by element."""
+def less_equal(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x ≤ y, element by element."""
+def lgamma(x: TensorLike, name: str | None = ...) -> Tensor:
+    """log |Γ(x)| of every element."""
+def log(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The natural logarithm of every element."""
+def log1p(x: TensorLike, name: str | None = ...) -> Tensor:
+    """log(1 + x) of every element."""
+def logical_and(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x and y, element by element."""
+def logical_not(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The negation of every element."""
+def logical_or(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x or y, element by element."""
+def maximum(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """The larger of x and y, element by element."""
+def minimum(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """The smaller of x and y, element by element."""
+def mod(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x - y floor(x / y), element by element."""
+def mul(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x y, element by element."""
+def multiply(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x y, element by element."""
+def neg(x: SparseLike, name: str | None = ...) -> Any:
+    """The negative of every element."""
+def negative(x: SparseLike, name: str | None = ...) -> Any:
+    """The negative of every element."""
+def not_equal(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x ≠ y, element by element."""
+def realdiv(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x / y, element by element."""
+def reciprocal(x: TensorLike, name: str | None = ...) -> Tensor:
+    """1 / x of every element."""
+def reduce_all(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+    """Whether all are true."""
+def reduce_any(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+    """Whether any is true."""
+def reduce_max(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+    """The largest."""
+def reduce_mean(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+    """The mean; of integers without its fraction."""
+def reduce_min(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+    """The smallest."""
+def reduce_prod(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+    """The product."""
+def reduce_sum(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+    """The sum."""
+def rint(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The nearest integer, of two the even one, of every element."""
+def rsqrt(x: TensorLike, name: str | None = ...) -> Tensor:
+    """1 / √x of every element."""
+def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = ...) -> Tensor:
+    """The largest of the rows with equal ids, which must ascend; 0 for an id without rows."""
+def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = ...) -> Tensor:
+    """The mean of the rows with equal ids, which must ascend; 0 for an id without rows."""
+def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = ...) -> Tensor:
+    """The smallest of the rows with equal ids, which must ascend; 0 for an id without rows."""
+def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = ...) -> Tensor:
+    """The product of the rows with equal ids, which must ascend; 0 for an id without rows."""
+def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = ...) -> Tensor:
+    """The sum of the rows with equal ids, which must ascend; 0 for an id without rows."""
+def sigmoid(x: TensorLike, name: str | None = ...) -> Tensor:
+    """1 / (1 + e⁻ˣ) of every element."""
+def sign(x: SparseLike, name: str | None = ...) -> Any:
+    """-1, 0 or 1, the sign of every element."""
+def sin(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The sine of every element."""
+def sinh(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The hyperbolic sine of every element."""
+def sparse_segment_mean(data: TensorLike, indices: TensorLike, segment_ids: TensorLike, name: str | None = ..., num_segments: TensorLike | None = ...) -> Tensor:
+    """The mean of the rows that ``indices`` lists, with equal segment ids, which must ascend."""
+def sparse_segment_sqrt_n(data: TensorLike, indices: TensorLike, segment_ids: TensorLike, name: str | None = ..., num_segments: TensorLike | None = ...) -> Tensor:
+    """The sum, divided by the root of their number, of the rows that ``indices`` lists, with equal segment ids, which must ascend."""
+def sparse_segment_sum(data: TensorLike, indices: TensorLike, segment_ids: TensorLike, name: str | None = ..., num_segments: TensorLike | None = ...) -> Tensor:
+    """The sum of the rows that ``indices`` lists, with equal segment ids, which must ascend."""
+def sqrt(x: SparseLike, name: str | None = ...) -> Any:
+    """The square root of every element."""
+def square(x: SparseLike, name: str | None = ...) -> Any:
+    """The square of every element."""
+def squared_difference(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """(x - y)², element by element."""
+def string_strip(input: TensorLike, name: str | None = ...) -> Tensor:
+    """Without blanks at both ends."""
+def sub(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x - y, element by element."""
+def subtract(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x - y, element by element."""
+def tan(x: TensorLike, name: str | None = ...) -> Tensor:
+    """The tangent of every element."""
+def tanh(x: SparseLike, name: str | None = ...) -> Any:
+    """The hyperbolic tangent of every element."""
+def to_bfloat16(x: TensorLike, name: str = ...) -> Tensor:
+    """``x`` as bfloat16."""
+def to_complex128(x: TensorLike, name: str = ...) -> Tensor:
+    """``x`` as complex128."""
+def to_complex64(x: TensorLike, name: str = ...) -> Tensor:
+    """``x`` as complex64."""
+def to_double(x: TensorLike, name: str = ...) -> Tensor:
+    """``x`` as float64."""
+def to_float(x: TensorLike, name: str = ...) -> Tensor:
+    """``x`` as float32."""
+def to_int32(x: TensorLike, name: str = ...) -> Tensor:
+    """``x`` as int32."""
+def to_int64(x: TensorLike, name: str = ...) -> Tensor:
+    """``x`` as int64."""
+def truncatediv(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """x / y without its fraction, element by element."""
+def truncatemod(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
+    """What x / y leaves when its fraction is cut off, element by element."""
+def unsorted_segment_max(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:
+    """The largest of the rows with equal ids; negative ids are left out."""
+def unsorted_segment_min(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:
+    """The smallest of the rows with equal ids; negative ids are left out."""
+def unsorted_segment_prod(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:
+    """The product of the rows with equal ids; negative ids are left out."""
+def unsorted_segment_sum(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:
+    """The sum of the rows with equal ids; negative ids are left out."""
 __all__ = [
     "AUTO_REUSE",
     "AggregationMethod",

@@ -1,6 +1,8 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.data.io.tfrecord import TFRecordCompressionType as TFRecordCompressionType
 from headwater.data.io.tfrecord import TFRecordOptions as TFRecordOptions
 from headwater.data.io.tfrecord import TFRecordWriter as TFRecordWriter
@@ -17,7 +19,6 @@ from headwater.tf1.functional.image_files import encode_png as encode_png
 from headwater.tf1.functional.image_files import extract_jpeg_shape as extract_jpeg_shape
 from headwater.tf1.functional.image_files import is_jpeg as is_jpeg
 from headwater.tf1.functional.small_functions import decode_json_example as decode_json_example
-from headwater.tf1.functional.strings import decode_base64 as decode_base64
 from headwater.tf1.functional.strings import decode_raw as decode_raw
 from headwater.tf1.functional.strings import encode_base64 as encode_base64
 from headwater.tf1.input.messages import decode_proto as decode_proto
@@ -47,6 +48,8 @@ from headwater.tf1.input.sequences import serialize_sparse as serialize_sparse
 from headwater.tf1.training.input_producers import match_filenames_once as match_filenames_once
 from headwater.tf1.training.training_util import write_graph as write_graph
 
+def decode_base64(input: TensorLike, name: str | None = ...) -> Tensor:
+    """What Base64 text for the web stands for."""
 __all__ = [
     "FixedLenFeature",
     "FixedLenSequenceFeature",

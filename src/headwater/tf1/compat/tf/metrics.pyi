@@ -1,6 +1,8 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.tf1.metrics.state import Metric
+from collections.abc import Sequence
 from headwater.tf1.metrics.counts import false_negatives as false_negatives
 from headwater.tf1.metrics.counts import false_positives as false_positives
 from headwater.tf1.metrics.counts import precision as precision
@@ -26,15 +28,21 @@ from headwater.tf1.metrics.ranking import precision_at_top_k as precision_at_top
 from headwater.tf1.metrics.ranking import recall_at_k as recall_at_k
 from headwater.tf1.metrics.ranking import recall_at_top_k as recall_at_top_k
 from headwater.tf1.metrics.thresholds import auc as auc
-from headwater.tf1.metrics.thresholds import false_negatives_at_thresholds as false_negatives_at_thresholds
-from headwater.tf1.metrics.thresholds import false_positives_at_thresholds as false_positives_at_thresholds
-from headwater.tf1.metrics.thresholds import precision_at_thresholds as precision_at_thresholds
-from headwater.tf1.metrics.thresholds import recall_at_thresholds as recall_at_thresholds
 from headwater.tf1.metrics.thresholds import sensitivity_at_specificity as sensitivity_at_specificity
 from headwater.tf1.metrics.thresholds import specificity_at_sensitivity as specificity_at_sensitivity
-from headwater.tf1.metrics.thresholds import true_negatives_at_thresholds as true_negatives_at_thresholds
-from headwater.tf1.metrics.thresholds import true_positives_at_thresholds as true_positives_at_thresholds
 
+def false_negatives_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
+    """How many examples are true and not predicted above each threshold."""
+def false_positives_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
+    """How many examples are not true but predicted above each threshold."""
+def precision_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
+    """True positives / (true + false positives) at each threshold."""
+def recall_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
+    """True positives / (true positives + false negatives) at each threshold."""
+def true_negatives_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
+    """How many examples are neither true nor predicted above each threshold."""
+def true_positives_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
+    """How many examples are true and predicted above each threshold."""
 __all__ = [
     "accuracy",
     "auc",

@@ -1,11 +1,11 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
-from headwater.tf1.compat.old import nce_loss as nce_loss
-from headwater.tf1.compat.old import sampled_softmax_loss as sampled_softmax_loss
-from headwater.tf1.compat.old import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits
-from headwater.tf1.compat.old import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits
-from headwater.tf1.compat.old import sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits
+from typing import Any
+from headwater.graph.types import Ints
+from headwater.graph.types import SparseLike
+from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.tf1.compat.tf import rnn_cell as rnn_cell
 from headwater.tf1.functional.candidates import all_candidate_sampler as all_candidate_sampler
 from headwater.tf1.functional.candidates import compute_accidental_hits as compute_accidental_hits
@@ -43,14 +43,11 @@ from headwater.tf1.functional.losses import log_poisson_loss as log_poisson_loss
 from headwater.tf1.functional.losses import softmax_cross_entropy_with_logits_v2 as softmax_cross_entropy_with_logits_v2
 from headwater.tf1.functional.losses import weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits
 from headwater.tf1.functional.math import log_sigmoid as log_sigmoid
-from headwater.tf1.functional.math import sigmoid as sigmoid
-from headwater.tf1.functional.math import tanh as tanh
 from headwater.tf1.functional.nn import batch_norm_with_global_normalization as batch_norm_with_global_normalization
 from headwater.tf1.functional.nn import batch_normalization as batch_normalization
 from headwater.tf1.functional.nn import bias_add as bias_add
 from headwater.tf1.functional.nn import crelu as crelu
 from headwater.tf1.functional.nn import dropout as dropout
-from headwater.tf1.functional.nn import elu as elu
 from headwater.tf1.functional.nn import fused_batch_norm as fused_batch_norm
 from headwater.tf1.functional.nn import in_top_k as in_top_k
 from headwater.tf1.functional.nn import l2_loss as l2_loss
@@ -61,13 +58,9 @@ from headwater.tf1.functional.nn import local_response_normalization as lrn
 from headwater.tf1.functional.nn import log_softmax as log_softmax
 from headwater.tf1.functional.nn import moments as moments
 from headwater.tf1.functional.nn import normalize_moments as normalize_moments
-from headwater.tf1.functional.nn import relu as relu
 from headwater.tf1.functional.nn import relu6 as relu6
 from headwater.tf1.functional.nn import relu_layer as relu_layer
-from headwater.tf1.functional.nn import selu as selu
 from headwater.tf1.functional.nn import softmax as softmax
-from headwater.tf1.functional.nn import softplus as softplus
-from headwater.tf1.functional.nn import softsign as softsign
 from headwater.tf1.functional.nn import sufficient_statistics as sufficient_statistics
 from headwater.tf1.functional.nn import swish as swish
 from headwater.tf1.functional.nn import top_k as top_k
@@ -85,10 +78,8 @@ from headwater.tf1.functional.small_functions import fractional_max_pool as frac
 from headwater.tf1.functional.small_functions import scale_regularization_loss as scale_regularization_loss
 from headwater.tf1.functional.small_functions import with_space_to_batch as with_space_to_batch
 from headwater.tf1.functional.space_to_batch import atrous_conv2d as atrous_conv2d
-from headwater.tf1.functional.space_to_batch import avg_pool1d as avg_pool1d
 from headwater.tf1.functional.space_to_batch import convolution_ as convolution
 from headwater.tf1.functional.space_to_batch import depth_to_space as depth_to_space
-from headwater.tf1.functional.space_to_batch import max_pool1d as max_pool1d
 from headwater.tf1.functional.space_to_batch import pool as pool
 from headwater.tf1.functional.space_to_batch import space_to_batch as space_to_batch
 from headwater.tf1.functional.space_to_batch import space_to_depth as space_to_depth
@@ -114,6 +105,69 @@ from headwater.tf1.variables.embedding import embedding_lookup as embedding_look
 from headwater.tf1.variables.embedding import embedding_lookup_sparse as embedding_lookup_sparse
 from headwater.tf1.variables.embedding import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
 
+def avg_pool1d(input: TensorLike, ksize: Ints, strides: Ints, padding: str, data_format: str = ..., name: str | None = ...) -> Tensor:
+    """The mean of each window of a sequence [batch, width, channels]; padding does not count."""
+def elu(features: TensorLike, name: str | None = ...) -> Tensor:
+    """x above 0, else eˣ - 1."""
+def max_pool1d(input: TensorLike, ksize: Ints, strides: Ints, padding: str, data_format: str = ..., name: str | None = ...) -> Tensor:
+    """The maximum of each window of a sequence [batch, width, channels]."""
+def nce_loss(weights: TensorLike, biases: TensorLike, labels: TensorLike, inputs: TensorLike, num_sampled: int, num_classes: int, num_true: int = ..., sampled_values: TensorLike | None = ..., remove_accidental_hits: bool = ..., partition_strategy: str = ..., name: str | None = ...) -> Tensor:
+    """Noise-contrastive estimation: a sigmoid loss that distinguishes true classes from drawn ones, for each row.
+
+Gutmann and Hyvärinen, Noise-contrastive estimation, 2010.
+
+Args:
+  weights: [num_classes, dim], or a list or partitioned variable of its parts.
+  biases: [num_classes].
+  labels: int64 [batch, num_true], the true classes.
+  inputs: [batch, dim].
+  num_sampled: number of classes to draw for the whole batch.
+  sampled_values: the result of a sampler; `log_uniform_candidate_sampler`'s when None.
+  remove_accidental_hits: ignore drawn classes that are true classes of a row.
+
+Returns:
+  The loss of each row.
+
+    Before 1.0 the inputs came before the labels."""
+def relu(features: TensorLike, name: str | None = ...) -> Tensor:
+    """max(x, 0)."""
+def sampled_softmax_loss(weights: TensorLike, biases: TensorLike, labels: TensorLike, inputs: TensorLike, num_sampled: int, num_classes: int, num_true: int = ..., sampled_values: TensorLike | None = ..., remove_accidental_hits: bool = ..., partition_strategy: str = ..., name: str | None = ..., seed: int | None = ...) -> Tensor:
+    """Like `nce_loss`, with the cross entropy of a softmax over the true and the drawn classes.
+
+Jean et al., On Using Very Large Target Vocabulary for Neural Machine Translation, 2014.
+
+    Before 1.0 the inputs came before the labels."""
+def selu(features: TensorLike, name: str | None = ...) -> Tensor:
+    """The scaled exponential linear unit (Klambauer et al., 2017)."""
+def sigmoid(x: TensorLike, name: str | None = ...) -> Tensor:
+    """1 / (1 + e⁻ˣ) of every element."""
+def sigmoid_cross_entropy_with_logits(_sentinel: object = ..., labels: Any = ..., logits: Any = ..., name: str | None = ...) -> Tensor:
+    """-z log σ(x) - (1 - z) log(1 - σ(x)), computed as max(x, 0) - x z + log(1 + e^-|x|).
+
+Raises:
+  ValueError: labels or logits are missing, their shapes differ, or arguments are not named.
+
+    Before 1.0 it took ``(logits, labels, name)`` in order."""
+def softmax_cross_entropy_with_logits(_sentinel: TensorLike | None = ..., labels: TensorLike | None = ..., logits: TensorLike | None = ..., dim: int = ..., name: str | None = ..., axis: int | None = ...) -> Tensor:
+    """Like `softmax_cross_entropy_with_logits_v2`, with no gradient into the labels.
+
+Raises:
+  ValueError: labels or logits are missing, or arguments are not named.
+
+    Before 1.0 it took ``(logits, labels, dim, name)`` in order."""
+def softplus(features: TensorLike, name: str | None = ...) -> Tensor:
+    """log(1 + eˣ)."""
+def softsign(features: TensorLike, name: str | None = ...) -> Tensor:
+    """x / (1 + |x|)."""
+def sparse_softmax_cross_entropy_with_logits(_sentinel: object = ..., labels: Any = ..., logits: Any = ..., name: str | None = ...) -> Tensor:
+    """-log softmax(logits)[label] along the last dimension of the logits, for class numbers ``labels``.
+
+Raises:
+  ValueError: labels or logits are missing, their ranks do not match, or arguments are not named.
+
+    Before 1.0 it took ``(logits, labels, name)`` in order."""
+def tanh(x: SparseLike, name: str | None = ...) -> Any:
+    """The hyperbolic tangent of every element."""
 __all__ = [
     "all_candidate_sampler",
     "atrous_conv2d",

@@ -1,18 +1,8 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
-from headwater.tf1.functional.fourier import fft as fft
-from headwater.tf1.functional.fourier import fft2d as fft2d
-from headwater.tf1.functional.fourier import fft3d as fft3d
-from headwater.tf1.functional.fourier import ifft as ifft
-from headwater.tf1.functional.fourier import ifft2d as ifft2d
-from headwater.tf1.functional.fourier import ifft3d as ifft3d
-from headwater.tf1.functional.fourier import irfft as irfft
-from headwater.tf1.functional.fourier import irfft2d as irfft2d
-from headwater.tf1.functional.fourier import irfft3d as irfft3d
-from headwater.tf1.functional.fourier import rfft as rfft
-from headwater.tf1.functional.fourier import rfft2d as rfft2d
-from headwater.tf1.functional.fourier import rfft3d as rfft3d
+from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.tf1.functional.signal import dct as dct
 from headwater.tf1.functional.signal import fftshift as fftshift
 from headwater.tf1.functional.signal import frame as frame
@@ -27,6 +17,30 @@ from headwater.tf1.functional.signal import mfccs_from_log_mel_spectrograms as m
 from headwater.tf1.functional.signal import overlap_and_add as overlap_and_add
 from headwater.tf1.functional.signal import stft as stft
 
+def fft(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The discrete Fourier transform along the last dimension."""
+def fft2d(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The discrete Fourier transform along the last two dimensions."""
+def fft3d(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The discrete Fourier transform along the last three dimensions."""
+def ifft(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse of `fft`."""
+def ifft2d(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse of `fft2d`."""
+def ifft3d(input: TensorLike, name: str | None = ...) -> Tensor:
+    """The inverse of `fft3d`."""
+def irfft(input_tensor: Tensor, fft_length: TensorLike | None = ..., name: str | None = ...) -> Tensor:
+    """The inverse of `rfft`. ``fft_length`` says the sizes of the real side; else they follow from the input."""
+def irfft2d(input_tensor: Tensor, fft_length: TensorLike | None = ..., name: str | None = ...) -> Tensor:
+    """The inverse of `rfft2d`. ``fft_length`` says the sizes of the real side; else they follow from the input."""
+def irfft3d(input_tensor: Tensor, fft_length: TensorLike | None = ..., name: str | None = ...) -> Tensor:
+    """The inverse of `rfft3d`. ``fft_length`` says the sizes of the real side; else they follow from the input."""
+def rfft(input_tensor: Tensor, fft_length: TensorLike | None = ..., name: str | None = ...) -> Tensor:
+    """Half of the spectrum of real numbers along the last dimension; the rest mirrors it. ``fft_length`` says the sizes of the real side; else they follow from the input."""
+def rfft2d(input_tensor: Tensor, fft_length: TensorLike | None = ..., name: str | None = ...) -> Tensor:
+    """Half of the spectrum of real numbers along the last two dimensions. ``fft_length`` says the sizes of the real side; else they follow from the input."""
+def rfft3d(input_tensor: Tensor, fft_length: TensorLike | None = ..., name: str | None = ...) -> Tensor:
+    """Half of the spectrum of real numbers along the last three dimensions. ``fft_length`` says the sizes of the real side; else they follow from the input."""
 __all__ = [
     "dct",
     "fft",

@@ -1,10 +1,9 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.tf1.functional.accumulators import SparseConditionalAccumulator as SparseConditionalAccumulator
-from headwater.tf1.functional.reductions import sparse_segment_mean as segment_mean
-from headwater.tf1.functional.reductions import sparse_segment_sqrt_n as segment_sqrt_n
-from headwater.tf1.functional.reductions import sparse_segment_sum as segment_sum
 from headwater.tf1.functional.small_functions import sparse_cross as cross
 from headwater.tf1.functional.small_functions import sparse_cross_hashed as cross_hashed
 from headwater.tf1.functional.sparse import SparseTensor as SparseTensor
@@ -36,6 +35,12 @@ from headwater.tf1.functional.sparse_parts import sparse_from_dense as from_dens
 from headwater.tf1.functional.sparse_parts import sparse_mask as mask
 from headwater.tf1.functional.sparse_parts import sparse_slice as slice
 
+def segment_mean(data: TensorLike, indices: TensorLike, segment_ids: TensorLike, name: str | None = ..., num_segments: TensorLike | None = ...) -> Tensor:
+    """The mean of the rows that ``indices`` lists, with equal segment ids, which must ascend."""
+def segment_sqrt_n(data: TensorLike, indices: TensorLike, segment_ids: TensorLike, name: str | None = ..., num_segments: TensorLike | None = ...) -> Tensor:
+    """The sum, divided by the root of their number, of the rows that ``indices`` lists, with equal segment ids, which must ascend."""
+def segment_sum(data: TensorLike, indices: TensorLike, segment_ids: TensorLike, name: str | None = ..., num_segments: TensorLike | None = ...) -> Tensor:
+    """The sum of the rows that ``indices`` lists, with equal segment ids, which must ascend."""
 __all__ = [
     "SparseConditionalAccumulator",
     "SparseTensor",

@@ -1,6 +1,8 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.tf1.functional.strings import as_string as as_string
 from headwater.tf1.functional.strings import format as format
 from headwater.tf1.functional.strings import reduce_join as reduce_join
@@ -10,7 +12,6 @@ from headwater.tf1.functional.strings import string_join as join
 from headwater.tf1.functional.strings import string_length as length
 from headwater.tf1.functional.strings import string_lower as lower
 from headwater.tf1.functional.strings import string_split_v2 as split
-from headwater.tf1.functional.strings import string_strip as strip
 from headwater.tf1.functional.strings import string_to_number as to_number
 from headwater.tf1.functional.strings import string_upper as upper
 from headwater.tf1.functional.strings import substr as substr
@@ -28,6 +29,8 @@ from headwater.tf1.functional.unicode import unicode_split as unicode_split
 from headwater.tf1.functional.unicode import unicode_split_with_offsets as unicode_split_with_offsets
 from headwater.tf1.functional.unicode import unicode_transcode as unicode_transcode
 
+def strip(input: TensorLike, name: str | None = ...) -> Tensor:
+    """Without blanks at both ends."""
 __all__ = [
     "as_string",
     "bytes_split",

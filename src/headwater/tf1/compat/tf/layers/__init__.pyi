@@ -1,6 +1,12 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from typing import Any
+from headwater.tf1.variables.types import Constraint
+from headwater.graph.types import Ints
+from headwater.shapes import ShapeLike
+from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.tf1.compat.tf.layers import experimental as experimental
 from headwater.tf1.layers.base import InputSpec as InputSpec
 from headwater.tf1.layers.base import Layer as Layer
@@ -11,34 +17,50 @@ from headwater.tf1.layers.convolution import Conv3D as Conv3D
 from headwater.tf1.layers.convolution import Conv3DTranspose as Conv3DTranspose
 from headwater.tf1.layers.convolution import SeparableConv1D as SeparableConv1D
 from headwater.tf1.layers.convolution import SeparableConv2D as SeparableConv2D
-from headwater.tf1.layers.convolution import conv1d as conv1d
-from headwater.tf1.layers.convolution import conv2d as conv2d
-from headwater.tf1.layers.convolution import conv2d_transpose as conv2d_transpose
-from headwater.tf1.layers.convolution import conv3d as conv3d
-from headwater.tf1.layers.convolution import conv3d_transpose as conv3d_transpose
-from headwater.tf1.layers.convolution import separable_conv1d as separable_conv1d
-from headwater.tf1.layers.convolution import separable_conv2d as separable_conv2d
 from headwater.tf1.layers.core import Dense as Dense
 from headwater.tf1.layers.core import Dropout as Dropout
 from headwater.tf1.layers.core import Flatten as Flatten
-from headwater.tf1.layers.core import dense as dense
-from headwater.tf1.layers.core import dropout as dropout
 from headwater.tf1.layers.core import flatten as flatten
 from headwater.tf1.layers.normalization import BatchNormalization as BatchNormalization
-from headwater.tf1.layers.normalization import batch_normalization as batch_normalization
 from headwater.tf1.layers.pooling import AveragePooling1D as AveragePooling1D
 from headwater.tf1.layers.pooling import AveragePooling2D as AveragePooling2D
 from headwater.tf1.layers.pooling import AveragePooling3D as AveragePooling3D
 from headwater.tf1.layers.pooling import MaxPooling1D as MaxPooling1D
 from headwater.tf1.layers.pooling import MaxPooling2D as MaxPooling2D
 from headwater.tf1.layers.pooling import MaxPooling3D as MaxPooling3D
-from headwater.tf1.layers.pooling import average_pooling1d as average_pooling1d
-from headwater.tf1.layers.pooling import average_pooling2d as average_pooling2d
-from headwater.tf1.layers.pooling import average_pooling3d as average_pooling3d
-from headwater.tf1.layers.pooling import max_pooling1d as max_pooling1d
-from headwater.tf1.layers.pooling import max_pooling2d as max_pooling2d
-from headwater.tf1.layers.pooling import max_pooling3d as max_pooling3d
 
+def average_pooling1d(inputs: TensorLike, pool_size: Ints, strides: Any, padding: str = ..., data_format: str = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of an `AveragePooling1D` layer."""
+def average_pooling2d(inputs: TensorLike, pool_size: Ints, strides: Any, padding: str = ..., data_format: str = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of an `AveragePooling2D` layer."""
+def average_pooling3d(inputs: TensorLike, pool_size: Ints, strides: Any, padding: str = ..., data_format: str = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of an `AveragePooling3D` layer."""
+def batch_normalization(inputs: TensorLike, axis: Ints = ..., momentum: TensorLike = ..., epsilon: float = ..., center: bool = ..., scale: bool = ..., beta_initializer: Any = ..., gamma_initializer: Any = ..., moving_mean_initializer: Any = ..., moving_variance_initializer: Any = ..., beta_regularizer: Any = ..., gamma_regularizer: Any = ..., beta_constraint: Any = ..., gamma_constraint: Any = ..., training: Any = ..., trainable: bool = ..., name: Any = ..., reuse: bool | None = ..., renorm: bool = ..., renorm_clipping: Any = ..., renorm_momentum: float = ..., fused: bool | None = ..., virtual_batch_size: int | None = ..., adjustment: Any = ...) -> Tensor:
+    """One call of a `BatchNormalization` layer; ``training`` may be a tensor."""
+def conv1d(inputs: TensorLike, filters: int, kernel_size: Any, strides: TensorLike = ..., padding: str = ..., data_format: str = ..., dilation_rate: TensorLike = ..., activation: Any = ..., use_bias: bool = ..., kernel_initializer: Any = ..., bias_initializer: Any = ..., kernel_regularizer: Any = ..., bias_regularizer: Any = ..., activity_regularizer: Any = ..., kernel_constraint: Any = ..., bias_constraint: Any = ..., trainable: bool = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of a `Conv1D` layer."""
+def conv2d(inputs: TensorLike, filters: int, kernel_size: Any, strides: TensorLike = ..., padding: str = ..., data_format: str = ..., dilation_rate: TensorLike = ..., activation: Any = ..., use_bias: bool = ..., kernel_initializer: Any = ..., bias_initializer: Any = ..., kernel_regularizer: Any = ..., bias_regularizer: Any = ..., activity_regularizer: Any = ..., kernel_constraint: Any = ..., bias_constraint: Any = ..., trainable: bool = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of a `Conv2D` layer."""
+def conv2d_transpose(inputs: TensorLike, filters: int, kernel_size: Any, strides: TensorLike = ..., padding: str = ..., data_format: str = ..., activation: Any = ..., use_bias: bool = ..., kernel_initializer: Any = ..., bias_initializer: Any = ..., kernel_regularizer: Any = ..., bias_regularizer: Any = ..., activity_regularizer: Any = ..., kernel_constraint: Constraint | None = ..., bias_constraint: Constraint | None = ..., trainable: bool = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of a `Conv2DTranspose` layer."""
+def conv3d(inputs: TensorLike, filters: int, kernel_size: Any, strides: TensorLike = ..., padding: str = ..., data_format: str = ..., dilation_rate: TensorLike = ..., activation: Any = ..., use_bias: bool = ..., kernel_initializer: Any = ..., bias_initializer: Any = ..., kernel_regularizer: Any = ..., bias_regularizer: Any = ..., activity_regularizer: Any = ..., kernel_constraint: Any = ..., bias_constraint: Any = ..., trainable: bool = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of a `Conv3D` layer."""
+def conv3d_transpose(inputs: TensorLike, filters: int, kernel_size: Any, strides: TensorLike = ..., padding: str = ..., data_format: str = ..., activation: Any = ..., use_bias: bool = ..., kernel_initializer: Any = ..., bias_initializer: Any = ..., kernel_regularizer: Any = ..., bias_regularizer: Any = ..., activity_regularizer: Any = ..., kernel_constraint: Constraint | None = ..., bias_constraint: Constraint | None = ..., trainable: bool = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of a `Conv3DTranspose` layer."""
+def dense(inputs: TensorLike, units: int, activation: Any = ..., use_bias: bool = ..., kernel_initializer: Any = ..., bias_initializer: Any = ..., kernel_regularizer: Any = ..., bias_regularizer: Any = ..., activity_regularizer: Any = ..., kernel_constraint: Any = ..., bias_constraint: Any = ..., trainable: bool = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of a `Dense` layer."""
+def dropout(inputs: TensorLike, rate: TensorLike = ..., noise_shape: TensorLike | ShapeLike | None = ..., seed: int | None = ..., training: TensorLike = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of a `Dropout` layer; ``training`` may be a tensor."""
+def max_pooling1d(inputs: TensorLike, pool_size: Ints, strides: Any, padding: str = ..., data_format: str = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of a `MaxPooling1D` layer."""
+def max_pooling2d(inputs: TensorLike, pool_size: Ints, strides: Any, padding: str = ..., data_format: str = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of a `MaxPooling2D` layer."""
+def max_pooling3d(inputs: TensorLike, pool_size: Ints, strides: Any, padding: str = ..., data_format: str = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of a `MaxPooling3D` layer."""
+def separable_conv1d(inputs: TensorLike, filters: int, kernel_size: Any, strides: TensorLike = ..., padding: str = ..., data_format: str = ..., dilation_rate: TensorLike = ..., depth_multiplier: int = ..., activation: Any = ..., use_bias: bool = ..., depthwise_initializer: Any = ..., pointwise_initializer: Any = ..., bias_initializer: Any = ..., depthwise_regularizer: Any = ..., pointwise_regularizer: Any = ..., bias_regularizer: Any = ..., activity_regularizer: Any = ..., depthwise_constraint: Any = ..., pointwise_constraint: Any = ..., bias_constraint: Any = ..., trainable: bool = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of a `SeparableConv1D` layer."""
+def separable_conv2d(inputs: TensorLike, filters: int, kernel_size: Any, strides: TensorLike = ..., padding: str = ..., data_format: str = ..., dilation_rate: TensorLike = ..., depth_multiplier: int = ..., activation: Any = ..., use_bias: bool = ..., depthwise_initializer: Any = ..., pointwise_initializer: Any = ..., bias_initializer: Any = ..., depthwise_regularizer: Any = ..., pointwise_regularizer: Any = ..., bias_regularizer: Any = ..., activity_regularizer: Any = ..., depthwise_constraint: Any = ..., pointwise_constraint: Any = ..., bias_constraint: Any = ..., trainable: bool = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+    """One call of a `SeparableConv2D` layer."""
 __all__ = [
     "AveragePooling1D",
     "AveragePooling2D",

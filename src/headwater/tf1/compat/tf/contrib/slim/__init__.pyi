@@ -1,6 +1,7 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.graph.operation import Tensor
 from headwater.tf1.compat import contrib_metrics as metrics
 from headwater.tf1.compat import slim_losses as losses
 from headwater.tf1.compat.tf.contrib import layers as layers
@@ -25,12 +26,8 @@ from headwater.tf1.contrib.slim.layers import convolution3d as convolution3d
 from headwater.tf1.contrib.slim.layers import convolution3d_transpose as conv3d_transpose
 from headwater.tf1.contrib.slim.layers import convolution3d_transpose as convolution3d_transpose
 from headwater.tf1.contrib.slim.layers import convolution_layer as convolution
-from headwater.tf1.contrib.slim.layers import elu as elu
 from headwater.tf1.contrib.slim.layers import embed_sequence as embed_sequence
 from headwater.tf1.contrib.slim.layers import fully_connected as fully_connected
-from headwater.tf1.contrib.slim.layers import linear as linear
-from headwater.tf1.contrib.slim.layers import relu as relu
-from headwater.tf1.contrib.slim.layers import relu6 as relu6
 from headwater.tf1.contrib.slim.layers import separable_convolution2d as separable_conv2d
 from headwater.tf1.contrib.slim.layers import separable_convolution2d as separable_convolution2d
 from headwater.tf1.contrib.slim.normalization import batch_norm as batch_norm
@@ -93,6 +90,14 @@ from headwater.tf1.variables.regularizers import l1_regularizer as l1_regularize
 from headwater.tf1.variables.regularizers import l2_regularizer as l2_regularizer
 from headwater.tf1.variables.regularizers import sum_regularizer as sum_regularizer
 
+def elu(inputs: object, num_outputs: int, **kwargs: object) -> Tensor:
+    """`fully_connected` with the activation elu."""
+def linear(inputs: object, num_outputs: int, **kwargs: object) -> Tensor:
+    """`fully_connected` with the activation linear."""
+def relu(inputs: object, num_outputs: int, **kwargs: object) -> Tensor:
+    """`fully_connected` with the activation relu."""
+def relu6(inputs: object, num_outputs: int, **kwargs: object) -> Tensor:
+    """`fully_connected` with the activation relu6."""
 __all__ = [
     "OPTIMIZER_CLS_NAMES",
     "OPTIMIZER_SUMMARIES",
