@@ -268,3 +268,11 @@ def case_a_block_trained(tf):
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         return [float(session.run([loss, train])[0]) for _ in range(6)]
+
+
+def case_bases(tf):
+    return [
+        issubclass(tf.contrib.rnn.FusedRNNCellAdaptor, tf.contrib.rnn.FusedRNNCell),
+        issubclass(tf.contrib.rnn.Conv1DLSTMCell, tf.contrib.rnn.ConvLSTMCell),
+        issubclass(tf.contrib.rnn.LSTMBlockFusedCell, tf.contrib.rnn.LSTMBlockWrapper),
+    ]
