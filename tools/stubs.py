@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import ast
+import builtins
 import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -51,14 +52,32 @@ def made_function(source: str, there: str) -> FunctionType | None:
     return value if isinstance(value, FunctionType) and "<locals>" in value.__qualname__ else None
 
 
-def declaration(name: str, function: FunctionType) -> str:
-    """The declaration of a function, with its documentation."""
+def declaration(name: str, function: FunctionType, area_names: Container[str]) -> str:
+    """The declaration of a function, with its documentation.
+
+    Args:
+      area_names: names that the stub defines; in annotations, such a name of Python is qualified (``builtins.bool``).
+    """
     signature = inspect.signature(function)
+
+    def annotation_of(annotation: object) -> object:
+        return re.sub(
+            r"\w+",
+            lambda word: f"builtins.{word[0]}" if word[0] in area_names and word[0] in vars(builtins) else word[0],
+            annotation if isinstance(annotation, str) else inspect.formatannotation(annotation),
+        )
+
     shown = [
-        parameter.replace(default=parameter.default if parameter.default is parameter.empty else ...)
+        parameter.replace(
+            default=parameter.default if parameter.default is parameter.empty else ...,
+            annotation=annotation_of(parameter.annotation),
+        )
         for parameter in signature.parameters.values()
     ]
-    text = str(signature.replace(parameters=shown)).replace("'", "").replace("Ellipsis", "...")
+    result = annotation_of(signature.return_annotation)
+    text = (
+        str(signature.replace(parameters=shown, return_annotation=result)).replace("'", "").replace("Ellipsis", "...")
+    )
     return f'def {name}{text}:\n    """{inspect.getdoc(function)}"""\n'
 
 
@@ -80,10 +99,12 @@ def stub_of(area: Area) -> str:
     imports = sorted(
         f"from {source} import {there} as {name}\n" for name, (source, there) in places.items() if name not in made
     )
-    declared = "".join(declaration(name, function) for name, function in sorted(made.items()))
+    declared = "".join(declaration(name, function, places) for name, function in sorted(made.items()))
     # Types first: the names that the area exports replace types of the same name.
     origins = {area.table()[name][0] for name in made} | {function.__module__ for function in made.values()}
     types = "".join(types_in(declared, sorted(origins)))
+    if "builtins." in declared:
+        types = f"import builtins\n{types}"
     # A stub exports a name under another one only where it says so.
     exported = "".join(f'    "{name}",\n' for name in sorted(places))
     return f"{types}{''.join(imports)}\n{declared}__all__ = [\n{exported}]\n"

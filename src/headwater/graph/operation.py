@@ -166,15 +166,18 @@ class Operation:
         self._device = canonical_device_name(device)
 
     def _add_control_input(self, op: Operation) -> None:
-        self._add_control_inputs([op])
+        self.add_control_inputs([op])
 
-    def _add_control_inputs(self, ops: Sequence[Operation]) -> None:
+    def add_control_inputs(self, ops: Sequence[Operation]) -> None:
+        """Makes this operation run after ``ops``; ValueError if one is of another graph."""
         for op in ops:
             if op.graph is not self._graph:
                 raise ValueError(f"{op!r} and {self!r} are not of the same graph")
             if op not in self._control_inputs:
                 self._control_inputs.append(op)
         self._graph.note_change()
+
+    _add_control_inputs = add_control_inputs  # TensorFlow's name
 
     def __str__(self) -> str:
         return str(self.node_def)

@@ -118,7 +118,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
         "tf.enable_eager_execution tf.enable_v2_behavior tf.config.experimental_run_functions_eagerly"
     ),
     "status messages of TensorFlow's C++ code": "tf.errors.raise_exception_on_not_ok_status",
-    "available in programs for TensorFlow 2, not in graphs": ("tf.function tf.wrap_function"),
+    "available in programs for TensorFlow 2, not in graphs": "tf.wrap_function",
     "objects of TensorFlow 2: programs for TensorFlow 2 save models with Keras's `export`": (
         "tf.saved_model.save tf.saved_model.load_v2 tf.saved_model.experimental."
     ),

@@ -72,7 +72,7 @@ def control_flow_v2_enabled() -> bool:
 
 
 def enable_resource_variables() -> None:
-    """Does nothing: a step reads each variable once, as TensorFlow's resource variables are read."""
+    """Does nothing: all variables are read as TensorFlow's resource variables are."""
 
 
 def enable_control_flow_v2() -> None:

@@ -14,13 +14,14 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.divided_conditions import add_conditions
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.types import TensorLike
-from headwater.tf1.functional import math, nest, reductions
+from headwater.tf1.functional import math, nest, program_order, reductions
 from headwater.tf1.functional.checks import Assert
 from headwater.tf1.functional.default_graph import control_dependencies
 from headwater.tf1.functional.leaves import flow_of, like_leaf
 from headwater.tf1.functional.tensor_arrays import TensorArray
 
 if TYPE_CHECKING:
+    from headwater.graph.graph import Graph
     from headwater.graph.types import Structure
 
 
@@ -68,7 +69,7 @@ def cond(
         structures: list[object] = []
         for function in (true_fn, false_fn):
             first = graph.version
-            structures.append(_branch(function))
+            structures.append(_branch(function, graph))
             outputs = [flow_of(part) for leaf in nest.flatten(structures[-1]) for part in components_of(leaf)]
             branches.append(bodies.record(graph, first, outputs))
         _check(structures, branches)
@@ -79,13 +80,12 @@ def cond(
     return result[0] if unpack and len(result) == 1 else result
 
 
-def _branch(function: Callable[[], object]) -> Structure:
+def _branch(function: Callable[[], object], graph: Graph) -> Structure:
     """Calls ``function`` and returns its result as tensors of the branch."""
+    first = graph.version
     result = function()
-    if result is None or isinstance(result, Operation):
-        with control_dependencies([] if result is None else [result]):
-            return _value(True)
-    return nest.map_structure(_value, result)
+    with control_dependencies(program_order.effects_of_body(graph, first)):
+        return as_value(True) if result is None else nest.map_structure(as_value, result)
 
 
 def _may_differ(structures: Sequence[object]) -> bool:
@@ -94,14 +94,15 @@ def _may_differ(structures: Sequence[object]) -> bool:
     return any(part.dims is None or None in part.dims for leaf in parts for part in leaf)
 
 
-def _value(leaf: TensorLike) -> Any:
+def as_value(leaf: TensorLike) -> Any:
+    """Returns ``leaf`` as a tensor that waits for the current control dependencies; True for an operation."""
     if isinstance(leaf, TensorArray):
         return leaf
     if isinstance(leaf, CompositeTensor):
-        return leaf.with_components([_value(part) for part in leaf.components])
+        return leaf.with_components([as_value(part) for part in leaf.components])
     if isinstance(leaf, Operation):
         with control_dependencies([leaf]):
-            return _value(True)
+            return as_value(True)
     tensor = convert_to_tensor(leaf)
     return tensor.graph.create_op("Identity", [tensor], name="Identity").outputs[0]
 

@@ -16,8 +16,9 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import FunctionAttr, Kind, lookup, register_gradient
 from headwater.shapes import TensorShape, as_shape, less_specific
 from headwater.tensorboard_protos import graph_pb2
-from headwater.tf1.functional import arrays, math, nest
+from headwater.tf1.functional import arrays, math, nest, program_order
 from headwater.tf1.functional.apply import one
+from headwater.tf1.functional.default_graph import control_dependencies
 from headwater.tf1.functional.leaves import flow_of, like_leaf
 from headwater.tf1.functional.tensor_arrays import TensorArray
 
@@ -160,7 +161,9 @@ class _Loop:
         if self._maximum is not None:
             holds = math.logical_and(self._params[0] < self._maximum, holds)
         middle = self._graph.version
-        results = self._results(body(*self._arguments()))
+        result = body(*self._arguments())
+        with control_dependencies(program_order.effects_of_body(self._graph, middle)):
+            results = self._results(result)
         if self._counted:
             results.insert(0, self._params[0] + 1)
         goes_on, turn = bodies.record_turns(self._graph, [(first, [holds]), (middle, results)], self._params)

@@ -12,6 +12,8 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.shapes import Dims, TensorShape, merge_dims
+from headwater.tf1.functional import program_order
+from headwater.tf1.functional.default_graph import control_dependencies
 
 Step = Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Sequence[Any], Sequence[Any]]]
 
@@ -42,10 +44,11 @@ def scan_over(
         params = [_param(kind, dims) for kind, dims in zip(kinds, shapes, strict=True)]
         first = graph.version
         after, results = step(params[: len(states)], params[len(states) :])
-        outputs = [
-            graph.create_op("Identity", [convert_to_tensor(value)], name="NextIteration").outputs[0]
-            for value in (*after, *results)
-        ]
+        with control_dependencies(program_order.effects_of_body(graph, first)):
+            outputs = [
+                graph.create_op("Identity", [convert_to_tensor(value)], name="NextIteration").outputs[0]
+                for value in (*after, *results)
+            ]
         for before, now in zip(states, outputs, strict=False):
             if now.dtype.base_dtype != before.dtype.base_dtype or not now.shape.is_compatible_with(before.shape):
                 raise ValueError(

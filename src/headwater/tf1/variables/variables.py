@@ -17,7 +17,7 @@ from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor, TensorOperators
 from headwater.shapes import TensorShape, as_shape, unknown_shape
 from headwater.tensorboard_protos import variable_pb2
-from headwater.tf1.functional import indexing
+from headwater.tf1.functional import indexing, program_order
 from headwater.tf1.variables import state
 from headwater.tf1.variables.creators import any_creators, made_by_creators
 from headwater.tf1.variables.initial_values import with_initialized_values
@@ -91,7 +91,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
       expected_shape: accepted for compatibility.
       import_scope: name scope that ``variable_def`` was imported into.
       constraint: a function that projects the value after an optimizer's update.
-      use_resource: accepted for compatibility; both kinds of variable behave the same here.
+      use_resource: accepted for compatibility; both kinds of variable behave like TensorFlow's resource variables.
       synchronization: `VariableSynchronization`; ``ON_READ`` makes a variable that is not trainable.
       aggregation: `VariableAggregation`, stored only.
       shape: the static shape, if the shape of ``initial_value`` is too specific.
@@ -264,7 +264,11 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
     # Reading ----------------------------------------------------------------------------------------------------
 
     def value(self) -> Tensor:
-        """The value as a step finds it; the same tensor at every call."""
+        """Returns the value at the start of a step; within `tf.function`, and within control dependencies on a change
+        of the variable, the value at that point."""
+        if program_order.is_in_function() or self.graph.may_change_before(self._variable.op):
+            with self._beside():
+                return self.read_value()
         return self._snapshot
 
     def read_value(self) -> Tensor:

@@ -98,6 +98,7 @@ CORE: Final = Area(
             group initialize_all_tables=tables_initializer no_op tables_initializer tuple""",
         "headwater.tf1.functional.gradient_tape": "GradientTape",
         "headwater.tf1.functional.py_functions": "py_function",
+        "headwater.tf1.functional.graph_functions": "function",
         "headwater.tf1.functional.higher_order": "foldl foldr map_fn scan",
         "headwater.tf1.functional.loops": "while_loop",
         "headwater.tf1.functional.tensor_arrays": "TensorArray",

@@ -1,6 +1,7 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+import builtins
 from typing import Any
 from headwater.dtypes import DTypeLike
 from headwater.graph.types import Ints
@@ -264,6 +265,7 @@ from headwater.tf1.functional.gradients import grad_pass_through as grad_pass_th
 from headwater.tf1.functional.gradients import gradients as gradients
 from headwater.tf1.functional.gradients import hessians as hessians
 from headwater.tf1.functional.gradients import recompute_grad as recompute_grad
+from headwater.tf1.functional.graph_functions import function as function
 from headwater.tf1.functional.grids import invert_permutation as invert_permutation
 from headwater.tf1.functional.grids import lin_space as lin_space
 from headwater.tf1.functional.grids import lin_space as linspace
@@ -688,19 +690,19 @@ def realdiv(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
     """x / y, element by element."""
 def reciprocal(x: TensorLike, name: str | None = ...) -> Tensor:
     """1 / x of every element."""
-def reduce_all(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+def reduce_all(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: builtins.bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: builtins.bool | None = ...) -> Tensor:
     """Whether all are true."""
-def reduce_any(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+def reduce_any(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: builtins.bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: builtins.bool | None = ...) -> Tensor:
     """Whether any is true."""
-def reduce_max(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+def reduce_max(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: builtins.bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: builtins.bool | None = ...) -> Tensor:
     """The largest."""
-def reduce_mean(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+def reduce_mean(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: builtins.bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: builtins.bool | None = ...) -> Tensor:
     """The mean; of integers without its fraction."""
-def reduce_min(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+def reduce_min(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: builtins.bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: builtins.bool | None = ...) -> Tensor:
     """The smallest."""
-def reduce_prod(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+def reduce_prod(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: builtins.bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: builtins.bool | None = ...) -> Tensor:
     """The product."""
-def reduce_sum(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: bool | None = ...) -> Tensor:
+def reduce_sum(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: builtins.bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: builtins.bool | None = ...) -> Tensor:
     """The sum."""
 def rint(x: TensorLike, name: str | None = ...) -> Tensor:
     """The nearest integer, of two the even one, of every element."""
@@ -1054,6 +1056,7 @@ __all__ = [
     "floormod",
     "foldl",
     "foldr",
+    "function",
     "gather",
     "gather_nd",
     "get_collection",

@@ -1,0 +1,92 @@
+"""The order of side effects in a `function`: the order of the program's statements.
+
+The same rule as TensorFlow's ``automatic_control_dependencies``, which orders the operations of each resource; here all
+operations with state are in one order.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from headwater.graph.registry import Kind
+
+if TYPE_CHECKING:
+    from headwater.graph.graph import Graph
+    from headwater.graph.operation import Operation
+
+
+class _Functions(threading.local):
+    """The functions that a thread is tracing.
+
+    Attributes:
+      depth: their number.
+      recorded: operations of branches and turns, which run within other operations.
+    """
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.recorded: set[Operation] = set()
+
+
+_functions = _Functions()
+
+
+@contextmanager
+def within_function() -> Generator[bool]:
+    """A context in which side effects are ordered; yields whether it is the outermost one of its thread."""
+    _functions.depth += 1
+    try:
+        yield _functions.depth == 1
+    finally:
+        _functions.depth -= 1
+        if not _functions.depth:
+            _functions.recorded.clear()
+
+
+def is_in_function() -> bool:
+    """Returns whether this thread is tracing a function."""
+    return _functions.depth > 0
+
+
+def effects_of_body(graph: Graph, first: int) -> list[Operation]:
+    """Orders the side effects of a branch or a turn, whose operations were created since the graph's version ``first``.
+
+    Returns:
+      The last operation with side effects, for which the results have to wait. Empty outside of functions.
+    """
+    if not _functions.depth:
+        return []
+    last = effects(graph, first)
+    _functions.recorded.update(_since(graph, first))
+    return last
+
+
+def effects(graph: Graph, first: int) -> list[Operation]:
+    """Makes the operations with side effects that were created since the graph's version ``first`` run in this order,
+    and each read of a variable between the changes before and after it.
+
+    Returns:
+      The last operation with side effects, if there is any.
+    """
+    added = _since(graph, first)
+    # The initial values of variables made here are computed when the variables are initialized.
+    variables = {op for op in added if op.type == "VariableV2"}
+    last: list[Operation] = []
+    reads: list[Operation] = []
+    for op in added:
+        if not variables.isdisjoint(tensor.op for tensor in op.inputs):
+            continue
+        if op.type == "Identity" and op.inputs[0].op.type == "VariableV2":
+            reads.append(op)
+            op.add_control_inputs(last)
+        elif op.definition.ref_positions(op.attrs) or op.definition.kind is Kind.HOST:
+            op.add_control_inputs([*last, *reads])
+            last, reads = [op], []
+    return last
+
+
+def _since(graph: Graph, first: int) -> list[Operation]:
+    return [op for op in graph.get_operations() if op.number >= first and op not in _functions.recorded]
