@@ -153,7 +153,7 @@ def fingerprints64(texts: Sequence[bytes]) -> NDArray[np.uint64]:
     for group in np.unique(groups[groups > 0]).tolist():
         rows = np.flatnonzero(groups == group)
         if group == len(_SIZES):
-            found[rows] = [_long(texts[row]) for row in rows]
+            found[rows] = [_long(texts[row]) for row in rows.tolist()]
             continue
         compute, kind = _BY_SIZE[group - 1]
         found[rows] = compute(sizes[rows], partial(_parts, joined, np.dtype(kind), starts[rows]))
