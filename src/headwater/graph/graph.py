@@ -118,9 +118,10 @@ class Graph:
             self._version += 1
             return op
 
-    def may_change_before(self, variable: Operation) -> bool:
-        """Returns whether the current control dependencies make new operations wait for a change of ``variable``."""
-        return self._scopes.control.may_change(variable)
+    def may_change_before(self, variable: Operation, initializer: Operation) -> bool:
+        """Returns whether the current control dependencies make new operations wait for a change of ``variable`` other
+        than by its ``initializer``."""
+        return self._scopes.control.may_change(variable, initializer)
 
     def _name_for(self, name: str) -> str:
         if not name:

@@ -128,7 +128,7 @@ class ControlDependencies:
 
     def __init__(self, start: ControlDependencies | None = None) -> None:
         self._blocks: list[tuple[list[Operation], set[Operation]]] = [] if start is None else start._blocks
-        self._changed: tuple[list[Operation], set[Operation]] = ([], set())
+        self._changed: tuple[list[Operation], dict[Operation, list[Operation]]] = ([], {})
 
     @contextmanager
     def scope(self, ops: list[Operation] | None) -> Generator[None]:
@@ -149,13 +149,13 @@ class ControlDependencies:
                 found.update(dict.fromkeys(op for op in ops if op not in producers))
         return list(found)
 
-    def may_change(self, variable: Operation) -> bool:
-        """Returns whether an operation that new operations wait for changes ``variable``, or waits for a change."""
+    def may_change(self, variable: Operation, initializer: Operation) -> bool:
+        """Returns whether new operations wait for a change of ``variable`` other than by its ``initializer``."""
         ops = [op for block, _ in self._blocks for op in block]
         # Programs often open a block for the same operations again, such as one for each variable.
         if ops and ops != self._changed[0]:
-            self._changed = ops, _changed_by(ops)
-        return bool(ops) and variable in self._changed[1]
+            self._changed = ops, _changes_of(ops)
+        return bool(ops) and any(op is not initializer for op in self._changed[1].get(variable, ()))
 
     def note_new(self, op: Operation) -> None:
         """Registers ``op`` as created in the current blocks."""
@@ -163,18 +163,19 @@ class ControlDependencies:
             members.add(op)
 
 
-def _changed_by(ops: list[Operation]) -> set[Operation]:
-    """Returns the variables that ``ops``, or operations that these need, change."""
+def _changes_of(ops: list[Operation]) -> dict[Operation, list[Operation]]:
+    """Returns, for each variable, the operations that change it, among ``ops`` and operations that these need."""
     seen: set[Operation] = set(ops)
     waiting = list(ops)
-    changed: set[Operation] = set()
+    changes: dict[Operation, list[Operation]] = {}
     while waiting:
         op = waiting.pop()
-        changed.update(op.inputs[at].op for at in op.definition.ref_positions(op.attrs))
+        for at in op.definition.ref_positions(op.attrs):
+            changes.setdefault(op.inputs[at].op, []).append(op)
         new = {*(tensor.op for tensor in op.inputs), *op.control_inputs} - seen
         seen |= new
         waiting += new
-    return changed
+    return changes
 
 
 class Scopes:

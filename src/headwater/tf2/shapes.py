@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jax import tree_util
+
 from headwater.graph.runtime.jax_internals import ArrayImpl, core
 from headwater.shapes import Dimension, TensorShape
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 _ArrayImpl: Any = ArrayImpl
 _core: Any = core
+_tree_util: Any = tree_util
 
 
 class Sizes(tuple[int, ...]):
@@ -104,6 +107,10 @@ class Sizes(tuple[int, ...]):
 
     def __reduce__(self) -> Any:
         return Sizes, (tuple(self),)
+
+
+# A tuple's subclass is a leaf otherwise, and functions of JAX that pass a shape on as a structure of sizes would fail.
+_tree_util.register_pytree_node(Sizes, lambda sizes: (tuple(sizes), None), lambda _, sizes: tuple(sizes))
 
 
 def shape_of(array: jax.Array) -> Sizes:

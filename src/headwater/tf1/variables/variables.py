@@ -266,7 +266,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
     def value(self) -> Tensor:
         """Returns the value at the start of a step; within `tf.function`, and within control dependencies on a change
         of the variable, the value at that point."""
-        if program_order.is_in_function() or self.graph.may_change_before(self._variable.op):
+        if program_order.is_in_function() or self.graph.may_change_before(self._variable.op, self._initializer_op):
             with self._beside():
                 return self.read_value()
         return self._snapshot

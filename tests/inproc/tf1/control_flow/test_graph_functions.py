@@ -44,6 +44,8 @@ def test_a_read_after_an_unrelated_operation_is_the_shared_one() -> None:
     with tf.control_dependencies([w.assign_add(1.0), tf.no_op()]):
         assert v.value() is v.value()
         assert w.value() is not w.value()
+    with tf.control_dependencies([v.initializer]):
+        assert v.value() is v.value()
 
 
 def test_an_average_takes_the_value_after_the_training_step() -> None:

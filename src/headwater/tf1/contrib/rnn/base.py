@@ -72,7 +72,7 @@ def sharded_variable(name: str, shape: Sequence[int], dtype: DType, shards: int)
         raise ValueError(f"Too many shards: shape={list(shape)}, num_shards={shards}")
     sizes = [rows // shards + (index < rows % shards) for index in range(shards)]
     parts = [get_variable(f"{name}_{index}", [size, *shape[1:]], dtype=dtype) for index, size in enumerate(sizes)]
-    return parts[0] if len(parts) == 1 else arrays.concat(parts, 0, name=f"{name}/concat")
+    return parts[0].value() if len(parts) == 1 else arrays.concat(parts, 0, name=f"{name}/concat")
 
 
 def normed(inputs: Tensor, gain: float, shift: float, scope: str) -> Tensor:

@@ -48,7 +48,7 @@ def variable(
 ) -> Any:
     """Like `get_variable`, on ``device`` where one is given; ``GLOBAL_VARIABLES`` is among the collections always."""
     listed = list(collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES])
-    getter: Callable[..., object] = get_variable
+    getter: Callable[..., Any] = get_variable
     if custom_getter is not None:
         getter = functools.partial(custom_getter, reuse=get_variable_scope().reuse)
     with get_default_graph().device(device or _as_asked):
