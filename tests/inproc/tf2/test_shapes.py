@@ -14,7 +14,7 @@ from headwater.tf2.shapes import Sizes, shape_of
 
 
 def test_jax_makes_sparse_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    array = jax.numpy.eye(4)
+    array: Any = jax.device_put(np.eye(4, dtype=np.float32))
     monkeypatch.setattr(cast(Any, ArrayImpl), "shape", property(shape_of))
     assert isinstance(array.shape, Sizes)
     np.testing.assert_array_equal(BCOO.fromdense(array).todense(), np.eye(4))
