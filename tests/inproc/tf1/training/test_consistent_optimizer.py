@@ -86,9 +86,10 @@ def test_every_gradient_is_an_update(start_cluster: StartCluster, choice: Any) -
         step, statistics = sess.run([reader.step, reader.opt.statistics()[str(choice)]])
     updates, latest, greatest, total = statistics.tolist()
     assert step == updates == 2 * STEPS
-    # One other worker, which is at most 2 steps further after any of this one's: so many updates can come between.
+    # A worker that is at most 1 step ahead may begin another one. Between a read and the push of its gradient, the
+    # other worker can thus advance from 1 step behind to 2 steps ahead.
     assert 0 <= latest <= greatest <= total <= updates * greatest
-    assert greatest <= (2 if isinstance(choice, BoundedStaleness) else STEPS)
+    assert greatest <= (3 if isinstance(choice, BoundedStaleness) else STEPS)
 
 
 def test_staleness_is_that_of_the_variables(start_cluster: StartCluster) -> None:
