@@ -11,6 +11,7 @@ CELLS = {
     "attention, one state": "tf.contrib.rnn.AttentionCellWrapper(tf.contrib.rnn.GRUCell(3), 2, 4, 5, 6, "
     "state_is_tuple=False)",
     "attention of lstm": "tf.contrib.rnn.AttentionCellWrapper(tf.contrib.rnn.BasicLSTMCell(3), 3, attn_size=2)",
+    "block": "tf.contrib.rnn.LSTMBlockCell(3, forget_bias=.5, cell_clip=.2, use_peephole=True)",
     "compiled": "tf.contrib.rnn.CompiledWrapper(tf.contrib.rnn.GRUCell(3))",
     "coupled": "tf.contrib.rnn.CoupledInputForgetGateLSTMCell(3)",
     "coupled, all": "tf.contrib.rnn.CoupledInputForgetGateLSTMCell(4, use_peepholes=True, num_proj=2, proj_clip=.2, "

@@ -8,6 +8,8 @@ With the gates i, j, f, o = [x, h] K + b:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.tf1.functional import arrays, linalg, math, nn
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
     from headwater.graph.types import Structure
     from headwater.shapes import ShapeLike
+    from headwater.tf1.layers.base import Layer
     from headwater.tf1.variables.scope_settings import VariableScope
     from headwater.tf1.variables.types import InitializerLike
     from headwater.tf1.variables.variables import Variable
@@ -37,6 +40,53 @@ class LSTMStateTuple(NamedTuple):
         if self.c.dtype != self.h.dtype:
             raise TypeError(f"Inconsistent internal state: {self.c.dtype} vs {self.h.dtype}")
         return self.c.dtype
+
+
+def lstm_step(
+    gates: Tensor,
+    c: Tensor,
+    forget_bias: float,
+    peepholes: Sequence[Variable] = (),
+    clip: Callable[[Tensor], Tensor] | None = None,
+    activation: Callable[[Tensor], Tensor] = math.tanh,
+) -> tuple[Tensor, Tensor]:
+    """Returns the next c, and h before a projection.
+
+    Args:
+      gates: i, j, f and o side by side.
+      c: the present c.
+      forget_bias: added to f.
+      peepholes: the diagonal weights of f, i and o; none by default.
+      clip: limits the elements of the next c.
+      activation: of the candidate and of c.
+    """
+    i, j, f, o = arrays.split(gates, 4, 1)
+    if peepholes:
+        f, i = f + peepholes[0] * c, i + peepholes[1] * c
+    new_c = math.sigmoid(f + forget_bias) * c + math.sigmoid(i) * activation(j)
+    if clip is not None:
+        new_c = clip(new_c)
+    if peepholes:
+        o = o + peepholes[2] * new_c
+    return new_c, math.sigmoid(o) * activation(new_c)
+
+
+def clipped(c: Tensor, limit: float) -> Tensor:
+    """Returns ``c`` with elements between ``-limit`` and ``limit``."""
+    return clip_by_value(c, -limit, limit)
+
+
+def block_clip(limit: float) -> Callable[[Tensor], Tensor] | None:
+    """Returns the clipping of TensorFlow's LSTM operations, whose gradient ignores it; None unless ``limit`` > 0."""
+    if limit <= 0:
+        return None
+    return lambda c: arrays.stop_gradient(clipped(c, limit)) + (c - arrays.stop_gradient(c))
+
+
+def block_peepholes(layer: Layer, units: int) -> list[Variable]:
+    """Makes the diagonal weights of TensorFlow's LSTM operations; returns them in the order of `lstm_step`."""
+    i, f, o = (layer.add_variable(name, shape=[units]) for name in ("w_i_diag", "w_f_diag", "w_o_diag"))
+    return [f, i, o]
 
 
 class _LSTM(LayerCell):
@@ -103,9 +153,7 @@ class BasicLSTMCell(_LSTM):
     def call(self, inputs: Structure, state: Structure) -> tuple[Any, Any]:
         c, h = self._parted(state)
         gates = nn.bias_add(linalg.matmul(arrays.concat([inputs, h], 1), self._kernel), self._bias)
-        i, j, f, o = arrays.split(gates, 4, 1)
-        new_c = c * math.sigmoid(f + self._forget_bias) + math.sigmoid(i) * self._activation(j)
-        new_h = self._activation(new_c) * math.sigmoid(o)
+        new_c, new_h = lstm_step(gates, c, self._forget_bias, activation=self._activation)
         return new_h, self._joined(new_c, new_h)
 
 
@@ -185,15 +233,8 @@ class LSTMCell(_LSTM):
     def call(self, inputs: Structure, state: Structure) -> tuple[Any, Any]:
         c, h = self._parted(state)
         gates = nn.bias_add(linalg.matmul(arrays.concat([inputs, h], 1), self._kernel), self._bias)
-        i, j, f, o = arrays.split(gates, 4, 1)
-        if self._peepholes:
-            f, i = f + self._peepholes[0] * c, i + self._peepholes[1] * c
-        new_c = math.sigmoid(f + self._forget_bias) * c + math.sigmoid(i) * self._activation(j)
-        if self._cell_clip is not None:
-            new_c = clip_by_value(new_c, -self._cell_clip, self._cell_clip)
-        if self._peepholes:
-            o = o + self._peepholes[2] * new_c
-        new_h = math.sigmoid(o) * self._activation(new_c)
+        clip = None if self._cell_clip is None else partial(clipped, limit=self._cell_clip)
+        new_c, new_h = lstm_step(gates, c, self._forget_bias, self._peepholes, clip, self._activation)
         if self._num_proj is not None:
             new_h = linalg.matmul(new_h, self._projection)
             if self._proj_clip is not None:
@@ -242,20 +283,11 @@ class LSTMBlockCell(_LSTM):
         self._kernel = self.add_variable(KERNEL, shape=[rows, 4 * self._num_units])
         self._bias = self.add_variable(BIAS, shape=[4 * self._num_units], initializer=ZEROS)
         if self._use_peephole:
-            names = ("w_i_diag", "w_f_diag", "w_o_diag")
-            self._peepholes = [self.add_variable(name, shape=[self._num_units]) for name in names]
+            self._peepholes = block_peepholes(self, self._num_units)
         self.built = True
 
     def call(self, inputs: Structure, state: Structure) -> tuple[Tensor, LSTMStateTuple]:
         c, h = state
         gates = nn.bias_add(linalg.matmul(arrays.concat([inputs, h], 1), self._kernel), self._bias)
-        i, j, f, o = arrays.split(gates, 4, 1)
-        if self._peepholes:
-            i, f = i + self._peepholes[0] * c, f + self._peepholes[1] * c
-        new_c = math.sigmoid(f + self._forget_bias) * c + math.sigmoid(i) * math.tanh(j)
-        if self._cell_clip > 0:
-            new_c = clip_by_value(new_c, -self._cell_clip, self._cell_clip)
-        if self._peepholes:
-            o = o + self._peepholes[2] * new_c
-        new_h = math.sigmoid(o) * math.tanh(new_c)
+        new_c, new_h = lstm_step(gates, c, self._forget_bias, self._peepholes, block_clip(self._cell_clip))
         return new_h, LSTMStateTuple(new_c, new_h)

@@ -10,11 +10,10 @@ from headwater.graph.operation import Tensor
 from headwater.shapes import as_shape
 from headwater.tf1.contrib.rnn.base import SizedLayerCell
 from headwater.tf1.functional import arrays, indexing, linalg, math, nn
-from headwater.tf1.functional.clip import clip_by_value
 from headwater.tf1.functional.scans import scan_over
 from headwater.tf1.layers.base import InputSpec, Layer
 from headwater.tf1.rnn.cells import BIAS, KERNEL, RNNCell
-from headwater.tf1.rnn.lstm import LSTMStateTuple
+from headwater.tf1.rnn.lstm import LSTMStateTuple, block_clip, block_peepholes, lstm_step
 from headwater.tf1.rnn.networks import dynamic_rnn, static_rnn
 from headwater.tf1.variables.initializers import Constant
 
@@ -223,8 +222,7 @@ class LSTMBlockFusedCell(LSTMBlockWrapper):
         self._kernel = self.add_variable(KERNEL, [rows, 4 * self._num_units])
         self._bias = self.add_variable(BIAS, [4 * self._num_units], initializer=Constant(0.0))
         if self._use_peephole:
-            names = ("w_i_diag", "w_f_diag", "w_o_diag")
-            self._peepholes = [self.add_variable(name, [self._num_units]) for name in names]
+            self._peepholes = block_peepholes(self, self._num_units)
         self.built = True
 
     def _call_cell(
@@ -244,26 +242,15 @@ class LSTMBlockFusedCell(LSTMBlockWrapper):
         time, batch = arrays.unstack(arrays.shape(inputs)[:2])
         products = arrays.reshape(flat, arrays.stack([time, batch, 4 * units]))
         products.set_shape([*inputs.shape.as_list()[:2], 4 * units])
+        clip = block_clip(self._cell_clip)
 
         def step(states: Sequence[Tensor], slices: Sequence[Tensor]) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-            found = self._step(slices[0] + linalg.matmul(states[1], recurrent), states[0])
+            gates = slices[0] + linalg.matmul(states[1], recurrent)
+            found = lstm_step(gates, states[0], self._forget_bias, self._peepholes, clip)
             return found, found
 
         _, (cells, outputs) = scan_over(step, [initial_cell_state, initial_output], [products])
         return cells, outputs
-
-    def _step(self, gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """The next c, and the output."""
-        i, j, f, o = arrays.split(gates, 4, 1)
-        if self._peepholes:
-            i, f = i + self._peepholes[0] * c, f + self._peepholes[1] * c
-        new_c = c * math.sigmoid(f + self._forget_bias) + math.sigmoid(i) * math.tanh(j)
-        if self._cell_clip > 0:
-            # As in TensorFlow's operation, gradients ignore the clipping.
-            new_c += arrays.stop_gradient(clip_by_value(new_c, -self._cell_clip, self._cell_clip) - new_c)
-        if self._peepholes:
-            o = o + self._peepholes[2] * new_c
-        return new_c, math.sigmoid(o) * math.tanh(new_c)
 
 
 class GRUBlockCell(SizedLayerCell):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from headwater.graph.operation import Tensor
 from headwater.tf1.contrib.rnn.base import SizedCell, known_columns, sharded_variable
 from headwater.tf1.functional import arrays, linalg, math, nn
-from headwater.tf1.functional.clip import clip_by_value
+from headwater.tf1.rnn.lstm import clipped, lstm_step
 from headwater.tf1.variables.initializers import ZEROS
 from headwater.tf1.variables.variable_scope import get_variable, get_variable_scope, variable_scope
 
@@ -46,7 +46,7 @@ class _FrequencyCell(SizedCell):
         self._frequency_skip = frequency_skip or 1
 
     def _clipped(self, c: Tensor) -> Tensor:
-        return c if self._cell_clip is None else clip_by_value(c, -self._cell_clip, self._cell_clip)
+        return c if self._cell_clip is None else clipped(c, self._cell_clip)
 
     def _affine(self, names: tuple[str, str], rows: int, gates: int, dtype: DType) -> tuple[Tensor, Variable]:
         columns = gates * self._num_units
@@ -110,13 +110,7 @@ class TimeFreqLSTMCell(_FrequencyCell):
         for index, window in enumerate(windows):
             c, h = arrays.split(state[:, 2 * index * units : 2 * (index + 1) * units], 2, 1)
             product = linalg.matmul(arrays.concat([window, h, below], 1), kernel)
-            i, j, f, o = arrays.split(nn.bias_add(product, bias), 4, 1)
-            if diagonals:
-                f, i = f + diagonals[0] * c, i + diagonals[1] * c
-            new_c = self._clipped(math.sigmoid(f + self._forget_bias) * c + math.sigmoid(i) * math.tanh(j))
-            if diagonals:
-                o = o + diagonals[2] * new_c
-            below = math.sigmoid(o) * math.tanh(new_c)
+            new_c, below = lstm_step(nn.bias_add(product, bias), c, self._forget_bias, diagonals, self._clipped)
             outputs.append(below)
             states += [new_c, below]
         return arrays.concat(outputs, 1), arrays.concat(states, 1)
