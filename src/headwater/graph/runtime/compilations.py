@@ -49,15 +49,15 @@ class Statistics:
             part.shapes += event == _LAST
             part.seconds += duration_secs
 
-    def summary(self, most_named: int = _MOST_NAMED) -> str:
+    def summary(self) -> str:
         """Returns the compiled parts, with the longest compilations first; empty if there are none."""
         with self._lock:
             found = {name: part for name, part in self._parts.items() if part.shapes}
         if not found:
             return ""
         slowest = sorted(found.items(), key=lambda item: -item[1].seconds)
-        named = [f"{name} ({part.shapes} shapes, {part.seconds:.2f} s)" for name, part in slowest[:most_named]]
-        more = len(slowest) - most_named
+        named = [f"{name} ({part.shapes} shapes, {part.seconds:.2f} s)" for name, part in slowest[:_MOST_NAMED]]
+        more = len(slowest) - _MOST_NAMED
         total = sum(part.seconds for part in found.values())
         return f"compiled {len(found)} parts in {total:.2f} s: {', '.join(named)}" + (
             f" and {more} more" if more > 0 else ""

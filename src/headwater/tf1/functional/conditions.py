@@ -69,7 +69,7 @@ def cond(
         structures: list[object] = []
         for function in (true_fn, false_fn):
             first = graph.version
-            structures.append(_branch(function, graph))
+            structures.append(_branch(function, graph, first))
             outputs = [flow_of(part) for leaf in nest.flatten(structures[-1]) for part in components_of(leaf)]
             branches.append(bodies.record(graph, first, outputs))
         _check(structures, branches)
@@ -80,9 +80,8 @@ def cond(
     return result[0] if unpack and len(result) == 1 else result
 
 
-def _branch(function: Callable[[], object], graph: Graph) -> Structure:
-    """Calls ``function`` and returns its result as tensors of the branch."""
-    first = graph.version
+def _branch(function: Callable[[], object], graph: Graph, first: int) -> Structure:
+    """Calls ``function`` and returns its result as tensors of the branch, which begins with the version ``first``."""
     result = function()
     with control_dependencies(program_order.effects_of_body(graph, first)):
         return as_value(True) if result is None else nest.map_structure(as_value, result)

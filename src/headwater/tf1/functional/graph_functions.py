@@ -62,31 +62,23 @@ class GraphFunction:
           TypeError: the number of arguments differs from ``input_signature``, or the result holds an operation.
           ValueError: an argument does not fit ``input_signature``, or a call other than the first makes a variable.
         """
+        from headwater.tf1.functional.autograph.conversion import as_converted  # noqa: PLC0415  loaded at the first call
+
         arguments: list[Any] = [list(args), kwargs]
         if self.input_signature is not None:
             arguments = [_with_signature(self.__name__, args, kwargs, self.input_signature), {}]
         arguments = nest.map_structure(_as_argument, arguments)
         graph = get_default_graph()
-        function = self._converted()
+        function = as_converted(self.python_function) if self._autograph else self.python_function
         with program_order.within_function() as outermost:
             first = graph.version
             result = function(*arguments[0], **arguments[1])
-            if any(op.type == "VariableV2" and op.number >= first for op in graph.get_operations()):
+            added = program_order.created_since(graph, first)
+            if any(op.type == "VariableV2" for op in added):
                 self._note_variables()
             # The effects of a function within another one are ordered with the other's.
-            with control_dependencies(program_order.effects(graph, first) if outermost else []):
+            with control_dependencies(program_order.effects(added) if outermost else []):
                 return nest.map_structure(_as_result, result)
-
-    def _converted(self) -> Callable[..., Structure]:
-        """Returns the function converted by AutoGraph, if it can be converted."""
-        from headwater.tf1.functional.autograph import conversion  # noqa: PLC0415  loaded for the first conversion
-
-        if not self._autograph or conversion.is_left_alone(self.python_function):
-            return self.python_function
-        try:
-            return conversion.converted(self.python_function)
-        except conversion.ConversionError:
-            return self.python_function
 
     def _note_variables(self) -> None:
         if self._has_made_variables:

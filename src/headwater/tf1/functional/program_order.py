@@ -7,7 +7,7 @@ operations with state are in one order.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -59,19 +59,18 @@ def effects_of_body(graph: Graph, first: int) -> list[Operation]:
     """
     if not _functions.depth:
         return []
-    last = effects(graph, first)
-    _functions.recorded.update(_since(graph, first))
-    return last
+    added = created_since(graph, first)
+    _functions.recorded.update(added)
+    return effects(added)
 
 
-def effects(graph: Graph, first: int) -> list[Operation]:
-    """Makes the operations with side effects that were created since the graph's version ``first`` run in this order,
-    and each read of a variable between the changes before and after it.
+def effects(added: Sequence[Operation]) -> list[Operation]:
+    """Makes the operations with side effects among ``added`` run in this order, and each read of a variable between the
+    changes before and after it.
 
     Returns:
       The last operation with side effects, if there is any.
     """
-    added = _since(graph, first)
     # The initial values of variables made here are computed when the variables are initialized.
     variables = {op for op in added if op.type == "VariableV2"}
     last: list[Operation] = []
@@ -88,5 +87,6 @@ def effects(graph: Graph, first: int) -> list[Operation]:
     return last
 
 
-def _since(graph: Graph, first: int) -> list[Operation]:
+def created_since(graph: Graph, first: int) -> list[Operation]:
+    """Returns the operations created since the graph's version ``first``, without those of branches and turns."""
     return [op for op in graph.get_operations() if op.number >= first and op not in _functions.recorded]

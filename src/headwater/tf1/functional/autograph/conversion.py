@@ -186,6 +186,22 @@ def is_left_alone(function: object) -> bool:
     return api.is_autograph_artifact(code) or module.partition(".")[0] in _LIBRARIES
 
 
+def as_converted(function: _Function) -> _Function:
+    """Returns ``function`` converted, or itself if it is left alone or, with a warning, if it cannot be converted."""
+    if is_left_alone(function):
+        return function
+    try:
+        return converted(function)
+    except ConversionError as error:
+        key = getattr(function, "__code__", function)
+        if key not in _said:
+            _said.add(key)
+            _log.warning(
+                "%s; it runs as it is. tf.autograph.experimental.do_not_convert says that this is meant", error
+            )
+        return function
+
+
 def _call(
     function: Structure,
     args: tuple[Structure, ...],
@@ -206,14 +222,4 @@ def _call(
         return operators.built_in(function)(*args, **more)
     if not scope.callopts.internal_convert_user_code or is_left_alone(function):
         return operators.built_in(function)(*args, **more)
-    try:
-        made = converted(function)
-    except ConversionError as error:
-        key = getattr(function, "__code__", function)
-        if key not in _said:
-            _said.add(key)
-            _log.warning(
-                "%s; it runs as it is. tf.autograph.experimental.do_not_convert says that this is meant", error
-            )
-        made = function
-    return made(*args, **more)
+    return as_converted(function)(*args, **more)
