@@ -124,7 +124,7 @@ def train(mode: Mode, seed: int, data: Path, options: argparse.Namespace) -> dic
             if mode.copies:  # one loss at a time: each part has two copies again
                 for shard, server in enumerate(servers):
                     server.wait_for(lambda shard=shard: any(shard in one.copies for one in servers))
-            worker.tell("go on")
+            worker.tell("continue")
             if mode.disturbed:
                 which = 1 - number % 2
                 servers[which].end()

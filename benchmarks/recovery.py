@@ -1,4 +1,4 @@
-"""Measures what the loss of one parameter server of two costs: seconds until training goes on, and updates lost.
+"""Measures what the loss of one parameter server of two costs: seconds until training continues, and updates lost.
 
     python benchmarks/recovery.py --peer PYTHON_WITH_TENSORFLOW_1.15 --peer2 PYTHON_WITH_TENSORFLOW_2
 

@@ -211,7 +211,7 @@ def main() -> None:
             pictures.take("keras", f"/jobs/{submitted[1]}")
             summary(ended, pictures.taken)
             if arguments.keep:
-                print(f"\n{address} goes on until Ctrl-C", flush=True)
+                print(f"\n{address} continues until Ctrl-C", flush=True)
                 with suppress(KeyboardInterrupt):
                     signal.pause()
         finally:

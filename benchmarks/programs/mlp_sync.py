@@ -1,7 +1,7 @@
 """Trains a 784-100-10 network with Adam synchronously, batch 100: every update is of the mean gradient of all workers.
 
 Each worker counts its steps for ``--seconds`` after 200 to warm up. A worker that left would keep the others waiting,
-so all go on a little longer than they count.
+so all continue a little longer than they count.
 """
 
 import json

@@ -225,7 +225,7 @@ MENDS: dict[str, Callable[[], None]] = {
     "rounds of few": _rounds_of_few,
     "held steps": _held_steps,
     "committed steps": _committed_steps,
-    "steps gone on with": _steps_gone_on_with,
+    "steps resumed": _steps_gone_on_with,
     "held updates": _held_updates,
     "third copies": _third_copies,
 }

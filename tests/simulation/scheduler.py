@@ -3,9 +3,9 @@
 A `Simulation` runs a history. Its threads belong to processes, which can be stopped, continued and killed. All of them
 share one thread of the operating system, so a switch costs about a microsecond, and thousands of threads are possible.
 Whenever a thread blocks, and at random points where it could be preempted, a random generator chooses the next thread;
-when no thread can run, the clock advances to the next event. Without a next event, the threads wait for each other:
-`Deadlock`. The same seed results in the same history, to the last switch: `Simulation.trace` is a checksum to compare
-two histories.
+when no thread can run, the clock advances to the next event. If there is no event either, the threads wait for each
+other, and the history ends with `Deadlock`. The same seed results in the same history, to the last switch:
+`Simulation.trace` is a checksum to compare two histories.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Process:
       stopped: whether it is stopped (as by SIGSTOP).
       dead: whether it has ended, or was killed.
       free_at: the time at which its core becomes idle, in seconds of the simulation.
-      on_end: called when it ends, by itself or killed.
+      on_end: callbacks for its end, whether it returned or was killed.
     """
 
     name: str
@@ -70,10 +70,10 @@ class Thread:
     Attributes:
       process: the process that it belongs to.
       name: for messages.
-      number: unique among all threads.
+      number: its number, which no other thread has.
       waits_for: a description of the event that it waits for; empty while it can run.
       ended: whether it has ended.
-      apart: whether its present actions are no part of the history.
+      apart: whether its current actions are outside the history (see `Simulation.apart`).
       locals: its values of each `threading.local`.
       facade: the `threading.Thread` that a program sees; None until it is first used.
     """
@@ -243,7 +243,7 @@ class Simulation:
             call()
 
     def stop(self, process: Process) -> None:
-        """Stops a process until `go_on`, as SIGSTOP does."""
+        """Stops a process, as SIGSTOP does, until `go_on` continues it."""
         if not process.dead and not process.stopped:
             self.note(f"{process} is stopped")
             process.stopped = True
@@ -251,7 +251,7 @@ class Simulation:
     def go_on(self, process: Process) -> None:
         """Continues a stopped process, as SIGCONT does."""
         if process.stopped:
-            self.note(f"{process} goes on")
+            self.note(f"{process} continues")
             process.stopped = False
 
     # For threads of the history ---------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class Simulation:
         return not thread.timed_out
 
     def wake(self, thread: Thread) -> None:
-        """Ends a thread's `wait`, if it is still in it."""
+        """Ends the `wait` of a thread, if the thread still waits."""
         if thread.waits_for:
             self.make_ready(thread)
 
@@ -328,7 +328,7 @@ class Simulation:
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:
-        """Runs a block that is not part of the history: the running thread is not preempted in it."""
+        """Excludes a block from the history: the running thread is not preempted in it."""
         thread = self.current
         thread.apart, before = True, thread.apart
         try:
@@ -397,7 +397,7 @@ class Simulation:
         """Returns the next thread to run; runs due events while no thread is ready."""
         while (thread := self._take_ready()) is None:
             if not self._events:
-                raise Deadlock(self.report("nothing will happen any more"))
+                raise Deadlock(self.report("no event is left"))
             when, _, call = heapq.heappop(self._events)
             if when > self.horizon_s:
                 raise OutOfTime(self.report(f"the history is not over after {self.horizon_s:g} s"))

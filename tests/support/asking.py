@@ -10,8 +10,8 @@ from headwater.state.witness import Ask
 class LivingAsk:
     """Asks the witness for a ``ps`` as long as that lives.
 
-    The threads of a ``ps`` that is killed within this process go on for a moment, which those of a process do not: one
-    of them may find that the other copy is gone, because its own channels are, and ask to be alone.
+    Unlike the threads of a killed process, the threads of a ``ps`` that is killed within this process run on for a
+    moment: one of them may find that the other copy is gone, because its own channels are, and ask to be alone.
 
     Args:
       ask: asks the witness.

@@ -155,7 +155,7 @@ class MemoryCluster:
         self._start(old.name, old.generation + 1000)
 
     def move_house(self, job: str, index: int = 0) -> None:
-        """Tells a task to end; another life of it goes on with what it has left."""
+        """Tells a task to end; another life of it continues with what it has left."""
         old = self.task(job, index)
         running = old.steps.hold(60.0)
         assert not running
@@ -163,7 +163,7 @@ class MemoryCluster:
         old.stop()
 
     def replace(self, old: MemoryTask) -> None:
-        """Has another life of a task, whose steps are held, go on with what it leaves."""
+        """Has another life of a task, whose steps are held, continue with what it leaves."""
         left = LeftState.of(left_of(old.runtime, old.steps, old.generation, ()))
         new = MemoryTask(
             self, old.name, left.predecessor.generation if left.predecessor is not None else old.generation + 1000

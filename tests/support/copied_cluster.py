@@ -212,7 +212,7 @@ class CopiedCluster:
                 copy.leave()
         for index in self._processes:
             self.kill(index)
-        for contents in former:  # their threads, which end with a process, wait for masters to come back
+        for contents in former:  # their threads, which end with a process, wait for masters to reconnect
             contents.cancel()
         for index in self._processes:
             self.start(index)

@@ -56,7 +56,7 @@ class CopiedTasks:
         self.go_on()
 
     def stop_a_ps(self) -> None:
-        """The first ``ps`` is stopped, the other one serves; then it goes on, drops what it has, and is filled up."""
+        """The first ``ps`` is stopped, the other one serves; then it continues, drops what it has, and is filled up."""
         self.go_on()
         self.ps[0].suspend()
         self.ps[1].wait_for("/job:ps/task:1 serves the state of /job:ps/task:0 now")

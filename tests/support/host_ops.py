@@ -69,7 +69,7 @@ class Gate:
         self.reached = threading.Event()
 
     def open(self) -> None:
-        """Lets the operation go on."""
+        """Lets the operation continue."""
         with self.condition:
             self.is_open = True
             self.condition.notify_all()

@@ -134,7 +134,7 @@ class Process:
         self.ends()
 
     def suspend(self) -> None:
-        """SIGSTOP, and waits until it has stopped: until one of its threads has seen the signal, the others go on."""
+        """Sends SIGSTOP and waits until the process has stopped: its threads run until one of them sees the signal."""
         self._process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 

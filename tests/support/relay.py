@@ -12,7 +12,7 @@ _PIECE = 1 << 16
 
 
 class Relay:
-    """Passes on what comes to its address, and what comes back, while it is not cut.
+    """Forwards bytes in both directions while the relay is not cut.
 
     Args:
       target: ``host:port`` to pass it on to.

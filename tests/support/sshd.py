@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.processes import Process
 
-# For tests of devices; no such address is anywhere in use. Two runs of the tests may go on at once.
+# For tests of devices; no such address is anywhere in use. Two runs of the tests may continue at once.
 _NETWORK = f"198.18.{secrets.randbelow(256)}"
 _PORT = 2022
 

@@ -311,7 +311,7 @@ def expand_nodes(text: str) -> list[str]:
         for item in inside.split(","):
             low, dash, high = item.partition("-")
             if not low.isdigit() or (dash and not high.isdigit()):
-                raise ClusterConfigError("node list", f"has the range {item!r}, which is none: {text!r}")
+                raise ClusterConfigError("node list", f"has the malformed range {item!r}: {text!r}")
             numbers = range(int(low), int(high if dash else low) + 1)
             for found in expand_nodes(tail) if tail else [""]:
                 # With as many digits as the lower bound, whose leading zeros are part of the names.

@@ -326,7 +326,7 @@ class Dataset:
         """Shuffles the elements: each next one is drawn from the first ``buffer_size`` remaining ones.
 
         Args:
-          seed: for the same order in every process.
+          seed: the seed for the same order in every process.
           reshuffle_each_iteration: whether each iteration has another order; None means yes.
         """
         del name
@@ -708,7 +708,7 @@ class Dataset:
 
         Args:
           policy: how to divide it; by default the policy in `options`.
-          seed: for shuffles that have none, so that all workers have the same order.
+          seed: the seed for shuffles that have none, so that all workers have the same order.
 
         Raises:
           NotFoundError: the policy is FILE and there are fewer files than workers.

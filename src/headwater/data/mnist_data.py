@@ -36,7 +36,7 @@ class DataSet:
       one_hot: whether fake labels are vectors.
       dtype: float32 scales the pixels to between 0 and 1; uint8 leaves them.
       reshape: whether to return images as vectors.
-      seed: for the order of batches.
+      seed: the seed for the order of batches.
 
     Raises:
       TypeError: ``dtype`` is another type.

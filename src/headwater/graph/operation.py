@@ -248,7 +248,7 @@ class Tensor(TensorOperators):
       op: the operation.
       value_index: which of its outputs.
       dtype: element type; a reference type for a variable's own output.
-      assign: of slices only: ``v[1:3].assign(value, name=None)`` changes these elements of the variable ``v``.
+      assign: assigns to slices only: ``v[1:3].assign(value, name=None)`` changes these elements of the variable ``v``.
     """
 
     __slots__ = ("__weakref__", "_dims", "_dtype", "_name", "_op", "_shape", "_value_index", "assign")

@@ -75,7 +75,7 @@ def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: object, 
         return
     model = callback.model
     model.jax_state_sync()
-    with TROUBLES.noted(path, "Training goes on; the previous file is intact; the next save is tried when it is due"):
+    with TROUBLES.noted(path, "Training continues; the previous file is intact; the next save is tried when it is due"):
         if callback.save_weights_only:
             saving.save_weights(model, path)
         else:
@@ -147,7 +147,7 @@ class BackupAndRestore(_backup):
         save: Any = np.savez
         kept = {f"{_KEPT} {number}": array for number, array in enumerate(others)}
         save(written, **{_DESCRIPTION: text}, **arrays, **kept)
-        then = "Training goes on; the previous file is intact; the next save is tried when it is due"
+        then = "Training continues; the previous file is intact; the next save is tried when it is due"
         with TROUBLES.noted(self._path, then):
             if not files.exists(self.backup_dir):
                 files.makedirs(self.backup_dir)
@@ -366,7 +366,7 @@ def _read_state(path: str) -> tuple[dict[str, Any], list[HostArray], list[HostAr
         raise DataLossError(
             None,
             None,
-            f"{path} is damaged, so that training cannot go on from it: {error}; remove it to start again",
+            f"{path} is damaged, so that training cannot continue from it: {error}; remove it to start again",
         ) from error
 
 

@@ -316,7 +316,7 @@ class _Lookup(_HostLayer):
 
         Args:
           data: see there.
-          steps: of how many batches; None for all.
+          steps: the number of batches; None for all.
         """
         if self._given:
             raise ValueError(f"{self.name} was given a vocabulary, and cannot adapt to data")

@@ -157,7 +157,7 @@ def skipgrams(
       shuffle: whether the pairs are in random order.
       categorical: whether labels are [0, 1] and [1, 0].
       sampling_table: for each word the probability that it is taken.
-      seed: of the random order.
+      seed: the seed of the random order.
     """
     # Keras's own function draws a seed in a way that is an error in Python 3.12.
     drawn = random.randrange(10**7) if seed is None else seed

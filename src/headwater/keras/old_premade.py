@@ -23,7 +23,7 @@ class LinearModel(_keras.Model):
 
     Args:
       units: number of outputs for an example.
-      activation: of the sum.
+      activation: the activation of the sum.
       use_bias: whether there is a bias.
       kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer: as of a layer `Dense`.
     """
@@ -106,7 +106,7 @@ class WideDeepModel(_keras.Model):
     Args:
       linear_model: gets the first of two inputs, or the only one.
       dnn_model: gets the second of two inputs, or the only one.
-      activation: of the mean.
+      activation: the activation of the mean.
     """
 
     def __init__(self, linear_model: Tree, dnn_model: Tree, activation: object = None, **kwargs: object) -> None:

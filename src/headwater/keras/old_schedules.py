@@ -23,10 +23,10 @@ class LinearCosineDecay(keras.optimizers.schedules.LearningRateSchedule):
     Args:
       initial_learning_rate: the rate at the start.
       decay_steps: number of steps of the decay.
-      num_periods: of the cosine within them.
+      num_periods: the number of periods of the cosine within them.
       alpha: added to the linear part.
       beta: added to the product.
-      name: of the schedule.
+      name: the name of the schedule.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class NoisyLinearCosineDecay(LinearCosineDecay):
       num_periods: number of periods of the cosine within ``decay_steps``.
       alpha: added to the linear part.
       beta: added to the product.
-      name: of the schedule.
+      name: the name of the schedule.
     """
 
     def __init__(

@@ -110,7 +110,7 @@ class KerasClassifier(_Wrapper):
         Args:
           x: examples.
           y: labels of shape (examples,) or (examples, 1), or one-hot, of shape (examples, classes).
-          kwargs: of the model's ``fit``.
+          kwargs: keyword arguments of the model's ``fit``.
 
         Raises:
           ValueError: another shape.

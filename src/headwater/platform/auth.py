@@ -52,7 +52,7 @@ class Opened:
     """A new session of the web page.
 
     Attributes:
-      secret: for a cookie that scripts cannot read.
+      secret: the secret for a cookie that scripts cannot read.
       csrf: for the page, which sends it with every request that changes something.
       identity: the owner of the session.
     """

@@ -395,7 +395,7 @@ class Manager:
         """Waits until no call about a job is in progress, and returns the job; raises `BackendError`."""
         with self._turn_over:
             if not self._turn_over.wait_for(lambda: record.id not in self._in_turn, _TURN_S):
-                raise BackendError(f"backend {record.backend} has yet to answer about the job", temporary=True)
+                raise BackendError(f"backend {record.backend} has not answered about the job yet", temporary=True)
             return self.job(record.id)
 
     def _turn(self, job_id: str, look: Callable[[JobRecord], None]) -> None:

@@ -57,7 +57,7 @@ class Fault:
       task: the task's label: ``worker-0``.
       at: when, in seconds since 1970.
       attempt: the task's attempt, from 0.
-      code: the exit code; None if there is none.
+      code: the exit code; None without an exit code.
       reason: in words.
       last_lines: the last lines of the task's output.
     """
@@ -139,9 +139,9 @@ class JobState:
       workers: the desired number of workers.
       ps: the desired number of ``ps``; None for the initial number.
       fixed: whether a user chose the number of workers, so that it does not follow the free resources.
-      queued_at: since when it waits for resources.
+      queued_at: the time at which it began to wait for resources.
       not_before: the end of a pause, before which it is neither placed nor restarted.
-      started_at: when it first ran; None before.
+      started_at: the time of its first start; None before.
       attempt_at: when all of its tasks were last started together; None before.
       ended_at: when it ended; None before.
       restarts: restarts of the whole job that count against the limit.
@@ -188,7 +188,7 @@ class JobState:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """``tasks`` have been placed; ``workers``: how many workers could be placed, if that was to be determined."""
+    """``tasks`` have been placed. ``workers`` is the number of workers that fit, if placement had to determine it."""
 
     tasks: tuple[TaskName, ...]
     workers: int | None = None
@@ -196,7 +196,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class NotPlaced:
-    """Tasks cannot be placed now, with the reason; ``ever`` is false if they can never be placed."""
+    """Tasks cannot be placed now, for a reason. ``ever`` is whether they may be placed later."""
 
     reason: str
     ever: bool = True
@@ -258,10 +258,10 @@ class AskScale:
 
     Attributes:
       by: the name of the requester.
-      workers: the desired number; None for no change.
-      ps: likewise.
+      workers: the desired number of workers; None for no change.
+      ps: the desired number of ``ps``; None for no change.
       restart_all: whether the change requires a restart of all tasks.
-      fixed: whether the number stays, whatever resources are free.
+      fixed: whether the number of workers stays, whatever resources are free.
     """
 
     by: str
@@ -328,5 +328,5 @@ def task_of(text: str) -> TaskName:
     """Parses ``worker-0`` or ``worker 0``; ValueError for anything else."""
     role, separator, index = text.replace(" ", "-").rpartition("-")
     if not separator or not role or not index.isascii() or not index.isdigit():
-        raise ValueError(f"{text!r} is no task; one looks like worker-0")
+        raise ValueError(f"{text!r} is not a task; a task looks like worker-0")
     return TaskName(role, int(index))

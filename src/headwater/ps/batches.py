@@ -64,7 +64,7 @@ class Source:
 
         Args:
           work: the range.
-          seed: for the orders of the epochs.
+          seed: the seed for the orders of the epochs.
         """
         places = slice(work.start, work.stop)
         return self._rows(self._order(seed, work.epoch)[places] if self.plan.shuffle else places)

@@ -62,7 +62,7 @@ class ParameterClient:
     """One worker's access to a set of parameters. Used by one thread at a time.
 
     Args:
-      name: of the set.
+      name: the name of the set.
       worker: this worker's name. Its links carry its generation.
       chief: whether this worker provides the initial values.
       follows: whether this worker only reads values, as an evaluator does. A restarted ``ps`` does not know it, and may

@@ -230,7 +230,7 @@ class TrainingState:
 
     Attributes:
       choice: the consistency between workers.
-      version: of the variables.
+      version: the version of the variables.
       members: the workers that take part, by name.
       gathered: number of gradients of this version gathered for the next update.
       formed: whether the workers needed at the beginning have joined.
@@ -637,7 +637,7 @@ def _came(state: TrainingState, worker: str) -> str:
 
 def _gone(state: TrainingState, worker: str, reason: str) -> str:
     why = f" ({reason})" if reason else ""
-    return f"{worker} left{why}: going on with {_count(len(state.members) - 1)}"
+    return f"{worker} left{why}: continuing with {_count(len(state.members) - 1)}"
 
 
 def _count(workers: int) -> str:

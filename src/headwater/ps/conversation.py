@@ -55,7 +55,7 @@ class ServerSession:
       link: how to reach it.
       channel: open, or None.
       filled: generation of its values; 0 before the first.
-      version: of its values, according to its latest answer.
+      version: the version of its values, according to its latest answer.
       incarnation: incarnation of the ``ps`` that serves the channel.
       answer_incarnation: incarnation of the ``ps`` that gave the latest answer.
       pieces: values of its blocks as they were last read, in the layout's order.
@@ -87,8 +87,8 @@ class Traffic:
     """Amount of data exchanged between a worker and all ``ps``.
 
     Attributes:
-      sent_bytes: of tensors.
-      received_bytes: of tensors.
+      sent_bytes: bytes of tensors sent.
+      received_bytes: bytes of tensors received.
       round_trips: number of times that the worker has waited for answers.
       rows: number of rows read from tables.
     """

@@ -25,9 +25,9 @@ class _Open:
     """An update to which numbers may still be added.
 
     Attributes:
-      version: of the values from which its gradients were computed, as counted by the ``ps``.
+      version: the version of the values from which its gradients were computed, as counted by the ``ps``.
       numbers: combined numbers of the gradients so far.
-      codes: of the numbers.
+      codes: the codes of the numbers.
     """
 
     version: int

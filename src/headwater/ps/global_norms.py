@@ -79,7 +79,7 @@ def find_sums(optimizer: optax.GradientTransformation, params: object) -> int:
     """Returns the number of norms over all leaves that an update of ``optimizer`` takes.
 
     Args:
-      optimizer: of optax.
+      optimizer: an optimizer of optax.
       params: a tree whose leaves have shapes and types.
     """
     found: list[Any] = []

@@ -54,7 +54,7 @@ class HostedParameters:
     """Server of one set of parameters on this task.
 
     Args:
-      name: of the set.
+      name: the name of the set.
       task: this task's name, for errors and logs.
       index: its number among the ``ps``. Number 0 hands out steps.
       layout: the placement of all blocks on all ``ps``.
@@ -72,7 +72,7 @@ class HostedParameters:
       answers: see `ServingContext`.
 
     Attributes:
-      name: of the set.
+      name: the name of the set.
       counts_steps: whether its version is the job's global step, as on the first ``ps``.
       steps: number of pushed gradients that were answered.
       incarnation: random incarnation number of this object.

@@ -16,9 +16,9 @@ class Answered:
 
     Attributes:
       incarnation: incarnation of the worker's program.
-      number: of the request; -1 before the first.
+      number: the number of the request; -1 before the first.
       applied: whether its gradients were accepted.
-      version: of the values when they were pushed.
+      version: the version of the values when they were pushed.
       step_number: number of the assigned step; None without one.
     """
 
@@ -38,13 +38,13 @@ class HostState:
       filled: generation of the values, see `headwater.ps.protocol`.
       incarnation: incarnation of the ``ps`` that has them.
       trainings: number of trainings that are over.
-      seed: for the order of the examples of epochs.
+      seed: the seed for the order of the examples of epochs.
       steps: the current epoch, the number of its steps assigned, the version at which it began, and its length in
         steps.
       answered: the latest request of each worker, by its name.
       sums: contributions of the workers, by epoch.
       ledger: record of the applied examples; None where none are accounted for.
-      values: of all blocks except tables.
+      values: the values of all blocks except tables.
       state: the optimizer's, by name.
     """
 

@@ -22,7 +22,7 @@ class VariableSpec:
 
     Attributes:
       name: unique among the variables of a layout.
-      shape: of the whole variable.
+      shape: the shape of the whole variable.
       dtype: NumPy's name of its element type.
       optimized: whether the optimizer updates it. To other variables (moving statistics) workers add changes.
       table: whether workers read and update only some of its rows in a step. Such a variable is divided among all

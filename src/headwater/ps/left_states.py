@@ -60,7 +60,7 @@ class LeavingState:
             _log.info("%s has no state of %r with %s: %s", self._task, self._host.name, self._chief, error.message)
             return isinstance(error, InvalidArgumentError)  # the chief answered, but its state is unusable
         _log.warning(
-            "%s goes on with its state of version %d, which %s has kept", self._task, state.version, self._chief
+            "%s continues with its state of version %d, which %s has kept", self._task, state.version, self._chief
         )
         return True
 
@@ -71,7 +71,7 @@ class LeavingState:
           Whether the chief has the state, or there was none.
         """
         host = self._host
-        what = "this task to come back: it leaves its state with the chief, and ends"
+        what = "this task to restart: it deposits its state with the chief and shuts down"
         goes_on = isinstance(host.updates.state.choice, KOfN)  # gathered gradients would be lost
         if goes_on and not host.waiting.hold_outside_rounds(what, ROUND_S):
             _log.warning("%s ends and loses gathered gradients: the round was not completed in time", self._task)

@@ -107,7 +107,7 @@ class LeavingTables:
         if not self._tables:  # all tables are restored: free the file
             self._file = None
         _log.warning(
-            "%s goes on with its table %r, which %s has kept: %d rows of update %d",
+            "%s continues with its table %r, which %s has kept: %d rows of update %d",
             self._task,
             table.name,
             self._kept.chief,

@@ -29,7 +29,7 @@ class LocalServers:
     """Parameter servers within this process: threads, and channels in memory.
 
     Args:
-      name: of the set of parameters.
+      name: the name of the set of parameters.
       layout: the placement of all blocks on the servers.
       make_updater: makes the updater of each server.
       choice: the consistency between workers.

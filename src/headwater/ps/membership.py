@@ -31,13 +31,13 @@ class Membership:
       context: the host's context.
       updates: holds the state of `headwater.ps.consistency`, which events change.
       waiting: makes workers wait.
-      seed: for the order of the examples of epochs.
+      seed: the seed for the order of the examples of epochs.
 
     Attributes:
       step_numbers: assigns steps to workers.
       sums: contributions of the workers, by epoch.
       trainings: number of trainings that are over.
-      seed: for the order of the examples of epochs.
+      seed: the seed for the order of the examples of epochs.
       incarnations: the incarnation of each worker's program, by worker.
       away: workers that took part, were lost, and are expected to return.
       resting: workers that take part without data: they wait for examples that others hold, and no worker waits for
@@ -60,8 +60,8 @@ class Membership:
         self._waiting = waiting
         self._places = ClaimedPlaces()
         self._shares: dict[str, tuple[int, int]] = {}
-        # Whether the program of a worker has ended without an error. It does not connect again, so later trainings must
-        # not wait until all workers have connected.
+        # Whether the program of a worker has ended without an error. That worker does not connect again, so later
+        # trainings must not wait until all workers have connected.
         self._ended = False
         self._connections_closed = False
         self.step_numbers = StepNumbers(in_rounds=isinstance(context.choice, Synchronous | KOfN))
@@ -83,7 +83,7 @@ class Membership:
     # Connecting -------------------------------------------------------------------------------------------------------
 
     def refusal(self, task: Claim) -> str:
-        """Returns why a task has no right to its place in the cluster; empty where it has."""
+        """Returns why a task has no right to its place in the cluster; empty if it has the right."""
         with self._changed:
             return self._places.refusal(task, connected=self._is_connected)
 
@@ -102,7 +102,7 @@ class Membership:
 
         Args:
           worker: its name.
-          channel: to it.
+          channel: the channel to it.
           incarnation: incarnation of its program.
           trainings: number of finished trainings that the worker knows of, or -1.
 
@@ -123,7 +123,7 @@ class Membership:
             self.close_connections()
             if before is not None:
                 before.channel.close()
-            raise UnavailableError(None, None, f"{worker} has come to a copy that serves no more")
+            raise UnavailableError(None, None, f"{worker} connected to a replica that no longer serves")
         # A member of a round may reconnect without leaving it, unless the connection is of a new incarnation. Otherwise
         # an earlier connection means that the worker was lost: it leaves, and joins again with its next request.
         if restarted if self._may_stay(worker) else before is not None:
@@ -133,7 +133,7 @@ class Membership:
         if restarted:
             updates.accounts.worker_restarted(worker)
         if 0 <= trainings < self.trainings:
-            # The worker is in a training that the others have finished here: it must not wait for them.
+            # The other workers have finished the training of this worker, so it must not wait for them.
             updates.event(NoneToCome())
         elif trainings > self.trainings:
             self.reach_training(trainings)
@@ -144,9 +144,9 @@ class Membership:
         connections, worker = self._updates.connections, connection.worker
         with self._changed:
             stays = connections.get(worker) is connection and self._may_stay(worker)
-        # Another ps may have applied this worker's gradient in a round that still waits for it here. If the worker left
-        # now, the round would be made here without its gradient. So it stays while its task can be reached; this is
-        # asked without the lock, as an answer may take seconds.
+        # Another ps may have applied this worker's gradient in a round that is still incomplete here. If the worker
+        # left now, this ps would complete the round without its gradient. So it stays while its task can be reached;
+        # the lock is not held during that check, which may take seconds.
         stays = stays and self._context.answers(worker)
         with self._changed:
             if connections.get(worker) is connection:
@@ -192,7 +192,7 @@ class Membership:
     def require_present(self, connection: WorkerConnection) -> None:
         """Raises UnavailableError where the worker has reconnected: it repeats the request on the new channel."""
         if self._updates.connections.get(connection.worker) is not connection:
-            raise UnavailableError(None, None, f"{connection.worker} came back on another channel")
+            raise UnavailableError(None, None, f"{connection.worker} has reconnected on another channel")
 
     def going_on(self) -> set[str]:
         """Returns the members that do not wait here for an update."""
@@ -202,7 +202,7 @@ class Membership:
     def share(self, worker: str) -> tuple[int, int] | None:
         """Returns the worker's part of a batch that several workers share, as (number, of how many).
 
-        None where each worker takes whole batches, and until the workers expected at the beginning have all connected.
+        None if each worker takes whole batches, and until all workers that are expected at the start have connected.
         """
         state = self._updates.state
         if not state.gathers or not state.formed:
@@ -264,7 +264,12 @@ class Membership:
         return Frame(kinds.DONE)
 
     def leave(self, worker: str, reason: str) -> None:
-        """Removes a worker from the membership; a ``reason`` says that it was lost. The lock is held."""
+        """Removes a worker from the membership. The lock is held.
+
+        Args:
+          worker: the worker.
+          reason: how the worker was lost; empty if it has finished.
+        """
         updates = self._updates
         if reason and (worker in updates.state.members or worker in self.resting):
             self.away.add(worker)
@@ -277,9 +282,10 @@ class Membership:
         updates.event(Left(worker, reason))
         self._end_data()
         if not updates.state.members and not self.resting and not reason:
-            # All have finished, perhaps before this task heard that the data end: apply the gathered gradients.
+            # All have finished, perhaps before this task was told that the data end: apply the gathered gradients.
             updates.event(DataEnd())
-            # Not counted if only late workers have finished: `finish` does not add those, whose training was counted.
+            # `finished` has no late workers, whose training was counted before: then this training is not counted
+            # twice.
             self.trainings += bool(self.finished)
             # The next training begins like this one, once all workers have connected; but a worker that has yet to
             # finish this one, or is disconnected, must not wait for workers that have finished.
@@ -349,10 +355,10 @@ class Membership:
         computing = {worker for worker in absent if self._context.answers(worker)}
         with self._changed:
             for worker in sorted(self._absent().difference(but, computing)):
-                self.leave(worker, f"it did not come to {self._context.task}")
+                self.leave(worker, f"it did not connect to {self._context.task}")
             self.expected = self._absent(), self._context.clock() + self._come_s
         for worker in sorted(computing):
-            _log.warning("%s waits for %s, which has yet to come here and can be reached", self._context.task, worker)
+            _log.warning("%s waits for %s, which can be reached but has not connected yet", self._context.task, worker)
 
     def _absent(self) -> set[str]:
         """Returns the expected members that have not connected yet. The lock is held."""

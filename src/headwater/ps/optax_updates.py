@@ -173,7 +173,7 @@ def update_digest(optimizer: GradientTransformation, params: Any) -> str:
     """Returns a digest, equal for optimizers that make equal updates, rates and other constants included.
 
     Args:
-      optimizer: of optax.
+      optimizer: an optimizer of optax.
       params: a tree whose leaves have shapes and types.
     """
     state = _jax.eval_shape(optimizer.init, params)
@@ -212,7 +212,7 @@ def check_update(optimizer: GradientTransformation, params: Any) -> None:
     """Refuses an optimizer whose update needs arguments besides gradients, its state and parameters.
 
     Args:
-      optimizer: of optax.
+      optimizer: an optimizer of optax.
       params: a tree whose leaves have shapes and types.
 
     Raises:

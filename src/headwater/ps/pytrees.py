@@ -115,7 +115,7 @@ class ParameterServer:
       worker: number of this worker.
       workers: number of workers.
       is_chief: whether this worker is the chief.
-      epoch: of the latest batch of `batches`, from 0; -1 before the first.
+      epoch: the epoch of the latest batch of `batches`, from 0; -1 before the first.
 
     Raises:
       ValueError: the cluster or an argument is invalid.
@@ -381,7 +381,7 @@ class ParameterServer:
           batch_size: maximum number of examples in a batch of this worker, however many others contribute to the
             update.
           epochs: number of passes over all examples. An epoch begins when the previous one is completely assigned.
-          seed: for the order; by default drawn by the first ``ps``.
+          seed: the seed for the order; by default drawn by the first ``ps``.
           shuffle: whether every epoch has an order of its own; otherwise all have the order of ``source``.
           tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
 
@@ -435,11 +435,11 @@ class ParameterServer:
         """Opens an embedding table on all ``ps``, which grows as keys are used; made at the first call of any worker.
 
         Args:
-          name: of the table, the same on all workers.
+          name: the name of the table, the same on all workers.
           dim: numbers in a row.
-          optimizer: of `headwater.tables`; gradient descent with 0.01 by default.
+          optimizer: an optimizer of `headwater.tables`; gradient descent with 0.01 by default.
           initializer: for new rows; uniform between -0.05 and 0.05 by default.
-          seed: of the initializer.
+          seed: the seed of the initializer.
           strings: whether ids are strings, not integers.
           admission: decides which keys get a row; by default all do, at their first use.
           eviction: decides which rows are removed when there are too many; without it a full table is an error.

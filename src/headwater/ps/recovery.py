@@ -59,9 +59,9 @@ class WayBack:
 
     Attributes:
       incarnation: the incarnation that saved the state.
-      version: of the state.
+      version: the version of the state.
       at: time of the save, in seconds since 1970.
-      names: of its variables, with the range of rows where it has only some.
+      names: the names of its variables, with the range of rows where it has only some.
       seen: the latest version of that incarnation that a worker has read.
     """
 

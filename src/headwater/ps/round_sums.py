@@ -59,7 +59,7 @@ class RoundSums:
     """This task's part of the sums of rounds, and access to the parts of the other ``ps``.
 
     Args:
-      name: of the set of parameters.
+      name: the name of the set of parameters.
       task: this task's name.
       others: every other ``ps``, with its name.
       squares: computes this task's part from the mean gradients of its blocks.
@@ -129,7 +129,7 @@ class RoundSums:
                 if channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} is gone")
                 workers = ", ".join(sorted({worker for worker, _, _ in sources}))
-                reminder.tell(channel, f"the gradients of {workers} to come to {self._task}")
+                reminder.tell(channel, f"the gradients of {workers} to reach {self._task}")
             part = self._part(sources)
         assert part is not None
         return part

@@ -34,7 +34,7 @@ class RowChanges:
         """Records that rows, none listed twice, are about to change.
 
         Args:
-          numbers: of rows.
+          numbers: the numbers of rows.
           parts: the table's arrays, before the change.
         """
         # Only during a save. Rows before `_next` have been copied, and are not in `_waiting` any more.

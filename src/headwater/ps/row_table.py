@@ -22,7 +22,7 @@ class RowTable:
     """An embedding table on the ``ps`` tasks, for a worker's program.
 
     Args:
-      name: of the table.
+      name: the name of the table.
       config: the table's configuration.
       client: returns the client of the tables.
     """
@@ -51,11 +51,11 @@ class RowTable:
         Rows are pooled on the ``ps`` where that transfers fewer bytes, and otherwise here.
 
         Args:
-          ids: of all bags, concatenated, ``[n]``.
+          ids: the ids of all bags, concatenated, ``[n]``.
           offsets: where each bag begins, and the end of the last, ``[bags + 1]``.
           combiner: ``"sum"``; ``"mean"``, divided by the sum of the weights; or ``"sqrtn"``, by the root of the sum of
             their squares.
-          weights: of the ids, ``[n]``; all 1 when None.
+          weights: the weights of the ids, ``[n]``; all 1 when None.
           training: as for `lookup`.
 
         Raises:

@@ -114,7 +114,7 @@ class ParameterService(Service):
                 self._changed.wait_for(lambda: self._called(name) is not None, LOOK_S)
             if channel.peer_gone():
                 return
-            reminder.tell(channel, f"the program of {self._task} to come to {name!r}")
+            reminder.tell(channel, f"the program of {self._task} to create {name!r}")
         if first.kind == kinds.HELLO:
             with self._changed:
                 self._served.add(channel.peer_generation)

@@ -97,7 +97,7 @@ class ParameterSaver(StateSaver):
             ) from error
         self._fulls = (0, chain.headers[0].number)
         version, ago = self._host.version, self._clock() - last.at
-        _log.warning("%s goes on with its own state of version %d, saved %.1f s ago", self._task, version, ago)
+        _log.warning("%s continues with its own state of version %d, saved %.1f s ago", self._task, version, ago)
         return True
 
     def _restore_rows(self, chain: Chain) -> None:
@@ -121,7 +121,7 @@ class ParameterSaver(StateSaver):
             self._remove_all()
             return
         # Freeze before the last save: a gradient that is acknowledged after it would be lost.
-        self._host.hold_until_end("this task to come back: it saves its state, and ends")
+        self._host.hold_until_end("this task to restart: it saves its state and shuts down")
         self.save()
         self._host.updates.accounts.flush()  # flush now: no later answer will
 

@@ -53,7 +53,7 @@ class StepNumbers:
           worker: the worker that asks; the step it was computing is over.
           epoch: the epoch it is in. The first worker that asks for a later epoch begins it.
           steps: number of steps of that epoch, or `UNKNOWN_STEPS`.
-          version: of the values.
+          version: the version of the values.
 
         Returns:
           The step's number, `EPOCH_OVER` or `TRAINING_OVER`.
@@ -98,7 +98,7 @@ class StepNumbers:
         self.longest = max(self.longest, self.at_work.pop(worker, -1) + 1)
 
     def left(self, worker: str) -> None:
-        """Forgets a worker that takes part no more."""
+        """Forgets a worker that no longer takes part."""
         self.at_work.pop(worker, None)
         self.asked.pop(worker, None)
 

@@ -19,7 +19,7 @@ def asking(first: int, plan: Plan, part: tuple[int, int] | None = None) -> tuple
 
     Args:
       first: the first epoch of the request.
-      plan: of the epochs.
+      plan: the plan of the epochs.
       part: the worker's part of a batch, as (number, of how many), until the ``ps`` assigns one; None where the worker
         takes whole batches.
     """
@@ -65,7 +65,7 @@ def step_request_of(
                 raise InvalidArgumentError(None, None, f"{worker} asked for examples: {error}") from error
             return training, epoch, steps, exhausted, (first, plan, part)
         case _:
-            raise InvalidArgumentError(None, None, f"{worker} asked for examples in words unknown here")
+            raise InvalidArgumentError(None, None, f"{worker} sent a malformed request for examples")
 
 
 def _is_part(part: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The steps of a worker: it pushes gradients and receives values and its next step, or the examples for it."""
+"""Steps of workers: a worker pushes gradients and receives values, its next step number and a range of examples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Steps:
 
     Args:
       context: the host's context.
-      specs: of this task's blocks, in the layout's order.
+      specs: the specifications of this task's blocks, in the layout's order.
       updates: holds the values.
       waiting: makes workers wait.
       workers: membership of the workers.
@@ -113,8 +113,9 @@ class Steps:
             request, again = workers.request(connection, number)
             if not again:
                 self._take_back(worker, returned)
-            # A retry was handled before. Where the worker counted as lost meanwhile, another worker may have been given
-            # its ranges of examples: `give` then returns False, as the examples would count twice.
+            # A retry has been handled already, so its gradient is not added again. If the worker counted as lost
+            # meanwhile, its ranges of examples may belong to another worker: `give` then returns False, as the examples
+            # would count twice.
             if not again and self._accounts.give(worker, given):
                 updates.free.discard(worker)
                 request.version = updates.state.version
@@ -140,7 +141,7 @@ class Steps:
                     raise
                 self._changed.notify_all()
             elif request.applied and updates.state.gathers and request.version == updates.state.version:
-                # A retry of a gradient that is still gathered, which must not be added again: only wait for the update.
+                # A retry whose gradient is part of the unfinished round: do not add it again, only wait for the update.
                 updates.event(Back(worker))
             else:
                 self._judged(worker, request)
@@ -156,7 +157,8 @@ class Steps:
                 "",
                 connection.turn,
             )
-            # Before the release is used up: where the worker has reconnected, its retry needs the release.
+            # Check this before removing the worker from `free`: if the worker has reconnected, its retry needs the
+            # entry.
             workers.require_present(connection)
             updates.free.discard(worker)
             return self._values(connection, False, extras, step_request, keeps, request)
@@ -204,7 +206,7 @@ class Steps:
                     share = workers.share(worker)
                 self._changed.notify_all()
             case _:
-                raise InvalidArgumentError(None, None, f"{worker} asked for a step in words unknown here")
+                raise InvalidArgumentError(None, None, f"{worker} sent a malformed request for a step")
         updates = self._updates
         values = updates.updater.values(None if everything else extras)
         names: list[str] = []
@@ -244,8 +246,8 @@ class Steps:
         The chief sets it; other workers send a negative ``epoch`` and wait for the chief. ``may_stop`` says whether the
         chief may stop the training at the end of any epoch.
 
-        A worker does not wait where others train already, since this task may have been restarted after the chief set
-        the epoch. The answer is -1 then.
+        If others are training already, this task may have been restarted after the chief set the epoch. The worker does
+        not wait then, and the answer is -1.
         """
         workers, step_numbers = self._workers, self._step_numbers
 
@@ -281,8 +283,8 @@ class Steps:
         return Frame(kinds.DONE)
 
     def tell_sums(self, connection: WorkerConnection, epoch: int, wait: bool) -> Frame:
-        """Answers with the sums that workers have contributed in an epoch; with ``wait``, once all others have ended
-        its steps."""
+        """Answers with the sums that workers have contributed in an epoch; with ``wait``, when all other workers have
+        finished its steps."""
 
         def others() -> list[str]:
             return self._step_numbers.busy_in(epoch, but=connection.worker)
@@ -295,7 +297,7 @@ class Steps:
             return Frame(kinds.DONE, (), self._workers.sums.of(epoch))
 
     def _say_uneven(self) -> None:
-        """Warns once that workers have data of different lengths, which shows only when data end. The lock is held."""
+        """Warns once if workers have data of different lengths, which shows when data end. The lock is held."""
         step_numbers = self._step_numbers
         if step_numbers.uneven and not self._uneven_said:
             self._uneven_said = True
@@ -313,7 +315,7 @@ class Steps:
     def _hand_out(self, worker: str, step_request: Any, request: Request) -> int:
         """Assigns a range of examples to a worker and records it in the request.
 
-        Returns the number of the batch, or the code for why there is none.
+        Returns the number of the batch, or a negative code that says why there is no batch.
         """
         training, last, steps, _, (first, plan, part) = step_request_of(worker, step_request)
         self._step_numbers.ended(worker)
@@ -344,7 +346,7 @@ class Steps:
         return batch
 
     def _take_back(self, worker: str, returned: Sequence[Returned]) -> None:
-        """Records ranges that a worker gives back, so that they are assigned again. The lock is held."""
+        """Records ranges that a worker returns; they are assigned to workers again. The lock is held."""
         for work, reason in returned:
             self._accounts.failed(worker, work, reason)
         if returned:
@@ -366,14 +368,14 @@ class Steps:
         _log.warning("%s drops a gradient of %s: %s were handed out again", self._context.task, worker, ranges)
 
     def rest(self, connection: WorkerConnection, step_request: Any) -> Frame:
-        """Makes a worker without data wait while others hold the remaining examples; meanwhile no other worker waits
-        for it."""
+        """Blocks a worker without data while others hold the remaining examples. Other workers do not wait for it
+        meanwhile."""
         worker, workers, accounts, updates = connection.worker, self._workers, self._accounts, self._updates
         with self._changed:
             workers.require_present(connection)
             if not updates.state.formed and worker not in updates.state.members:
                 updates.event(Joined(worker))
-            self._waiting.wait(connection, lambda: updates.state.formed, "the other workers to come")
+            self._waiting.wait(connection, lambda: updates.state.formed, "the other workers to connect")
             workers.require_present(connection)
             workers.rests(worker)
             if step_request is not None:
@@ -389,7 +391,7 @@ class Steps:
                     over = self._step_numbers.stopped or workers.trainings > training
                     return over or accounts.has_work(training, first, last)
 
-                # If all holders of ranges rest, none of them will return a range: waiting would never end.
+                # If all holders of ranges are at rest themselves, no range will be returned: waiting would never end.
                 def none_to_come() -> bool:
                     holders = accounts.holders()
                     return worker in holders and workers.resting.issuperset(holders)

@@ -88,7 +88,7 @@ class TableClient:
         """Makes a table on every ``ps`` where it does not exist yet.
 
         Args:
-          name: of the table.
+          name: the name of the table.
           config: the table's configuration.
           folder: folder of its saves. A ``ps`` that does not have the table restores its rows from the latest one.
           wire: encoding of rows to this worker, see `headwater.tables.row_formats`. Its gradients are sent as bfloat16
@@ -157,8 +157,8 @@ class TableClient:
         """Determines the distinct keys among the ids of a table, and the ``ps`` of each.
 
         Args:
-          name: of the table.
-          ids: of any shape.
+          name: the name of the table.
+          ids: ids of any shape.
 
         Raises:
           InvalidArgumentError: the ids have another type than the table's keys.

@@ -42,7 +42,7 @@ class BagsPart:
     Attributes:
       counts: by bag, the number of its ids that belong to the task, [bags].
       numbers: for each such id, the number of its key among the task's keys.
-      weights: of these ids, or none.
+      weights: the weights of these ids, or none.
     """
 
     counts: Words
@@ -68,7 +68,7 @@ class Bags:
 
     Attributes:
       offsets: start of each bag among the ids, and the end of the last, [bags + 1].
-      weights: of the ids, or none.
+      weights: the weights of the ids, or none.
       divisors: by bag, the divisor of its sum, [bags].
     """
 
@@ -157,7 +157,7 @@ class Divided:
         """Returns the gradients to send, by task.
 
         Args:
-          gradients: of the resulting rows, [wanted, dim].
+          gradients: the gradients of the resulting rows, [wanted, dim].
           pooled: whether to send gradients of bags, rather than of keys.
         """
         if self.bags is not None:
@@ -173,7 +173,7 @@ class Batch:
     """Keys of several tables, divided among tasks, in flat arrays; see `headwater.tables.flat.divide`.
 
     Args:
-      names: of the tables.
+      names: the names of the tables.
       words: keys, concatenated over the tables; second words, or none where no keys are strings.
       checks: see ``words``.
       bounds: start of the keys of each task, and the end of the last ones, [tables, tasks + 1].
@@ -216,8 +216,8 @@ class Ids(Batch):
     """Ids of several tables, and their keys.
 
     Args:
-      names: of the tables.
-      shapes: of the ids of each.
+      names: the names of the tables.
+      shapes: the shapes of the ids of each.
       ids: all ids, flat; second words, or none where no keys are strings.
       checks: see ``ids``.
       tasks: number of tasks.
@@ -275,7 +275,7 @@ def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, w
       divided: the ids.
       offsets: start of each bag, and the end of the last, [bags + 1].
       combiner: ``"sum"``, ``"mean"`` or ``"sqrtn"``, see `headwater.tables.Table.pool`.
-      weights: of the ids, [n], or None.
+      weights: the weights of the ids, [n], or None.
       where: names table and worker.
 
     Raises:

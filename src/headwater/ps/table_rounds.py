@@ -42,7 +42,7 @@ class RowGradients:
     """Gradients of rows of several tables.
 
     Attributes:
-      names: of the tables.
+      names: the names of the tables.
       rates: new learning rate of each table, or None.
       counts: number of keys of each table.
       words: distinct keys, concatenated over the tables; second words, or none.
@@ -75,8 +75,8 @@ class TableRounds:
     """The gradients of the present round of a ``ps``.
 
     Attributes:
-      version: of the round.
-      incarnation: of the round; replaced by each incarnation that no request has named before.
+      version: the version of the round.
+      incarnation: the incarnation of the round; replaced by each incarnation that no request has named before.
       past: earlier values of ``incarnation``. A request that names one of these is outdated.
       given: gradients by worker.
     """

@@ -56,7 +56,7 @@ class _Chain:
     """The saves of a table.
 
     Attributes:
-      number: of the latest save; 0 before the first.
+      number: the number of the latest save; 0 before the first.
       whole: numbers of the last two full saves, the latest last.
       whole_bytes: size of the latest full save.
       delta_bytes: size of all deltas since.
@@ -133,7 +133,7 @@ class TableSaver(PeriodicSaver):
             return False
         snapshots.restore(table, self.folder, number=number)
         _log.warning(
-            "%s goes on with its own rows of table %r: %d of update %d, saved %.1f s ago",
+            "%s continues with its own rows of table %r: %d of update %d, saved %.1f s ago",
             self._task,
             table.name,
             len(table),

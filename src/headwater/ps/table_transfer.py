@@ -88,8 +88,8 @@ class TableTransfer:
 
         Args:
           part: the block of the table on the ``ps``.
-          numbers: of rows, ascending.
-          gradients: of these rows.
+          numbers: the numbers of rows, ascending.
+          gradients: the gradients of these rows.
         """
         there = gradients[within(part, numbers)]
         form = "float32" if self._wire == "float32" else "bfloat16"
@@ -145,7 +145,7 @@ class TableTransfer:
 
         Args:
           index: the number of the ``ps``.
-          number: of the table there.
+          number: the number of the table there.
           parts: which parts, see `headwater.ps.updater.HostedTable`; all if empty.
         """
         _, block = self._sessions[index].tables[number]

@@ -75,7 +75,7 @@ class Waiting:
         While it is frozen, an answer could acknowledge an update that the exported state does not contain.
 
         Args:
-          channel: for the answer.
+          channel: the channel for the answer.
           is_here: whether this host still owns its state.
 
         Raises:

@@ -13,7 +13,7 @@ class WorkerConnection:
 
     Attributes:
       worker: its name.
-      channel: to it.
+      channel: the channel to it.
       waits_for: reason and start of the worker's wait here; None while it does not wait. The reason is empty for an
         update, which `waiting_text` describes.
       turn: notified when the worker may continue.
@@ -35,7 +35,7 @@ class Request:
     Attributes:
       number: assigned by the worker.
       applied: whether its gradients were accepted.
-      version: of the values when they were pushed.
+      version: the version of the values when they were pushed.
       step_number: number of the assigned step; None without one.
       handed: the assigned range of examples, as (epoch, start, stop, seed of the order); or a text that names the
         ranges that were set aside; None without either.

@@ -232,7 +232,7 @@ class KeptCopy(PrimaryCopy):
             if view is None or view.backup is None or self._standing.me not in view:
                 break
             if view == known:
-                return None  # the other replica goes on serving
+                return None  # the other replica continues serving
             if self._standing.view == known:  # the witness was restarted and knows only an older view
                 break
         if self._standing.serves and not self._serving:

@@ -2,15 +2,15 @@
 
 The frames of a channel from a primary to the other replica::
 
-    BACKUP  (name, view, goes on)  the first frame: the shard, and the primary's view. ``goes on``: the other replica
-                                was the primary and has handed over, so changes follow without a snapshot.
-                                Answered by DONE (whether the other replica accepts the feed, its number, its
-                                incarnation, its view, whether it still has the state that it has handed over)
+    BACKUP  (name, view, resumes)  the first frame: the shard, and the primary's view. ``resumes``: the other replica
+                                was the primary and has handed over, so it has the state, and changes follow without
+                                a snapshot. Answered by DONE (whether the other replica accepts the feed, its number,
+                                its incarnation, its view, whether it still has the state that it handed over)
     NEW_VIEW (number, view, aim)  a new view, and the desired placement, where one was requested. A replica that becomes
                                 the primary by this view closes the channel, and opens one in the other direction
     ...     (number, ...)       the snapshot and changes, in frames that the kind of state defines
 
-    RESIGNS ()                  from the other replica: its task ends, and it will never serve
+    RESIGNS ()                  from the other replica: its task shuts down, so it can never serve
 
 Each frame of the primary but the first is answered by DONE (number) as soon as it was received completely. The other
 replica applies a change before it reads the next frame.
@@ -57,9 +57,9 @@ class Feed:
     Args:
       channel: the channel on which the other replica has accepted the feed.
       target: the other replica.
-      begins: the frames of the snapshot, in order: kinds, headers after the number, and tensors. It is iterated as the
-        other replica confirms them, so that few of them are in memory.
-      filled: called when the snapshot is sent, or will not be.
+      begins: the frames of the snapshot, in order, as (kind, header without the number, tensors). It is iterated as the
+        other replica confirms frames, so that few of them are in memory.
+      filled: called when the snapshot is sent, or the feed ends before that.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class Feed:
         self.resigned: bool = False
         #: The feed of a third replica, which is to replace this one's target: it is sent the same changes.
         self.beside: Feed | None = None
-        #: Number of a frame: once the other replica has confirmed it, that replica has all changes that were made
-        #: before this feed became the feed of the backup.
+        #: A frame number. When the other replica confirms it, it has all changes that precede this feed's use as the
+        #: feed of the backup.
         self.secures: int = self.begins
         self._lock = threading.Lock()
         self._beginning = begins
@@ -101,7 +101,8 @@ class Feed:
 
     def send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
         """Sends a change, or queues it while the other replica is filled."""
-        # The third replica may be the backup already: the witness's answer may be on its way, or lost.
+        # The third replica needs each change, as it may be the backup already: the witness's answer may be delayed or
+        # lost.
         if self.beside is not None:
             self.beside.send(kind, header, tensors)
         self._send(kind, header, tensors)
@@ -135,7 +136,7 @@ class Feed:
 
     @property
     def filling(self) -> bool:
-        """Whether the other replica has yet to get the snapshot, or changes queued meanwhile."""
+        """Whether parts of the snapshot, or changes queued meanwhile, are still to be sent."""
         return self._queue is not None
 
     @property
@@ -144,7 +145,7 @@ class Feed:
         return self._waiting_bytes < MOST_WAITING or self.broken.is_set()
 
     def fill(self, goes_on: Callable[[], bool] = lambda: True) -> None:
-        """Sends the snapshot, then the queued changes until none is left; from then on `send` sends at once.
+        """Sends the snapshot, then the queued changes. Afterwards `send` sends immediately.
 
         Args:
           goes_on: called regularly; where it returns False, the feed ends.
@@ -188,7 +189,7 @@ class Feed:
     def _send_confirmed(self, frame: Frame, goes_on: Callable[[], bool]) -> None:
         """Sends a frame and waits for its confirmation.
 
-        So unsent bytes pile up in the queue only, whose size is bounded, and not in the channel.
+        Unsent bytes then accumulate only in the queue, whose size is bounded, and not in the channel.
         """
         self._put(frame)
         if not self.wait(frame.header[0], goes_on):
@@ -198,8 +199,8 @@ class Feed:
         """Waits until the other replica has confirmed frame ``number``; returns False where the feed ends before.
 
         Args:
-          number: of the frame.
-          goes_on: called regularly; where it returns False, this method does, too.
+          number: the number of the frame.
+          goes_on: called regularly; where it returns False, this method returns False.
         """
         while self.confirmed < number:
             if self.broken.is_set() or not goes_on():
@@ -249,15 +250,15 @@ class Feed:
                 self._stop_receiving()
 
     def end(self) -> None:
-        """Ends the feed: closes the channel, and sends nothing any more."""
+        """Ends the feed: closes the channel, and drops later changes."""
         self.broken.set()
         self._channel.close()
         self._ended()
 
     def at_end(self, call: Callable[[], object]) -> None:
-        """Registers ``call``, which runs when the feed ends, perhaps more than once.
+        """Registers a callback for the end of the feed, which may be called more than once.
 
-        Where the feed has ended already, it runs at once.
+        If the feed has already ended, it is called immediately.
         """
         self._ended = call
         if self.broken.is_set():

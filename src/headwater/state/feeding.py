@@ -211,7 +211,7 @@ class FeedingCopy(BackupCopy):
     def _part_feeds(self) -> None:
         """Ends one of two feeds, the backup's or the third replica's: keeps the feed of the replica that is the backup.
 
-        While the witness has not answered which of the two is the backup, both feeds go on, as either replica may be
+        While the witness has not answered which of the two is the backup, both feeds continue, as either replica may be
         promoted.
         """
         with self._between_changes(), self._changed:

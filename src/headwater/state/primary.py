@@ -63,12 +63,12 @@ class PrimaryCopy(FeedingCopy):
                 self._apply(frame, channel)
                 count += 1
         except Exception:  # noqa: BLE001 - serve without the state that was left: the chief then restores its own
-            _log.exception("%s cannot go on with the copy of %s that was left", self._task, self._called)
+            _log.exception("%s cannot continue with the copy of %s that was left", self._task, self._called)
             with self._changed:
                 self._renew()
             return
         if count:
-            what = "%s goes on with the copy of %s of term %d, which %s has kept"
+            what = "%s continues with the copy of %s of term %d, which %s has kept"
             _log.warning(what, self._task, self._called, term, left.chief)
 
     def _stops_serving(self) -> None:
@@ -141,7 +141,7 @@ class PrimaryCopy(FeedingCopy):
         while True:
             with self._changed:
                 if not serves() or not self._serving or self._closed:
-                    raise UnavailableError(None, None, f"{self._task} serves {self._called} no more")
+                    raise UnavailableError(None, None, f"{self._task} no longer serves {self._called}")
                 now = self._feed
                 third = now.beside if now is not None else None
                 # When the job is over, the witness may have ended, and cannot make a view without the backup. Then

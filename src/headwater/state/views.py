@@ -6,24 +6,24 @@ are numbered by *terms*. Only the *witness*, on the chief, makes views; `judge` 
 
 - A primary acknowledges an update when the backup of its view has it too, or when its view has no backup.
 - Where the two replicas of a view lose their connection, each asks to be *alone*. The first request gets the next term,
-  and the other replica is outside that view. It cannot acknowledge anything before it learns this, as an
-  acknowledgement would need the confirmation of the replica that is alone now.
+  and the other replica is outside that view. That replica may not know this yet, but it cannot acknowledge anything:
+  an acknowledgement would need the confirmation of the replica that is alone now.
 - A replica outside the view discards its data and rejoins with a new *incarnation* number. So a replica that a view
   names has all updates that were acknowledged in that view.
 - A primary without a backup fills another replica. From the moment it asks for the *pair*, it acknowledges only updates
   that the other replica has. A primary with a backup may fill a third replica to replace the backup: from the moment it
-  asks for that, it acknowledges only updates that both have, until it knows which one is the backup.
+  asks for that, it acknowledges only updates that both other replicas have, until it knows which one is the backup.
 - A primary may *hand over*: its backup, which has confirmed all updates, serves in the next term, and the old primary
   follows. It changes nothing after the last confirmation, and acknowledges nothing until the witness has answered.
 
 Replicas may be on more than two ``ps``; those that no view names are empty. A *restarted witness* knows no view, and
 the newest view that is reported to it need not be the newest that exists. It accepts that view as current
 
-- where all replicas of the view have reported that they know no newer one, and so has each replica that one of them has
-  asked to pair with, since that may be its backup by now. Each view is made at the request of a replica of the
-  preceding view, so no newer view can exist then;
-- or where every ``ps`` has reported. These are all that a report lists in `WitnessRequest.among`, or that a reported
-  view names; the replicas of the newest view are among them.
+- when all replicas of the view have reported that they know no newer one, and each replica with which one of them has
+  asked to pair has reported this, too, as that replica may be the backup by now. Each view is made at the request of a
+  replica of the preceding view, so no newer view can exist then;
+- or when every ``ps`` has reported: every ``ps`` that a report lists in `WitnessRequest.among` or that a reported view
+  names. The replicas of the newest view are among them.
 
 Before the first view, every ``ps`` has to report that it knows no view.
 
@@ -84,13 +84,14 @@ class RequestKind(enum.Enum):
 
 
 class WitnessRequest(NamedTuple):
-    """A request of a replica to the witness, which is a report of its knowledge, too.
+    """A request of a replica to the witness. It also reports the newest view that the replica knows.
 
     Attributes:
       me: the replica that asks.
       view: the newest view that it knows; None before the first.
       kind: the kind of the request.
-      other: the replica to make its backup, for `RequestKind.PAIR`; else a possible backup, see `Standing.pairing`.
+      other: the replica to make its backup, for `RequestKind.PAIR`; otherwise a possible backup, see
+        `Standing.pairing`.
       home: the number of the ``ps`` that serves the shard when the job starts.
       among: the numbers of all ``ps`` that may have a replica, as far as ``me`` knows.
     """
@@ -157,8 +158,8 @@ def judge(witness: Witness, request: WitnessRequest) -> Witness:
 def _is_spared(witness: Witness, request: WitnessRequest) -> bool:
     """Returns whether the shard survives without the replica that asks.
 
-    It does where the view does not name that replica, or names another one that is not lost. In the latter case the
-    replica has to know the current view; otherwise it asks again.
+    It does if the view does not name that replica, or if the view's other replica is not lost. In the latter case the
+    replica that asks has to know the current view; otherwise it asks again.
     """
     me, view = request.me, witness.view
     if view is None or me not in view:
@@ -171,10 +172,10 @@ def _granted(view: View, request: WitnessRequest, lost: Collection[Copy]) -> Vie
     """Returns the view after the request of a replica of ``view``. No ``lost`` replica becomes primary or backup."""
     me, other = request.me, request.other
     match request.kind:
-        # The first of the two replicas that asks stays; the other one is outside from the next term on.
+        # The replica that asks first stays; the other replica is outside the view from the next term on.
         case RequestKind.ALONE | RequestKind.GO if view.backup is not None:
             return View(view.term + 1, me, None)
-        # No new term where ``other`` is the backup already, and never with a lost replica, which has no state.
+        # No new term if ``other`` is the backup already, or is lost: a lost replica has no state.
         case RequestKind.PAIR if me == view.primary and other is not None and other not in {view.backup, *lost}:
             return View(view.term + 1, me, other)
         case RequestKind.HAND_OVER if me == view.primary and view.backup is not None and view.backup not in lost:
@@ -184,7 +185,7 @@ def _granted(view: View, request: WitnessRequest, lost: Collection[Copy]) -> Vie
 
 
 def _present(heard: Mapping[int, WitnessRequest]) -> View | None:
-    """Returns the current view, from the reports of ``ps``; None while they do not determine it."""
+    """Returns the current view, from the reports of the ``ps``; None while the reports do not determine it."""
     told = list(heard.values())
     views = [each.view for each in told if each.view is not None]
     named = {copy.ps for view in views for copy in (view.primary, view.backup) if copy is not None}
@@ -251,7 +252,7 @@ def learn(standing: Standing, view: View, incarnation: int) -> Standing:
 
 
 def starts_empty(standing: Standing, view: View) -> bool:
-    """Returns whether ``view`` promotes an empty replica, as all replicas of the preceding view are lost."""
+    """Returns whether ``view`` promotes this empty replica, because all replicas of the last view are lost."""
     known = standing.view
     was_in = known is not None and standing.me in known
     newer = known is None or view.term > known.term

@@ -107,7 +107,7 @@ def _request_of(words: Any, channel: Channel) -> WitnessRequest:
             case _:
                 raise ValueError(f"no request: {words!r}")
     except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(None, None, f"{channel.peer} asked for a view in words unknown here") from error
+        raise InvalidArgumentError(None, None, f"{channel.peer} sent a malformed request for a view") from error
 
 
 def _copy_of(words: Any) -> Copy | None:

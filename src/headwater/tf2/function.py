@@ -237,7 +237,7 @@ class Function:
     def _give_up(self, why: str, args: object, kwargs: object, *, quiet: bool) -> Tree:
         if not quiet:
             _log.warning(
-                "%s needs the value of a tensor to go on (%s), so that it runs as Python, operation by operation: use "
+                "%s needs the value of a tensor to continue (%s), so it runs as Python, operation by operation: use "
                 "tf.cond, tf.while_loop or tf.where to have it compiled",
                 self.__name__,
                 why,

@@ -1,4 +1,4 @@
-"""A disk that is full while Keras trains: training goes on, and what was saved before stays whole."""
+"""A disk that is full while Keras trains: training continues, and what was saved before stays whole."""
 
 from __future__ import annotations
 

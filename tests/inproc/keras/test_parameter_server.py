@@ -189,7 +189,7 @@ def test_restarted_ps_is_filled_from_the_chiefs_snapshot() -> None:
     assert local.hosts[0].version == 2
     assert local.hosts[1].version == 1
     close(chief.values(), other.values())
-    # Adam's moments came back with the values: the next update is that of an undisturbed second step.
+    # Adam's moments were restored with the values: the next update is that of an undisturbed second step.
     chief.push(gradients(1))
     expected = alone(optax.adam(0.1), [gradients(0), gradients(1)])
     layout = _layout(local)

@@ -626,7 +626,7 @@ def test_training_continues_after_a_ps_restarts() -> None:
                 cluster.local.restart(1)
 
     cluster.fit(X, Y, batch_size=16, epochs=4, callbacks=lambda: [Lose()])
-    # The first ps has seen all updates; the second goes on from what the chief had read at the end of an epoch.
+    # The first ps has seen all updates; the second continues from what the chief had read at the end of an epoch.
     assert cluster.local.hosts[0].version == 24
     assert cluster.local.hosts[1].version >= 12
     cluster.stop()
@@ -653,7 +653,7 @@ def test_a_ps_goes_on_with_its_own_rows_and_their_state(exact: bool, tmp_path: P
         return embedding(lambda: keras.optimizers.Adam(0.05))
 
     class Saving(keras.callbacks.Callback):
-        """Saves while training goes on, then loses a ``ps``."""
+        """Saves while training continues, then loses a ``ps``."""
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             for saver in cluster.local.savers.values():

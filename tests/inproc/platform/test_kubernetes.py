@@ -159,7 +159,7 @@ def test_progress_comes_with_the_log_and_is_no_part_of_it(cluster: Cluster, tmp_
     serving = report.tasks[PS]
     assert isinstance(serving, Running)
     assert (report.tasks[FIRST], report.tasks[SECOND]) == (dataclasses.replace(serving, progress=first), serving)
-    fake.log(pod, MARK + second.encode().decode(), "goes on")
+    fake.log(pod, MARK + second.encode().decode(), "continues")
     for _ in range(2):  # it is the latest for as long as there is no other
         assert progress() == second
     fake.end(pod, 3)
@@ -167,7 +167,7 @@ def test_progress_comes_with_the_log_and_is_no_part_of_it(cluster: Cluster, tmp_
     assert progress() is None
     fake.log(pods(fake)["worker-0"], MARK + "no progress at all")
     assert progress() is None
-    assert [line.text for line in all_lines(tmp_path / "logs/worker-0.log")] == ["begins", "goes on"]
+    assert [line.text for line in all_lines(tmp_path / "logs/worker-0.log")] == ["begins", "continues"]
 
 
 def test_the_same_attempt_again_makes_nothing_new(cluster: Cluster, tmp_path: Path) -> None:

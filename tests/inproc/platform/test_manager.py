@@ -257,7 +257,7 @@ def test_a_job_is_not_deleted_while_it_is_given_places(
 
     def stops_and_deletes() -> None:
         server.manager.ask(job_id, AskStop("eve"))
-        with pytest.raises(BackendError, match="has yet to answer"):
+        with pytest.raises(BackendError, match="has not answered"):
             server.manager.delete(job_id)
 
     tasks.meanwhile = stops_and_deletes

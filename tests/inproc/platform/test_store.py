@@ -1,4 +1,4 @@
-"""What is remembered comes back as it was, and only one server uses a database."""
+"""The store returns saved values unchanged, and only one server uses a database."""
 
 from __future__ import annotations
 

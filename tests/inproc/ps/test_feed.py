@@ -52,7 +52,7 @@ class Other:
 
 
 def test_what_waits_is_sent_at_once_though_workers_wait_for_the_last_of_it() -> None:
-    """Each confirmation is heard by a worker, which goes on to receive before `fill` has its turn."""
+    """Each confirmation is heard by a worker, which continues to receive before `fill` has its turn."""
     other, frames = Other(), 20
     feed = Feed(cast(Channel, other), Copy(1, 1), [(kinds.STATE, (), ())])
     for _ in range(frames):

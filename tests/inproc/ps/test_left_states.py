@@ -1,4 +1,4 @@
-"""A ``ps`` that is told to end: what it answers after its state was taken, and which life goes on with that."""
+"""A ``ps`` that is told to end: what it answers after its state was taken, and which life continues with that."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def test_no_later_life_goes_on_with_a_state_that_the_next_one_was_without(
         client.pull()
         assert client.version == 5
         assert client.values()[0].tolist() == [-5.0, -5.0]
-        assert "goes on with its state" not in caplog.text
+        assert "continues with its state" not in caplog.text
 
 
 def of_a_table() -> tuple[Any, Layout, list[Any]]:
@@ -304,7 +304,7 @@ def test_rows_of_tables_are_left_in_parts(monkeypatch: pytest.MonkeyPatch, caplo
         before = held(cluster.updates.updater)
         cluster.terminate()
         cluster.begin()
-        assert "goes on with its state of version 5" in caplog.text
+        assert "continues with its state of version 5" in caplog.text
         assert held(cluster.updates.updater) == before
         push(client)
         assert client.version == 6

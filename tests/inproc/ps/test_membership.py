@@ -1,4 +1,4 @@
-"""Which workers take part at a ``ps`` that goes on where another one ended."""
+"""Which workers take part at a ``ps`` that continues where another one ended."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_worker_that_comes_to_a_copy_which_has_ended_is_not_kept() -> None:
     host = hosted(2)
     host.workers.close_connections()
     channel, there = memory_pair((FIRST, host.name))
-    with host.lock, pytest.raises(UnavailableError, match=f"{FIRST} has come to a copy that serves no more"):
+    with host.lock, pytest.raises(UnavailableError, match=f"{FIRST} connected to a replica that no longer serves"):
         host.workers.arrive(FIRST, channel, 1, 0)
     assert there.peer_gone()
     assert not host.updates.connections
@@ -120,7 +120,7 @@ def test_a_shard_moves_in_a_round_only_where_all_who_gave_gradients_bring_them_a
 
 
 def test_ranges_stay_with_the_workers_whose_gradients_of_a_round_come_again_elsewhere() -> None:
-    """The first waits for the update, the second goes on without it, the third is gone, the fourth computes."""
+    """The first waits for the update, the second continues without it, the third is gone, the fourth computes."""
     host, other, plan = hosted(4), hosted(4), Plan(size=20, batch=2)
     updates, accounts = host.updates, host.updates.accounts
     works: dict[str, Work] = {}

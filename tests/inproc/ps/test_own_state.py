@@ -1,4 +1,4 @@
-"""A parameter server that is lost goes on with its own state; the others keep theirs."""
+"""A parameter server that is lost continues with its own state; the others keep theirs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_ps_restores_its_own_state_and_reports_the_loss(
     close(LAYOUT.split(client.values(), 1 - lost), LAYOUT.split(alone_of(0, 1, 2, 3, 4, 5), 1 - lost))
     told = caplog.text
     names = local.hosts[lost]._names
-    assert f"/job:ps/task:{lost} goes on with its own state of version 2" in told
+    assert f"/job:ps/task:{lost} continues with its own state of version 2" in told
     assert "updates 3 to 5 are lost" in told
     assert f"of {len(names)} variables: {', '.join(names)}; /job:worker/task:0 had read version 5" in told
     group = local.group(lost)

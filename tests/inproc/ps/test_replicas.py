@@ -480,7 +480,7 @@ def test_a_program_that_was_started_anew_with_the_primary_has_nothing_of_before(
 def test_an_update_is_in_the_journal_before_the_other_copy_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the journal lacks what the other copy goes on with, when the primary is killed in between."""
+    """Else the journal lacks what the other copy continues with, when the primary is killed in between."""
     happened: dict[int, list[str]] = {}
     send, write = ParameterFeed.change, Accounts.flush
 

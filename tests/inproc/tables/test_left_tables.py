@@ -1,4 +1,4 @@
-"""A parameter server that is told to end leaves its embedding tables with the chief, and goes on with them."""
+"""A parameter server that is told to end leaves its embedding tables with the chief, and continues with them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_each_ps_goes_on_with_what_it_had(servers: Servers, caplog: pytest.LogCa
         for client in both:
             update(client)
         assert rows(both[0]) == rows(both[1])
-        assert f"/job:ps/task:{index} goes on with its table 'users', which {CHIEF} has kept: " in caplog.text
+        assert f"/job:ps/task:{index} continues with its table 'users', which {CHIEF} has kept: " in caplog.text
         assert servers.kept(index).fetch() is None
         assert [load.lost_updates for load in servers.services[index].loads()] == [0, 0]
     undisturbed.stop()

@@ -1,4 +1,4 @@
-"""A parameter server that saves its embedding tables by itself goes on with them; the others keep theirs."""
+"""A parameter server that saves its embedding tables by itself continues with them; the others keep theirs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_ps_restores_its_own_state_and_reports_the_loss(tables: LocalTables, cap
     assert np.array_equal(rows(first, MINE[0])[0], kept)
     update(first)
     update(second)
-    assert "/job:ps/task:1 goes on with its own rows of table 'users'" in caplog.text
+    assert "/job:ps/task:1 continues with its own rows of table 'users'" in caplog.text
     assert "lost updates 4 to 5 of " in caplog.text
     assert "lost updates 1 to 4 of " in caplog.text
     loads = {load.name: load for load in tables.services[1].loads()}

@@ -44,7 +44,7 @@ def test_workers_are_killed_and_stopped_and_join(tmp_path: Path) -> None:
         os.mkfifo(tmp_path / f"hold-{number}")
     with processes(ps=2, worker=3) as cluster:
         ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
-        # The chief does not end before the others have come back.
+        # The chief does not end before the others have returned.
         chief, killed, stopped = (
             start(cluster, "worker", index, tmp_path, "--hold_at=3", *(() if index else ("--hold_at=110",)))
             for index in range(3)
@@ -108,7 +108,7 @@ def test_the_first_ps_goes_back_to_its_own_state(tmp_path: Path) -> None:
             threading.Event().wait(0.01)
         ps[0].kill()
         ps[0] = start(cluster, "ps", 0, tmp_path, **settings)
-        ps[0].wait_for("goes on with its own state")
+        ps[0].wait_for("continues with its own state")
         for number in range(2):
             release(tmp_path, number)
         for one in (chief, other):
@@ -133,7 +133,7 @@ def test_all_go_back_to_a_checkpoint(tmp_path: Path) -> None:
         ps[0] = start(cluster, "ps", 0, tmp_path)
         for number in range(2):
             release(tmp_path, number)
-        ps[0].wait_for("the account of 'examples/applied' goes on as of update")
+        ps[0].wait_for("the account of 'examples/applied' continues as of update")
         for one in (chief, other):
             assert ONCE in one.succeeds()
         for one in ps:

@@ -60,7 +60,7 @@ def test_two_workers_join_and_one_leaves(consistency: str) -> None:
         others[0].kill()
         left = ps.wait_for(r"(/job:worker/task:[12]) has left the cluster", after=lines).group(1)
         if consistency != "asynchronous":
-            ps.wait_for(rf"{left} left \(its last connection has ended\): going on with 2 workers")
+            ps.wait_for(rf"{left} left \(its last connection has ended\): continuing with 2 workers")
         joined = losses(chief)[-1]
         assert joined < first
         wait_for_step(chief, newest_step(chief) + 80)
@@ -141,7 +141,7 @@ def test_a_ps_that_is_stopped(tmp_path: Path) -> None:
         worker = cluster.start("worker", 0, program, f"--folder={tmp_path}")
         wait_for_step(worker, 100)
         ps.suspend()
-        worker.wait_for(r"/job:ps/task:0 .*it answers no more; it has ended, was stopped, or its machine is gone")
+        worker.wait_for(r"/job:ps/task:0 .*it no longer answers; it has ended, was stopped, or its machine is gone")
         lines = worker.line_count()
         ps.resume()
         worker.wait_for("^step ", after=lines)
@@ -149,7 +149,7 @@ def test_a_ps_that_is_stopped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stopped", ["ps 0", pytest.param("ps 1", marks=pytest.mark.long), "worker 0"])
 def test_each_acknowledged_step_was_done_once(stopped: str) -> None:
-    """Tasks that are stopped in the middle of steps, for long enough to be noticed, and go on."""
+    """Tasks that are stopped in the middle of steps, for long enough to be noticed, and continue."""
     program, steps = PROGRAMS / "counted.py", 3000
     with processes(ps=2, worker=1) as cluster:
         tasks = {f"ps {index}": cluster.start("ps", index, program) for index in range(2)}
@@ -159,7 +159,7 @@ def test_each_acknowledged_step_was_done_once(stopped: str) -> None:
             lines = worker.line_count()
             tasks[stopped].suspend()
             if stopped != "worker 0":
-                worker.wait_for("it answers no more.*|.*waits for it, to go on with step", after=lines)
+                worker.wait_for("it no longer answers.*|.*waits for it, to continue with step", after=lines)
             tasks[stopped].resume()
         assert f"acknowledged {steps} done {steps} {steps}" in worker.succeeds()
 

@@ -54,7 +54,7 @@ def wait_for_the_last_tokens(cluster: Processes, folder: Path) -> tuple[list[Pro
 def go_on(folder: Path) -> None:
     """The workers give the last tokens."""
     for index in range(2):
-        (folder / str(index)).write_text("go on\n")
+        (folder / str(index)).write_text("continue\n")
 
 
 @contextmanager

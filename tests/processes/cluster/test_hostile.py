@@ -1,4 +1,4 @@
-"""What a stranger sends to a task that trains: refused, nothing of it runs, and the training goes on."""
+"""What a stranger sends to a task that trains: refused, nothing of it runs, and the training continues."""
 
 from __future__ import annotations
 

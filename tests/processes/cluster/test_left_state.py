@@ -26,7 +26,7 @@ def tell_each_ps_to_end_twice(cluster: Processes, program: Path, folder: Path) -
         assert ps[index].terminate() == 0
         assert "has left its state of" in ps[index].output
         ps[index] = cluster.start("ps", index, program, f"--folder={folder}")
-        ps[index].wait_for("goes on with its state of .* variables, which /job:worker/task:0 has kept")
+        ps[index].wait_for("continues with its state of .* variables, which /job:worker/task:0 has kept")
     for worker in workers:
         worker.wait_for("^step ", after=worker.line_count())
     return workers, ps
@@ -37,7 +37,7 @@ def test_every_acknowledged_step_counts_once_though_each_ps_gets_sigterm_twice(t
         workers, ps = tell_each_ps_to_end_twice(cluster, test_two_copies.PROGRAM, tmp_path)
         shown = test_two_copies.end(tmp_path, workers, ps)
     for text in shown:  # no session was created again
-        assert text.count("goes on with step") >= 4
+        assert text.count("continues with step") >= 4
         assert "was restarted" not in text
 
 

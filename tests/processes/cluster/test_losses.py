@@ -1,4 +1,4 @@
-"""Tasks that are killed, come back, or come late: who notices, what is said, and how training goes on."""
+"""Tasks that are killed, restarted or late: detection, messages, and the training afterwards."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_ps_that_is_lost_and_comes_back(tmp_path: Path) -> None:
         ps.kill()
         lines = worker.line_count()
         cluster.start("ps", 0, program)
-        worker.wait_for(r"^step 100$", after=lines)  # the checkpoint of step 0 came back
+        worker.wait_for(r"^step 100$", after=lines)  # the checkpoint of step 0 was restored
 
 
 def test_all_shards_come_back_at_one_step(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_new_chief_goes_on_with_what_the_ps_hold(tmp_path: Path) -> None:
         assert kept >= before
         wait_for_step(chief, kept + 200)
         assert "Restored step" not in chief.output
-        assert "lost" not in worker.output  # its session went on
+        assert "lost" not in worker.output  # its session continued
         chief.kill()
         lines = worker.line_count()
         chief = cluster.start("worker", 0, program, folder, HEADWATER_RESTORE="always")

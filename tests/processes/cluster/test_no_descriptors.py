@@ -1,4 +1,4 @@
-"""A task that has as many open files as it may have: who wants another connection is told, the others go on."""
+"""A task that has as many open files as it may have: who wants another connection is told, the others continue."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_the_other_ps_keeps_its_updates_and_what_is_lost_is_said(tmp_path: Path)
         ps[1].kill()
         before = max(count for worker in workers for _, count, _ in read(worker))
         ps[1] = cluster.start("ps", 1, PROGRAM, **settings)
-        told = ps[1].wait_for(r"goes on with its own state of \d+ variables, saved [\d.]+ s ago: (.*)")[1]
+        told = ps[1].wait_for(r"continues with its own state of \d+ variables, saved [\d.]+ s ago: (.*)")[1]
         for worker in workers:
             worker.wait_for("^step ", after=worker.line_count() + 10)
         # To count began with the first update, the initial value; the kill came after what the workers have read.
@@ -72,7 +72,7 @@ def test_a_ps_that_gets_sigterm_loses_nothing(tmp_path: Path) -> None:
         assert ps[1].terminate() == 0
         lines = worker.line_count()
         ps[1] = cluster.start("ps", 1, PROGRAM, **settings)
-        ps[1].wait_for("goes on with its own state of .*; no update is lost")
+        ps[1].wait_for("continues with its own state of .*; no update is lost")
         worker.wait_for("^step ", after=lines + 10)
         (tmp_path / "stop").touch()
         for one in (worker, *ps):

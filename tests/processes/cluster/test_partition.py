@@ -34,7 +34,7 @@ def test_a_chief_that_was_replaced_is_refused(tmp_path: Path) -> None:
         )
         wait_for_step(former, 100)
         network.cut()
-        former.wait_for(r"/job:ps/task:0 .*it answers no more")
+        former.wait_for(r"/job:ps/task:0 .*it no longer answers")
         chief = cluster.run(
             *EXEC, str(PROGRAMS / "loop.py"), f"--ps_hosts={cluster.address('ps')}", f"--worker_hosts={second}", *task
         )

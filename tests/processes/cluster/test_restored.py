@@ -1,4 +1,4 @@
-"""Synchronous replicas that wait while a task is killed, or stopped and continued: all go on from what there is then.
+"""Synchronous replicas wait while a task is killed, or stopped and continued; all then use the restored state.
 
 ``HEADWATER_TEST_FAULTS`` says how many faults of each kind there are, at moments that the seed says; 1 by default.
 """
@@ -72,7 +72,7 @@ def ps_stopped(training: Training, index: int) -> None:
     chief = training.workers[0]
     lines = chief.line_count()
     training.ps[index].suspend()
-    chief.wait_for("it answers no more", after=lines)
+    chief.wait_for("it no longer answers", after=lines)
     training.ps[index].resume()
 
 

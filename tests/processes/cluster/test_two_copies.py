@@ -95,7 +95,7 @@ def test_all_ps_are_told_to_end_at_once(tmp_path: Path) -> None:
         tasks.ps = [tasks.start("ps", index) for index in range(2)]
         tasks.go_on()
         end(tmp_path, tasks.workers, tasks.ps)
-        assert sum(one.output.count("goes on with the copy of") for one in tasks.ps) == 2
+        assert sum(one.output.count("continues with the copy of") for one in tasks.ps) == 2
 
 
 @pytest.mark.long

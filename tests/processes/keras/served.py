@@ -1,8 +1,8 @@
 """Trains on parameter servers until a file named ``stop`` is in the folder that is given.
 
 Asynchronously, or synchronously with ``--sync``. With ``--backup`` it saves there where it is when it is asked to end,
-and goes on from there. An evaluator stops after each epoch while there is a named pipe ``hold`` that nobody has written
-to.
+and continues from there. An evaluator stops after each epoch while there is a named pipe ``hold`` to which nothing was
+written.
 """
 
 from __future__ import annotations

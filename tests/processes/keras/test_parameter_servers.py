@@ -1,4 +1,4 @@
-"""Keras on parameter servers as real processes: workers and a ps are killed and come back."""
+"""Keras on parameter servers as real processes: workers and a ps are killed and restarted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_workers_and_a_ps_come_and_go_while_the_others_train(tmp_path: Path) -> 
         chief.wait_for("epoch", after=chief.line_count())
 
         other = start(cluster, "worker", 1, tmp_path)
-        # It goes on in the epoch that the chief is in.
+        # It continues in the epoch that the chief is in.
         assert int(other.wait_for(r"epoch (\d+)")[1]) > 0
 
         evaluator.wait_for(r"epoch \d+ updates \d+ with \['val_loss'\]")

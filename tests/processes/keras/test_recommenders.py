@@ -38,7 +38,7 @@ def test_two_workers_train_rows_that_grow_and_the_model_is_saved_with_them(
         if ps == 2:
             servers[1].kill()
             servers[1] = start(cluster, "ps", 1, tmp_path, *options)
-            chief.wait_for(r"(lost|goes on with) /job:ps/task:1")  # the model's conversation or the tables' is first
+            chief.wait_for(r"(lost|continues with) /job:ps/task:1")  # the model's conversation or the tables' is first
             # Without the rows that were saved, the loss would be that of the beginning, 0.69.
             assert float(chief.wait_for(r"loss (\d\.\d+) rows", after=chief.line_count())[1]) < 0.5
         rows = json.loads(chief.wait_for(r"rows (\[.*\])", after=chief.line_count())[1])

@@ -59,7 +59,7 @@ def try_it(cluster: Cluster, folder: Path) -> None:
         # A Ray cluster may grow: what is beyond it today is waited for, and said.
         assert ("more than the cluster has now" in str(refused.value)) is beyond, refused.value
 
-    # A task whose node dies was taken away; the other goes on until its job is released.
+    # A task whose node dies was taken away; the other continues until its job is released.
     lost = backend.start(order(backend, folder, pause, task=dying.task, place=dying))
     told()
     cluster.remove_node(other, allow_graceful=False)

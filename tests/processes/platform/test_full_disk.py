@@ -1,4 +1,4 @@
-"""A full disk below the platform's server: jobs go on, how they ended is known once there is room."""
+"""A full disk below the platform's server: jobs continue, how they ended is known once there is room."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_jobs_go_on(disk: SmallDisk, tmp_path: Path) -> None:
         with pytest.raises(ClientError, match="the server's disk is full"):
             submit_until_refused()
         assert platform.job(job_id)["phase"] == "running"
-        told.write_text("go on\n")
+        told.write_text("continue\n")
         # Nothing can be written of its end yet; the server answers all the same.
         assert platform.job(job_id)["phase"] == "running"
         disk.free()

@@ -228,10 +228,10 @@ def test_the_program_behind_any_command_saves_at_the_end(
     else:
         backend.stop(handle, grace_s=60)
     assert told() == "hears"
-    # While it saves, the request is made again, as a server that comes back does.
+    # While it saves, the request is made again, as a restarted server does.
     backend.stop(handle, grace_s=60)
     assert isinstance(backend.poll(handle), Running)
-    (tmp_path / "go_on").write_text("go on")
+    (tmp_path / "go_on").write_text("continue")
     ended = ends(backend, handle)
     lines = printed(tmp_path / "j1-worker-0.log").splitlines()
     assert lines[:2] == ["saves", "saved"]
@@ -362,7 +362,7 @@ def test_resources_are_accounted_for(tmp_path: Path, told: Told) -> None:
     with pytest.raises(NotEnough) as refused:
         backend.reserve("j2", two)
     assert not refused.value.ever
-    # A server that comes back knows what is taken.
+    # A restarted server knows the ports in use.
     again = new_backend(tmp_path, memory_bytes=4 << 30)
     again.restore("j1", [ordered.place])
     assert again.capacity().hosts[0].free.memory_bytes == 3 << 30

@@ -98,7 +98,7 @@ def test_a_crash_loop_ends_with_the_first_error(running: Server) -> None:
 def test_a_preempted_job_saves_and_goes_on(running: Server, tmp_path: Path) -> None:
     saved = tmp_path / "saved"
     script = f"""
-        if [ -e {saved} ]; then echo "goes on after $(cat {saved})"; exit 0; fi
+        if [ -e {saved} ]; then echo "continues after $(cat {saved})"; exit 0; fi
         trap 'echo step 41 > {saved}; exit 143' TERM
         echo $$ > {tmp_path}/pid; echo ready; while true; do sleep 0.1; done
     """
@@ -107,7 +107,7 @@ def test_a_preempted_job_saves_and_goes_on(running: Server, tmp_path: Path) -> N
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
     job = running.over(job_id)
     assert (job["phase"], job["requeues"], job["restarts"]) == ("succeeded", 1, 0)
-    assert running.log(job_id, "worker-0") == ["ready", "goes on after step 41"]
+    assert running.log(job_id, "worker-0") == ["ready", "continues after step 41"]
     assert any("goes back to the queue" in line for line in running.events(job_id))
 
 

@@ -49,7 +49,7 @@ def test_workers_are_killed_and_stopped_and_join(
     (tmp_path / "numbers").write_text("".join(f"{number}\n" for number in range(400)))
     with processes(ps=2, worker=3) as cluster:
         ps = [start(cluster, "ps", index, tmp_path, choice, of, program=program) for index in range(2)]
-        # The chief does not end the job before the stopped worker has come back.
+        # The chief does not end the job before the stopped worker has reconnected.
         holds = ["--hold_at=3", "--hold_at=6"] if program == COUNTS else ["--hold_at=3"]
         chief, killed, stopped = (
             start(cluster, "worker", index, tmp_path, choice, of, *holds[: 1 if index else 2], program=program)
@@ -66,7 +66,7 @@ def test_workers_are_killed_and_stopped_and_join(
         for released in ("0", joined):
             (tmp_path / f"hold-{released}").write_bytes(b"")
         ps[0].wait_for("of epoch 0, which /job:worker/task:2 had, is handed out again")
-        if consistency == "async":  # else the stopped worker may come back before another one has got its batch
+        if consistency == "async":  # else the stopped worker may reconnect before another one has received its batch
             joins.wait_for("^batch ", after=joins.line_count())
         chief.wait_for("batch 4 ")
         stopped.resume()

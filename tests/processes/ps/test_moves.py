@@ -1,4 +1,4 @@
-"""Shards move between ``ps`` tasks while training goes on: each update is in the values, once."""
+"""Shards move between ``ps`` tasks while training continues: each update is in the values, once."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_chief_keeps_what_no_other_ps_takes_of_one_that_is_told_to_end(serve
         assert ps[0].terminate() == 0
         assert ps[0].output.count("has left its state") == (6 if servers == 1 else 1)
         ps[0] = start(cluster, "ps", 0, tmp_path)
-        ps[0].wait_for("goes on with its state of version .*, which /job:worker/task:0 has kept")
+        ps[0].wait_for("continues with its state of version .*, which /job:worker/task:0 has kept")
         go_on(*workers)
         end(tmp_path, workers)
         for one in ps:

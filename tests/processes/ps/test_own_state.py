@@ -60,7 +60,7 @@ def test_the_other_ps_keeps_its_updates_and_what_is_lost_is_said(
         shutil.rmtree(folder, ignore_errors=True)
         aside.rename(folder)
         ps[lost] = start(cluster, "ps", lost, tmp_path, program=program)
-        saved = int(ps[lost].wait_for(r"goes on with its own state of version (\d+), saved")[1])
+        saved = int(ps[lost].wait_for(r"continues with its own state of version (\d+), saved")[1])
         ps[lost].wait_for(f"updates {saved + 1} to .* are lost, made since .* variables: {names}")
         for worker in workers:
             worker.wait_for("^read ", after=worker.line_count())
@@ -84,8 +84,8 @@ def test_a_ps_that_gets_sigterm_loses_nothing(tmp_path: Path) -> None:
         worker.wait_for(r"^read \d{2}")
         assert ps[1].terminate() == 0
         ps[1] = start(cluster, "ps", 1, tmp_path)
-        ps[1].wait_for("goes on with its own state")
-        ps[1].wait_for("goes on with its own rows of table 'rows'")
+        ps[1].wait_for("continues with its own state")
+        ps[1].wait_for("continues with its own rows of table 'rows'")
         worker.wait_for("^read ", after=worker.line_count())
         (tmp_path / "stop").touch()
         for one in (worker, *ps):

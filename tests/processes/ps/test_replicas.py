@@ -184,7 +184,7 @@ def test_synchronous_rounds_are_whole_though_each_ps_is_killed_in_one(tmp_path: 
             other.wait_for(rf"serves shard {index} ", after=before)
             before = other.line_count()
             ps[index] = comes_back(cluster, other, index, tmp_path, ROUNDS, *options)
-            ps[index].wait_for("waits for /job:worker/task:1, which has yet to come here")
+            ps[index].wait_for("waits for /job:worker/task:1, which can be reached but has not connected")
             (tmp_path / f"hold-{number}").write_bytes(b"")
         shown = [worker.succeeds() for worker in workers]
         assert all("0 gradients were dropped" in text for text in shown)

@@ -59,7 +59,7 @@ def test_steps_that_a_preempted_mirrored_job_makes_again_are_lost() -> None:
     job = Job("workers: 2\n")
     job.happens(Progressed(FIRST, 700), Progressed(SECOND, 690), after=10.0)
     job.happens(Ended(FIRST, TAKEN))
-    # What a task says while it is about to end tells nothing of where training will go on.
+    # What a task says while it is about to end tells nothing of where training will continue.
     job.happens(Progressed(SECOND, 700))
     job.happens(Ended(SECOND, Exited(code=0, reason="", stopped=True)), after=5.0)
     assert (job.state.phase, job.state.preemptions) == (JobPhase.QUEUED, 1)

@@ -1,4 +1,4 @@
-"""When a worker may go on, and when gradients become an update."""
+"""When a worker may continue, and when gradients become an update."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_bounded_staleness_continues_after_a_worker_left() -> None:
     story(Joined("b"))
     assert story(Gave("a", 0)) == (Apply(1, 0),)
     assert story(Left("b", "its connection broke")) == (Go("a", 1),)
-    assert story.reason == "b left (its connection broke): going on with 1 worker"
+    assert story.reason == "b left (its connection broke): continuing with 1 worker"
     story(Gave("a", 1))
     assert story(Gave("c", 1)) == (Apply(1, 1), Go("c", 3))  # nobody waits for it to catch up
     assert story.reason == "c joins: 2 workers now"
@@ -113,7 +113,7 @@ def test_synchronous_group_forms_again() -> None:
     story(Updated())
     story(Gave("a", 1))
     assert story(Left("b", "killed")) == (Apply(1),)
-    assert story.reason == "b left (killed): going on with 1 worker"
+    assert story.reason == "b left (killed): continuing with 1 worker"
     story(Updated())
     assert story(Joined("c")) == ()
     assert story.reason == "c joins: 2 workers now"
@@ -268,7 +268,7 @@ def test_patience() -> None:
     story(Gave("a", 1), 2.0)
     assert story(Tick(), 11.9) == ()
     assert story(Tick(), 12.0) == (Apply(1),)
-    assert story.reason == "b left (no gradient for 10 s): going on with 1 worker"
+    assert story.reason == "b left (no gradient for 10 s): continuing with 1 worker"
     story(Updated(), 12.5)
     assert story(Tick(), 100.0) == ()  # of the last one nobody waits
     assert story(Gave("b", 1), 101.0) == (Drop("b", 1), Go("b", 2))

@@ -1,4 +1,4 @@
-"""Tables on disk: consistent while training goes on, in deltas, for any number of tasks."""
+"""Tables on disk: consistent while training continues, in deltas, for any number of tasks."""
 
 import threading
 from typing import Any

@@ -49,7 +49,7 @@ _OF_TABLES: tuple[tuple[Any, str, str, Callable[[TableLoad], float]], ...] = (
 _OF_WORKERS: tuple[tuple[str, str, Callable[[WorkerProgress], float]], ...] = (
     ("worker_steps", "Steps of a worker that have ended here", lambda one: one.steps),
     ("worker_idle_seconds", "Since a worker ended its latest step", lambda one: one.idle_s),
-    ("worker_behind", "1 where a worker makes no steps while others go on or wait", lambda one: one.behind),
+    ("worker_behind", "1 where a worker makes no steps while others continue or wait", lambda one: one.behind),
 )
 
 _OF_TROUBLES: tuple[tuple[Any, str, str, Callable[[Trouble], float]], ...] = (

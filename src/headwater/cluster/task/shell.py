@@ -116,7 +116,7 @@ class TaskShell:
       me: this task.
       cluster: all tasks of the cluster spec.
       identity: name and generation.
-      claim: to its place in the cluster.
+      claim: the claim to its place in the cluster.
       wiring: the settings of its connections to others.
       watchdog: records workers' steps, and reports workers that make none.
       address: the address where it listens; empty where it does not.
@@ -512,7 +512,7 @@ class TaskShell:
         for service in list(self._services):
             refusal = service.refusal(chief)
             if refusal:
-                message = f"{self.me} goes on, though {chief} says that the job is over: {refusal}"
+                message = f"{self.me} continues, though {chief} says that the job is over: {refusal}"
                 _log.warning("%s", message)
                 raise FailedPreconditionError(None, None, message)
         _log.info("%s heard that the job is over: %s", self.me, reason)

@@ -242,7 +242,7 @@ def _company(others: list[WorkerProgress]) -> str:
     waiting = [one.worker for one in others if one.waiting]
     said = [
         f"{', '.join(workers)} {one if len(workers) == 1 else many}"
-        for workers, one, many in ((going, "goes on", "go on"), (waiting, "waits", "wait"))
+        for workers, one, many in ((going, "continues", "continue"), (waiting, "waits", "wait"))
         if workers
     ]
     return f"; {' and '.join(said)}" if said else ""

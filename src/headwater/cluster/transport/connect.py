@@ -33,7 +33,7 @@ def connect(
       wanted: the expected task, ``""`` for any, and its generation, 0 for any.
       security: the security settings of this end.
       options: limits.
-      timeout_s: for each of name resolution, connection, and handshake, in seconds.
+      timeout_s: the timeout for each of name resolution, connection, and handshake, in seconds.
 
     Raises:
       ConnectFailure: the attempt failed; it has the reason.

@@ -383,7 +383,7 @@ class ControlClient:
         return _ALIVE_S if self.is_alive() else _SHORT_S
 
     def _lost_error(self) -> OpError:
-        return make_error(UNAVAILABLE, f"{self._peer} at {self._address} answers no more: {self.reason}")
+        return make_error(UNAVAILABLE, f"{self._peer} at {self._address} no longer answers: {self.reason}")
 
     def _metadata(self, service: str, method: str) -> tuple[tuple[str, str], ...]:
         tokens = self._security.at(self._address.host).tokens()

@@ -163,7 +163,7 @@ class _Answers:
             return call()
         except OpError as error:
             failure = error
-        except Exception as error:  # noqa: BLE001 - a bug in Headwater: report it to the caller, and go on serving
+        except Exception as error:  # noqa: BLE001 - a bug in Headwater: report it to the caller, and continue serving
             _log.exception("%s failed to answer a call", self._me.task)
             failure = InternalError(None, None, f"{self._me.task}: {type(error).__name__}: {error}")
         context.set_trailing_metadata((OURS,))

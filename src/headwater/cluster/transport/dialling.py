@@ -51,7 +51,7 @@ def greet(
       wanted: the expected task, ``""`` for any, and its generation, 0 for any.
       host: the host as dialled; a certificate must be valid for it.
       security: this end's security settings.
-      timeout_s: for the whole handshake, in seconds.
+      timeout_s: the timeout for the whole handshake, in seconds.
       lifeline: open a connection for heartbeats, not a channel.
 
     Raises:

@@ -41,7 +41,7 @@ def diagnose(address: str, *, timeout_s: float = 5.0, security: Security | None 
 
     Args:
       address: ``host:port``.
-      timeout_s: for each step of the connection, in seconds.
+      timeout_s: the timeout for each step of the connection, in seconds.
       security: security settings; from the environment unless given.
       task: the expected name of the task; any unless given.
     """

@@ -393,7 +393,7 @@ def _parse_entry(entry: Any, number: int) -> tuple[tuple[int, ...], np.dtype[Any
         return shape, _OBJECT, rest[0]
     dtype = DTYPES.get(code) if type(code) is int else None
     if dtype is None:
-        raise _malformed(f"tensor {number} of a frame has dtype code {code!r}, which is none")
+        raise _malformed(f"tensor {number} of a frame has the unknown dtype code {code!r}")
     return shape, dtype, elements * dtype.itemsize
 
 

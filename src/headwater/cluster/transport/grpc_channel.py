@@ -236,7 +236,7 @@ def serve_channel(
                 on_channel(channel)
             except (UnavailableError, CancelledError) as error:  # the usual end of a channel
                 _log.debug("%s: %s", me.task, error.message)
-            except Exception:  # noqa: BLE001 - the error concerns this channel only; other channels go on
+            except Exception:  # noqa: BLE001 - the error concerns this channel only; other channels continue
                 _log.exception("%s gave up the channel to %s", me.task, channel.peer)
 
     threading.Thread(target=converse, name=f"{me.task} channel", daemon=True).start()

@@ -58,7 +58,7 @@ class _Heartbeats:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     cwd="/",
-                    # Ctrl-Z stops the whole process group; the helper has to go on, to report that.
+                    # Ctrl-Z stops the whole process group; the helper has to continue, to report that.
                     start_new_session=True,
                 )
             except OSError:

@@ -153,7 +153,7 @@ class Lifeline:
         self._tried.wait()
 
     def close(self) -> None:
-        """Closes the lifeline. Thread-safe and idempotent. A running attempt to connect may go on for a moment."""
+        """Closes the lifeline. Thread-safe and idempotent. A running attempt to connect may continue for a moment."""
         if not self._closing.is_set():
             self._closing.set()
             self._tried.set()

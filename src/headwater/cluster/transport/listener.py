@@ -440,7 +440,7 @@ class Listener:
             self._on_channel(channel)
         except (UnavailableError, CancelledError) as error:  # the usual end of a channel
             _log.debug("%s: %s", self._me.task, error.message)
-        except Exception:  # noqa: BLE001 - the error concerns this channel only; other channels go on
+        except Exception:  # noqa: BLE001 - the error concerns this channel only; other channels continue
             _log.exception("%s gave up the channel to %s", self._me.task, channel.peer)
         finally:
             channel.close()

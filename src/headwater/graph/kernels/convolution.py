@@ -62,7 +62,7 @@ class _Windows:
       window: sizes of the filter, [height, width].
       strides: from one window to the next.
       rates: from one element of a window to the next.
-      pads: of height and width.
+      pads: the pads of height and width.
       counts: numbers of windows.
     """
 

@@ -34,7 +34,7 @@ class _States:
       skip: whether a path may enter it from two states before.
       stay: whether a path may stay.
       counts: numbers of states, ``[batch]``.
-      lengths: of the sequences in time, ``[batch]``.
+      lengths: the lengths of the sequences in time, ``[batch]``.
     """
 
     inside: HostArray
@@ -73,7 +73,7 @@ def paths(
       inputs: logits, float64 ``[time, batch, classes]``; the last class is the blank.
       path: the class of each state, ``[batch, states]``.
       counts: numbers of labels, ``[batch]``.
-      lengths: of the sequences in time, ``[batch]``; one of length 0 counts as nothing.
+      lengths: the lengths of the sequences in time, ``[batch]``; one of length 0 counts as nothing.
       merge_repeated: whether a path may stay in a label.
     """
     time, batch, classes = inputs.shape

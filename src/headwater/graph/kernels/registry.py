@@ -61,7 +61,7 @@ def gradient_kernel(*names: str, outputs: bool = False) -> Callable[[F], F]:
     attributes. It gives one array per input, of the input's shape and type, and anything for one not ``needed``.
 
     Args:
-      names: of the forward operation types.
+      names: the names of the forward operation types.
       outputs: whether the function takes the tuple of the forward operation's outputs as a fifth argument. They are
         computed once for the operation and its gradient.
     """

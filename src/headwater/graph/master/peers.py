@@ -40,7 +40,7 @@ class PeerStatus:
     """A task's answer to a request for its status.
 
     Attributes:
-      generation: of its present incarnation.
+      generation: the generation of its present incarnation.
       devices: full names of its devices.
       steps: number of steps that it has run for masters in other processes since its start.
     """
@@ -121,7 +121,7 @@ class ClusterPeers:
             if status is None:
                 status = self._get_to_know(task)
             if status is None:
-                _log.warning("%s does not answer; the session goes on without it", task)
+                _log.warning("%s does not answer; the session continues without it", task)
                 found.append(parse_device(f"{task.device_prefix}/device:CPU:0"))
             else:
                 found.extend(parse_device(name) for name in status.devices)
@@ -204,13 +204,13 @@ class ClusterPeers:
             deadline.
         """
         _log.warning(
-            "%s lost %s and waits for it, to go on with step %d: %s", self._me, task, step.number, error.message
+            "%s lost %s and waits for it, to continue with step %d: %s", self._me, task, step.number, error.message
         )
         channel = self._routes[task].take_when_back(lambda: self._check(step))
         if channel.peer_generation != self._generations.get(step.session, {}).get(task):
             self._routes[task].give_back(channel, True)
             raise _restarted(task)
-        _log.warning("%s reached %s again and goes on with step %d", self._me, task, step.number)
+        _log.warning("%s reached %s again and continues with step %d", self._me, task, step.number)
         return channel
 
     def _check(self, step: Step) -> None:

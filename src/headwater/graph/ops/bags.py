@@ -201,7 +201,7 @@ def _pooled(bags: _Bags, ends: HostArray, keys: int, row_bytes: int) -> list[_Ba
 
     Args:
       bags: places of rows, in bags.
-      ends: of the parts' places.
+      ends: the ends of the parts' places.
       keys: how many different rows there are.
       row_bytes: bytes of a row when it is sent.
     """
@@ -407,7 +407,7 @@ def gradient_of_weights(
     With out = s / d:  ∂L/∂w[i] = g[b]·(row[i] − out[b] ∂d/∂w[i]) / d[b], where d is Σ w or the root of Σ w².
 
     Args:
-      grad: of the bags.
+      grad: the gradient of the bags.
       pooled: the bags.
       found: the rows requested from each part.
     """

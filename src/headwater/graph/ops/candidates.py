@@ -243,7 +243,7 @@ class SeenClasses:
 
     Args:
       classes: how many there are; each counts as seen once at the beginning.
-      seed: of the draws; None for a different one every time.
+      seed: the seed of the draws; None for a different one every time.
     """
 
     def __init__(self, classes: int, seed: int | None) -> None:

@@ -79,7 +79,7 @@ def convolve(image: jax.Array, filter: jax.Array, windows: Windows, data_format:
 
     Args:
       image: batch, space and channels in the order of ``data_format``.
-      windows: of the dimensions of space.
+      windows: the windows of the dimensions of space.
       groups: number of groups of channels with filters of their own.
     """
     if image.size and filter.size:

@@ -36,7 +36,7 @@ class Capacities:
     Batches of different orders of magnitude have separate numbers.
 
     Args:
-      parts: of each table.
+      parts: the parts of each table.
       headroom: a part gets this multiple of the places of its largest share.
     """
 

@@ -26,7 +26,7 @@ class HostCall:
     Attributes:
       node: the operation.
       outputs: names of its output tensors.
-      function: of its inputs, as NumPy arrays; gives its outputs.
+      function: maps its inputs, as NumPy arrays, to its outputs.
       with_context: whether the function takes the runtime's context before its inputs.
     """
 

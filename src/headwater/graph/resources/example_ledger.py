@@ -257,7 +257,7 @@ class ExampleLedger(Kept):
             found = self._offer(request, last)
             if found is Nothing.YET:
                 left = filter(self._is_left, self._out())
-                self._take_back(left, "its step did not go on after another copy of the task was lost")
+                self._take_back(left, "its step did not continue after another copy of the task was lost")
                 if 0 < request.patience_s < self._clock() - began:
                     self._take_back(self._out(), f"others have waited {request.patience_s:g} s for it")
                 found = self._offer(request, last)
@@ -555,7 +555,7 @@ class ExampleLedger(Kept):
             # An epoch may have started without any applied batch; only its holds show it.
             newest = max((hold.work.epoch for hold in told), default=-1)
             self._accounts.restore(ledger_bytes(applied, plan, newest), self._update)
-            _log.warning("%s: the account of %r goes on as of update %d", self._task, self.name, self._update)
+            _log.warning("%s: the account of %r continues as of update %d", self._task, self.name, self._update)
         self._seen = cell.updates
         for hold in told:
             hold.resumes_by = self._clock() + RESUME_S

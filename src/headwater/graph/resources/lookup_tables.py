@@ -24,7 +24,7 @@ class Table(Kept):
       key: element type of the keys.
       value: element type of the values.
       fixed: filled once, by an initializer, and never changed.
-      shape: of each value.
+      shape: the shape of each value.
     """
 
     def __init__(self, name: str, key: DType, value: DType, *, fixed: bool, shape: Sequence[int] = ()) -> None:

@@ -348,7 +348,7 @@ class CompiledPlan:
         """Runs a single instruction on a backup, as the primary did in ``step``.
 
         Args:
-          position: of the instruction.
+          position: the position of the instruction.
           inputs: its inputs except variables and constants of the plan, in order.
           step: the step of the instruction.
         """

@@ -1,4 +1,4 @@
-"""A `Compute` on kernels, as a function of its inputs that reads and changes variables' cells."""
+"""Runs a `Compute` with NumPy kernels: a generated function of its inputs that reads and changes cells of variables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Begin = Callable[[], object]
 End = Callable[[tuple[Any, ...]], object]
 
-#: Operations that copy the parts of a variable that they use: their results do not refer to its array.
+#: Operations whose results are copies: they do not share memory with the array of the variable.
 _COPYING: Final = frozenset({"Gather", "GatherV2", "GatherNd", "Rank", "Shape", "Size"})
 
 
@@ -40,7 +40,7 @@ class KernelPart:
     Args:
       compute: the operations.
       cells: its variables, by operation name.
-      lock: of the variables.
+      lock: the lock of the variables.
       seed: seed of operations without seeds.
       looked_at: names of operations with indices that are checked before each run.
       fetched: outputs that are returned to the program, and so must not be shared.
@@ -107,7 +107,7 @@ class KernelPart:
         """
         function = self._function
         try:
-            # As executables do, which neither warn of overflows nor raise.
+            # Executables neither warn of overflows nor raise, so kernels must not either.
             with np.errstate(all="ignore"):
                 given = [*map(_on_host, inputs)]
                 if weigh is None:
@@ -121,7 +121,7 @@ class KernelPart:
                 weigh(scale.work)
                 return outputs
         except Exception as error:
-            # `writable` has made arrays writable for an update that has then failed.
+            # An update failed after `writable` had made its arrays writable: protect them again.
             for cell in self._written:
                 if type(cell.value) is np.ndarray:
                     cell.value.setflags(write=False)
@@ -144,8 +144,8 @@ class KernelPart:
         for node in compute.nodes:
             if node.name not in late:
                 self._add(node, False)
-        # The variables to read are known only now. All reads come first: unordered reads see values from before any
-        # update (docs/decisions/order-within-a-step.md).
+        # The variables that are read are known only after all operations were added. All reads precede them: unordered
+        # reads see values from before any update (docs/decisions/order-within-a-step.md).
         early = list(code.statements)
         code.statements.clear()
         if inputs:
@@ -218,7 +218,7 @@ class KernelPart:
         return f"current({self._cells[variable]})"
 
     def _value(self, variable: str, late: bool) -> str:
-        """Returns a local variable with a variable's value: the initial one, or with ``late`` the present one."""
+        """Returns a local variable with a variable's value: the initial one, or with ``late`` the current one."""
         if not late:
             if variable not in self._snapshot:
                 self._snapshot[variable] = self._code.local()
@@ -296,7 +296,7 @@ def _update_in_place(run: Callable[..., object], node: Node) -> Callable[..., No
         except NoKernel:
             found = definition.lower(*args, **attrs)
             for position, value in zip(definition.updates, found, strict=True):
-                # Into the array of the cell, to which the following code refers.
+                # Write into the existing array of the cell: the statements that follow refer to it.
                 np.copyto(args[position], np.asarray(value))
 
     return update
@@ -318,7 +318,7 @@ def _late(nodes: Sequence[Node]) -> set[str]:
 
 
 def _products_of_draws(nodes: Sequence[Node], used_once: Collection[str]) -> dict[str, Node]:
-    """Returns the products of random numbers that only a sum uses, by their tensors."""
+    """Returns the products with random numbers that are used only by a sum, by the names of their tensors."""
     drawn = {f"{node.name}:0" for node in nodes if node.type in DRAWS}
     products = {
         f"{node.name}:0": node

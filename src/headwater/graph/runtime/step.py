@@ -29,7 +29,7 @@ class Stopped(NamedTuple):
     """The point in its plan at which a step was cancelled.
 
     Attributes:
-      position: of the instruction that was running.
+      position: the position of the instruction that was running.
       slots: the values at that point, see `headwater.graph.runtime.executor.CompiledPlan`.
     """
 

@@ -24,12 +24,12 @@ _log = logging.getLogger("headwater")
 
 LOCAL_TASK = "/job:localhost/replica:0/task:0"
 NO_TASK = Claim()
-#: How long a committed step may take to end when its session is dropped, in seconds.
+#: The time that a committed step has to complete when its session is dropped, in seconds.
 COMMITTED_S = 5.0
 
 
 class Rendezvous:
-    """Holds transfers between two tasks of which neither is the master until their receiver takes them."""
+    """Transfers from another task that is not the master, until a step on this task takes them."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -71,13 +71,13 @@ class TaskRuntime:
 
     Args:
       task: full task name.
-      device_counts: number of its process's devices that it offers; see
+      device_counts: by device type, the number of this process's devices that the task offers; see
         `headwater.graph.runtime.devices.shown_devices`.
       resources: its state; by default new and empty.
 
     Attributes:
       on_release: callbacks, called with the handle of each dropped session.
-      steps: number of runs of plans.
+      steps: number of times that a plan was run.
     """
 
     def __init__(
@@ -127,9 +127,9 @@ class TaskRuntime:
         """Compiles ``plan`` and keeps it as ``number`` of ``session``.
 
         Args:
-          owner: the claim of the session's master's task. If it prevails over an earlier claim to the same
-            place (see `headwater.cluster.claims`), sessions of the earlier claimant are dropped, and its later plans
-            are refused: an old incarnation, for example on the other side of a network partition, must not change
+          owner: the claim of the task that is the master of the session. If it prevails over an earlier claim to the
+            same place (see `headwater.cluster.claims`), sessions of the earlier claimant are dropped, and its later
+            plans are refused: an old incarnation, for example on the other side of a network partition, must not change
             state.
           address: the place's address in the cluster; empty if unknown.
           connected: returns whether a generation of that task is connected.
@@ -208,7 +208,7 @@ class TaskRuntime:
         return self._owners.get(session, NO_TASK).task
 
     def sessions(self) -> dict[str, tuple[Claim, dict[int, TaskPlan]]]:
-        """Returns the non-isolated sessions of masters on other tasks: their owners, and their plans by number."""
+        """Returns the non-isolated sessions of masters on other tasks, each with its owner and its plans by number."""
         with self._lock:
             return {
                 session: (owner, {number: compiled.plan for number, compiled in self._plans[session].items()})
@@ -217,9 +217,12 @@ class TaskRuntime:
             }
 
     def release(self, session: str, reason: str = "the session was closed") -> None:
-        """Drops a session's plans and ends its steps. A committed step may complete first, for up to `COMMITTED_S`: it
-        belongs to an update on several tasks, and other tasks may have made their parts. A step that takes longer waits
-        for a task that has not committed, so no task has made its part, and the step can be cancelled."""
+        """Drops a session's plans and ends its steps.
+
+        A committed step is given `COMMITTED_S` to complete first: it is part of an update on several tasks, and other
+        tasks may have applied their parts. A step that takes longer waits for a task that has not committed. Then no
+        task has applied its part, and the step can be cancelled.
+        """
         with self._lock:
             # Plans first, so that no new step of the session can start; `execute` checks this after it has registered a
             # step.
@@ -252,12 +255,16 @@ class TaskRuntime:
             return self._places.has_given(generation)
 
     def lose(self, generation: int, reason: str) -> int:
-        """Notes that the last connection to the master with this generation is lost. Its sessions stay, as it may
-        reconnect; resources on which other workers wait for it are notified. Returns the number of sessions."""
+        """Handles the loss of the last connection to the master with this generation.
+
+        Its sessions stay, as it may reconnect. Resources in which other workers wait for it are notified. Returns the
+        number of its sessions.
+        """
         with self._lock:
             sessions = [session for session, its in self._owners.items() if its.generation == generation]
         for session in sessions:
-            # Only notified, not ended: a master with a broken connection resumes its steps when it has reconnected.
+            # Notify the resources, but do not end the session: after a broken connection, a master reconnects and
+            # resumes its steps.
             self._isolated.get(session, self.resources).leave(session, reason)
         return len(sessions)
 

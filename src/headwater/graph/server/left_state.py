@@ -127,7 +127,7 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Col
     Args:
       runtime: its state and plans.
       steps: that it serves; they are held.
-      generation: of this incarnation.
+      generation: the generation of this incarnation.
       come: tasks that have connected to it.
     """
     # Freeze before reading anything: a change that is accepted later is missing in the result, and must not be
@@ -230,7 +230,7 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftSta
         link.close()
     found = LeftState.of(fetched.tensors)
     count = len(found.facts["cells"])
-    _log.warning("%s goes on with its state of %d variables, which %s has kept", task, count, chief)
+    _log.warning("%s continues with its state of %d variables, which %s has kept", task, count, chief)
     return found
 
 

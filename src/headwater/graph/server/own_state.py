@@ -224,7 +224,11 @@ class GraphSaver(StateSaver):
         self.loss = loss_of(saved, read_counts(path, self._incarnation), last.at)
         ago = self._clock() - last.at
         _log.warning(
-            "%s goes on with its own state of %d variables, saved %.1f s ago: %s", self._task, len(told), ago, self.loss
+            "%s continues with its own state of %d variables, saved %.1f s ago: %s",
+            self._task,
+            len(told),
+            ago,
+            self.loss,
         )
 
     def end(self) -> None:

@@ -96,7 +96,7 @@ class ServedStep(Step):
     """A step run for a master in another process.
 
     Args:
-      channel: to the master; used by this step only.
+      channel: the channel to the master; used by this step only.
       master: full name of the master's task.
       runtime: this task's.
       push: sends a transfer to another task; see `headwater.graph.master.peers.Peers.push`.
@@ -169,7 +169,7 @@ class ServedStep(Step):
 
         Args:
           reads: the plan's first reads.
-          version: of the master's values; `WANTS_VALUES` if it has none.
+          version: the version of the master's values; `WANTS_VALUES` if it has none.
           given: the transfer that it has computed from them.
 
         Raises:
@@ -480,7 +480,7 @@ class ServedStep(Step):
         changed = self._condition()
         with changed:
             self._waiting.add(changed)
-            self.waits_for = f"{self._master} to come back: {error.message}", time.monotonic()
+            self.waits_for = f"{self._master} to reconnect: {error.message}", time.monotonic()
             try:
                 while self.channel is lost:
                     if self._cancelled is not None:
@@ -521,7 +521,7 @@ class ServedStep(Step):
             if self.on_lost is not None:
                 self.on_lost()
         if now - self._away_since >= self.patience_s:
-            raise CancelledError(None, None, f"{self._master}, which asked for step {self.number}, has not come back")
+            raise CancelledError(None, None, f"{self._master}, which asked for step {self.number}, has not reconnected")
         return True
 
     def attach(self, channel: Channel, received: int, on_lost: Callable[[], None]) -> None:
@@ -532,7 +532,7 @@ class ServedStep(Step):
           on_lost: called when it has to wait for the master again.
         """
         changed, former = self._condition(), self.on_lost
-        self.channel.break_off(f"{self._master} came back on another connection")  # wakes the threads that use it
+        self.channel.break_off(f"{self._master} has reconnected on another connection")  # wakes the threads that use it
         self._drop(received)
         # Under the lock, so that `_put` sends no new frame before the kept ones.
         with self._sending:

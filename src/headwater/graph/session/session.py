@@ -64,7 +64,7 @@ class BaseSession:
     """Runs operations of one graph.
 
     Args:
-      target: of the master: empty for this process, else a server's target such as ``grpc://localhost:2222``.
+      target: the master: empty for this process, else a server's target such as ``grpc://localhost:2222``.
       graph: the graph; the default one when None.
       config: a ``ConfigProto``; ``allow_soft_placement``, ``log_device_placement``, ``device_filters``,
         ``operation_timeout_in_ms`` and ``isolate_session_state`` apply to the session, ``device_count`` if it has no
@@ -354,7 +354,7 @@ class Session(BaseSession):
         """Discards the state of all tasks of ``target``'s master, and ends their sessions.
 
         Args:
-          target: of a server; this process if None or empty.
+          target: the target of a server; this process if None or empty.
           containers: names of containers to discard; all if None.
           config: a ``ConfigProto``; its ``operation_timeout_in_ms`` is used.
         """

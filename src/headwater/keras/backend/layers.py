@@ -396,7 +396,7 @@ def rnn(
       step_function: maps the input of a step and the states (followed by ``constants``) to the output and the new
         states.
       inputs: [batch, steps, ...], or steps first with ``time_major``.
-      initial_states: of the first step.
+      initial_states: the initial states of the first step.
       go_backwards: from the last step to the first.
       mask: [batch, steps]; where it is false, output and states stay unchanged.
       constants: values that are passed to each step after its states.

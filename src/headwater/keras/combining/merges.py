@@ -37,7 +37,7 @@ class Rule:
     """The rule that merges a variable.
 
     Attributes:
-      merge: of the values below.
+      merge: the kind of merge of the values below.
       state: whether these are the variable's values after the step, rather than the changes in it.
     """
 

@@ -106,7 +106,7 @@ class IdFinder:
     """Finds the ids of a model's embedding layers.
 
     Args:
-      model: of Keras, built.
+      model: a built Keras model.
       layers: its embedding layers, which support `headwater.keras.embeddings.calls.noting`.
       tables: variables that the model reads through ``layers`` only.
     """

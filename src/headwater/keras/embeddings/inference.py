@@ -56,7 +56,7 @@ class Inference:
     """Evaluates and predicts.
 
     Args:
-      model: of Keras, built.
+      model: a built Keras model.
       source: has its rows.
     """
 

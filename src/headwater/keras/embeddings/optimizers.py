@@ -27,7 +27,7 @@ def row_optimizer(optimizer: keras.Optimizer, dim: int, *, clips: bool) -> AnyOp
     """The optimizer of a dynamic table.
 
     Args:
-      optimizer: of Keras.
+      optimizer: a Keras optimizer.
       dim: numbers in a row.
       clips: whether gradients still have to be clipped, see `clone_optimizer`.
 

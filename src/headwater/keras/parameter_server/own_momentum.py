@@ -42,7 +42,7 @@ def momentum_of(optimizer: keras.Optimizer, tables: Sequence[str]) -> float:
     """The momentum of an optimizer, which workers are to keep.
 
     Args:
-      optimizer: of Keras.
+      optimizer: a Keras optimizer.
       tables: names of layers that are sent by rows.
 
     Raises:

@@ -373,7 +373,7 @@ class Split:
     """The division of a model's variables into dense variables, tables, other floating-point variables, and the rest.
 
     Args:
-      model: of Keras, built.
+      model: a built Keras model.
       tables: see `GradientStep`.
 
     Attributes:

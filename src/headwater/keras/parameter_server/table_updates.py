@@ -40,8 +40,8 @@ class TableUpdates:
     """A ``ps``'s rows of a table, and their optimizer; see `headwater.ps.updater.HostedTable`.
 
     Args:
-      shape: of these rows.
-      dtype: of their elements.
+      shape: the shape of these rows.
+      dtype: the dtype of their elements.
       initial: makes a function that gives the initial values of some of them, by the first number and the one after
         the last.
       make: returns the optimizer, built for a variable with a number of rows.
@@ -51,8 +51,8 @@ class TableUpdates:
     Attributes:
       values: all rows; none before there are any.
       exact: as given.
-      row_names: of the parts of its state that rows have each.
-      shared_names: of the others.
+      row_names: the names of the parts of its state that exist for each row.
+      shared_names: the names of the other parts.
     """
 
     def __init__(
@@ -212,8 +212,8 @@ class TableUpdates:
         """Updates rows in place.
 
         Args:
-          numbers: of rows, ascending.
-          gradients: of these.
+          numbers: the numbers of rows, ascending.
+          gradients: the gradients of these rows.
 
         Raises:
           InvalidArgumentError: there is no such row, or the gradients are of another shape.

@@ -64,7 +64,8 @@ _PR_SET_PDEATHSIG = 1
 _READ_SIZE = 64 * 1024
 _LAST_LINES = 20
 _MEMORY_INTERVAL_S = 1.0
-# The interval of checks on the processes of a task that was asked to end: only exits of our children are signalled.
+# The interval of checks on the processes of a task that was asked to end. The keeper is signalled only when its own
+# children exit, so it has to poll the others.
 _END_INTERVAL_S = 0.1
 # The minimum interval between two writes of the task's progress.
 _TELL_S = 0.25
@@ -87,9 +88,8 @@ class Keeper:
       order: the content of ``order.json``: ``argv``, ``env`` (complete), ``secrets`` (names of further variables, whose
         values are in this process's environment), ``cwd``, ``log_path``, ``max_log_bytes``, ``memory_bytes``,
         ``cores``, ``address``, ``mark``, ``umask`` (optional), and ``creator``: the process whose end ends the task,
-        None if the task continues after the end of its creator; ``relay``: whether SIGTERM reaches the task only
-        through the keeper; ``grace_s`` (optional): seconds before the task is killed after a request to end that is not
-        the agent's.
+        None if the task may outlive its creator; ``relay``: whether SIGTERM reaches the task only through the keeper;
+        ``grace_s`` (optional): seconds between a request to end that the agent did not make, and SIGKILL.
     """
 
     def __init__(self, folder: AttemptFolder, order: JsonObject) -> None:
@@ -154,7 +154,7 @@ class Keeper:
             guard.end_job(self._order["mark"])
             self._reap()
             self._drain()
-            # The last report may have been sent just before the end.
+            # The task may have sent its last report just before it ended.
             while select.select([status], [], [], 0)[0]:
                 self._read_status(status)
             self._write_progress()
@@ -269,7 +269,7 @@ class Keeper:
         if self._request is None and self._returncode is None:
             self._request = EndRequest()
             self._look_at_processes_at = time.monotonic()
-        # The agent writes a record before it signals; without one, the request is the machine's or the engine's.
+        # The agent writes a record before it signals. Without a record, the machine or the engine made the request.
         self._asked = "preempted" if stop is None else "stopped"
         kill_at = time.monotonic() + grace_s
         if not self._killed:
@@ -303,7 +303,7 @@ class Keeper:
             self._folder.write_progress(self._told.progress.encode())
 
     def _read_output(self) -> int:
-        """Reads once; returns the number of bytes."""
+        """Reads the pipe once; returns the number of bytes read."""
         assert self._process is not None
         assert self._process.stdout is not None
         try:

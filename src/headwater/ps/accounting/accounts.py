@@ -22,9 +22,9 @@ class Accounts:
     """Record of the applied examples of each epoch. Costs nothing until a worker asks for examples.
 
     Args:
-      name: of the set of parameters.
+      name: the name of the set of parameters.
       task: the task that keeps it.
-      seed: for epochs without a seed of the workers.
+      seed: the seed for epochs without a seed of the workers.
       log_dir: the folder for the journal; by default the value of ``HEADWATER_LOG_DIR``. Empty: no journal is written.
       clock: returns seconds since 1970.
       run: number that identifies the ledger; None: a random one.

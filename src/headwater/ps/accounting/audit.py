@@ -123,7 +123,7 @@ class Run:
     """All incarnations of a ledger.
 
     Attributes:
-      name: of the set of parameters.
+      name: the name of the set of parameters.
       task: the task that kept it.
       files: its journals, in their order.
       epochs: by number of training and epoch.
@@ -183,7 +183,7 @@ def audit(logdir: str) -> Audit:
                     run = _first(runs, path, record) if run is None else _take(run, record)
                 except (ValueError, TypeError, KeyError, IndexError) as error:
                     raise DataLossError(
-                        None, None, f"{path}: the record at offset {offset} is none of a journal: {error!r}"
+                        None, None, f"{path}: the record at offset {offset} is not a journal record: {error!r}"
                     ) from error
         except DataLossError as error:
             damage.append(error.message)  # the other files can still be checked

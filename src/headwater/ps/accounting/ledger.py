@@ -64,7 +64,7 @@ class Plan:
       batch: maximum number of examples in a range; ranges do not cross the end of a batch.
       tries: number of failures, or losses with a worker, after which a range is set aside.
       shuffle: whether each epoch has an order of its own.
-      seed: for these orders; None: the ledger's seed.
+      seed: the seed for these orders; None: the ledger's seed.
       unit: unit of counting: ``"examples"``; ``"places"``, positions in an order of more examples, of which the epoch
         is the first part; ``"batches"``, where examples cannot be told apart; or ``"parts"`` of batches, where workers
         share each batch: all workers have equally many, whatever examples they have.
@@ -229,7 +229,7 @@ class Ledger:
 
     Args:
       run: number that identifies this ledger, also after a restore.
-      seed: for epochs whose plan has none.
+      seed: the seed for epochs whose plan has none.
       training: number of the training.
 
     Attributes:
@@ -259,7 +259,7 @@ class Ledger:
           worker: its name.
           first, last: the epochs that it goes through. An epoch begins when the previous one is completely assigned,
           but not before the one before that is over. An epoch that has not begun when a later one has counts as over.
-          plan: of these epochs.
+          plan: the plan of these epochs.
           share: this worker's part of a batch, as (number, of how many); None: all of it.
 
         Raises:

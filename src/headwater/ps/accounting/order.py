@@ -10,7 +10,7 @@ def shuffled(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
     """Returns the numbers of all examples in the order of an epoch.
 
     Args:
-      seed: for all epochs.
+      seed: the seed for all epochs.
       epoch: from 0.
       size: number of examples.
     """

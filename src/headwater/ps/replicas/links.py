@@ -22,7 +22,7 @@ class EitherLink:
     """A route to the primary of a shard. After a lost connection, the other replica is tried.
 
     Args:
-      links: to both replicas' tasks, the initial primary's first.
+      links: the links to both replicas' tasks, the initial primary's first.
 
     Attributes:
       check: called after each failed attempt of a wait without a deadline. An error that it raises ends the wait.

@@ -93,7 +93,7 @@ class _Retired:
     """Stands in for an updater or table after the step-down; every access raises UnavailableError."""
 
     def __getattr__(self, name: str) -> Any:
-        raise UnavailableError(None, None, "these values are served no more")
+        raise UnavailableError(None, None, "these values are no longer served")
 
 
 class _RecordedTable:

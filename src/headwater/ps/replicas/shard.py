@@ -49,7 +49,7 @@ class ShardCopy(KeptCopy):
     """One of the two replicas of a shard.
 
     Args:
-      name: of the set of parameters.
+      name: the name of the set of parameters.
       shard: its number.
       make: makes the host with its updater: a given updater, or else an empty one.
       site: see `KeptCopy`.

@@ -130,7 +130,7 @@ class CopiedTables(TableService):
           UnavailableError: other contents have replaced them.
         """
         if not self._copy.has(self):
-            raise UnavailableError(None, None, f"{self._task} serves these tables no more")
+            raise UnavailableError(None, None, f"{self._task} no longer serves these tables")
 
     def end(self, reason: str) -> None:
         """Ends all connections of workers."""
@@ -267,7 +267,7 @@ class TablesCopy(KeptCopy):
         self._contents: CopiedTables = CopiedTables(self, self._task, self._shard, self._tasks)
 
     def _end(self) -> None:
-        self._contents.end(f"{self._task} serves {self._called} no more")
+        self._contents.end(f"{self._task} no longer serves {self._called}")
 
     def _step_down(self) -> None:
         contents = self._contents
@@ -275,7 +275,7 @@ class TablesCopy(KeptCopy):
             self._stops_serving()
             # The tables stay in place, under a new service to which old connections have no access.
             self._contents = contents.successor()
-        contents.end(f"{self._task} serves {self._called} no more")
+        contents.end(f"{self._task} no longer serves {self._called}")
 
     # Service interface ------------------------------------------------------------------------------------------------
 

@@ -82,7 +82,7 @@ class Told:
     Attributes:
       takes: whether it takes further shards.
       over: whether it knows that the job is over.
-      loads: of its shards, by number.
+      loads: the loads of its shards, by number.
     """
 
     takes: bool
@@ -94,13 +94,13 @@ class Directory:
     """This task's knowledge of the places of a set's shards. Used by several threads.
 
     Args:
-      name: of the set.
+      name: the name of the set.
       me: this task's name.
-      addresses: of the ``ps`` known at the beginning, by name.
+      addresses: the addresses of the ``ps`` known at the beginning, by name.
       link: makes a link to a ``ps``.
 
     Attributes:
-      name: of the set.
+      name: the name of the set.
       me: this task's name.
     """
 

@@ -35,7 +35,7 @@ class Places:
 
     Attributes:
       shards: place of each shard, by its number.
-      addresses: of all known ``ps``, by name.
+      addresses: the addresses of all known ``ps``, by name.
     """
 
     shards: dict[int, ShardPlace] = field(default_factory=dict[int, ShardPlace])

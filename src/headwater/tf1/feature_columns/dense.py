@@ -210,7 +210,7 @@ def numeric_column(
     """Returns a column of numbers, transformed by ``normalizer_fn`` if given.
 
     Args:
-      shape: of one example's.
+      shape: the shape of one example's values.
       default_value: for examples that lack it when they are parsed.
 
     Raises:

@@ -64,7 +64,7 @@ class SequenceNumericColumn(Column):
     """Numbers of each step. For `sequence_input_layer`.
 
     Attributes:
-      shape: of the numbers of a step.
+      shape: the shape of the numbers of a step.
       default_value: padding after the end of a sequence.
       normalizer_fn: transforms the numbers.
     """
@@ -164,7 +164,7 @@ def sequence_numeric_column(
     """Returns a column with numbers of each step.
 
     Args:
-      shape: of the numbers of a step.
+      shape: the shape of the numbers of a step.
       default_value: padding after the end of a sequence.
       normalizer_fn: transforms the sparse tensor of the numbers.
 

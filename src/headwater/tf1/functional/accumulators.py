@@ -90,8 +90,8 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
     """Accumulates gradients of one variable until enough have arrived.
 
     Args:
-      dtype: of the gradients.
-      shape: of the gradients, as far as known.
+      dtype: the dtype of the gradients.
+      shape: the shape of the gradients, as far as known.
       shared_name: share it between sessions under this name.
       reduction_type: the result of `take_grad`: ``"MEAN"`` or ``"SUM"``.
     """

@@ -222,7 +222,7 @@ def switch_case(
       branch_index: the index, an int32 scalar.
       branch_fns: a list of functions; or a dictionary or pairs of indices, from 0, and functions.
       default: the function for other indices; the function with the greatest index when None.
-      name: of the operations.
+      name: the name of the operations.
 
     Raises:
       TypeError: ``branch_fns`` contains an object that is not a function, or an index that is not an integer.

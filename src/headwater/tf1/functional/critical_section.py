@@ -35,8 +35,8 @@ class CriticalSection:
     else for those in which it has the same name.
 
     Args:
-      name: of the lock, made unique.
-      shared_name: of the lock, for sessions of several programs.
+      name: the name of the lock, made unique.
+      shared_name: the name of the lock, for sessions of several programs.
       critical_section_def, import_scope: must be None.
 
     Raises:

@@ -323,7 +323,7 @@ def _host_gradient(op: Operation, *grads: Tensor) -> Any:
     """Computes the gradient iteration by iteration on the host, for loops that are not compiled due to shapes only.
 
     Raises:
-      LookupError: something else does. To go on without a gradient would train a part of a model, in silence.
+      LookupError: something else does. To continue without a gradient would train a part of a model, in silence.
     """
     outputs = op.outputs[:-1]
     wanted = [tensor.dtype.is_differentiable for tensor in op.inputs]

@@ -129,7 +129,7 @@ def dequantize(
     """Converts integers of `quantize` back to float32.
 
     Args:
-      input: of a quantised type.
+      input: a tensor of a quantised type.
       min_range, max_range: the range that the integers represent.
       mode: the mode of `quantize`.
     """
@@ -186,7 +186,7 @@ def quantized_concat(
 
     Args:
       concat_dim: the dimension, a scalar.
-      values: of one quantised type.
+      values: tensors of one quantised type.
       input_mins, input_maxes: the range of each.
     """
     with name_scope(name, "QuantizedConcat", [concat_dim, *values]):

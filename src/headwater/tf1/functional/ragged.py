@@ -206,8 +206,8 @@ def ragged_range(
 
     Args:
       starts: start of each row, or of all rows; the limits if ``limits`` is None.
-      limits: of each row, or of all.
-      deltas: of each row, or of all.
+      limits: the limits of each row, or of all.
+      deltas: the deltas of each row, or of all.
       dtype: the type of the numbers.
       name: name scope.
       row_splits_dtype: the type of the splits.

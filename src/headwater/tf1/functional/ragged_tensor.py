@@ -214,7 +214,7 @@ class RaggedTensor(CompositeTensor):
         """Returns the rows of a tensor as a ragged tensor.
 
         Args:
-          tensor: of a known rank of at least 2.
+          tensor: a tensor of a known rank of at least 2.
           lengths: the length of each row, to drop elements beyond it; or a list or tuple of the lengths of all ragged
             dimensions, the outermost first.
           padding: the value to drop at the end of rows.

@@ -299,11 +299,11 @@ def histogram_fixed_width_bins(
     """Returns the index of each value's bin among ``nbins`` equal bins of a range, clipped to the first and last.
 
     Args:
-      values: of any shape.
+      values: a tensor of any shape.
       value_range: the ends of the range.
       nbins: number of bins.
       dtype: int32 or int64; the result is int32 in any case, as in TensorFlow 1.15.
-      name: of the operations.
+      name: the name of the operations.
 
     Raises:
       TypeError: ``dtype`` is not a type.

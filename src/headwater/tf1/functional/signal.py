@@ -39,13 +39,13 @@ def frame(
     """Parts of a signal that overlap: dimension ``axis`` becomes two, [frames, frame_length].
 
     Args:
-      signal: of any shape but a scalar.
+      signal: a tensor of any rank above 0.
       frame_length: elements of each frame.
       frame_step: distance between the beginnings of two frames.
       pad_end: whether to include frames that extend beyond the end, padded with ``pad_value``.
       pad_value: a scalar.
       axis: the dimension that is cut.
-      name: of the operations.
+      name: the name of the operations.
 
     Raises:
       ValueError: an argument that is to be a scalar is not.
@@ -144,7 +144,7 @@ def stft(
       fft_length: length of the transform; else the least power of two that holds a frame.
       window_fn: makes the window that each frame is multiplied by, from its length and ``dtype``; None for none.
       pad_end: whether to include frames that extend beyond the end, padded with zeros.
-      name: of the operations.
+      name: the name of the operations.
 
     Returns:
       complex64, [..., frames, fft_length // 2 + 1].
@@ -173,7 +173,7 @@ def inverse_stft(
       frame_step: samples between the beginnings of two frames.
       fft_length: length of the transform; by default the least power of two not below ``frame_length``.
       window_fn: makes the window by which each frame is multiplied: see `inverse_stft_window_fn`; None for none.
-      name: of the operations.
+      name: the name of the operations.
 
     Returns:
       float32, [..., samples].
@@ -203,7 +203,7 @@ def inverse_stft_window_fn(
     Args:
       frame_step: samples between the beginnings of two frames.
       forward_window_fn: the ``window_fn`` of `stft`.
-      name: of the operations.
+      name: the name of the operations.
     """
 
     def window_fn(frame_length: TensorLike, dtype: DTypeLike) -> Tensor:
@@ -225,7 +225,7 @@ def overlap_and_add(signal: TensorLike, frame_step: object, name: str | None = N
     Args:
       signal: [..., frames, frame_length].
       frame_step: distance between the beginnings of two frames.
-      name: of the operations.
+      name: the name of the operations.
 
     Returns:
       [..., (frames - 1) * frame_step + frame_length].
@@ -312,7 +312,7 @@ def dct(
       n: length of the transform: the samples are cut, or filled up with zeros.
       axis: -1.
       norm: None, or ``"ortho"`` for an orthonormal transform (of types 2 and 3).
-      name: of the operations.
+      name: the name of the operations.
 
     Raises:
       ValueError: an argument has another value.
@@ -406,7 +406,7 @@ def linear_to_mel_weight_matrix(
       lower_edge_hertz: where the first triangle begins.
       upper_edge_hertz: where the last triangle ends.
       dtype: a type of floats.
-      name: of the operations.
+      name: the name of the operations.
 
     Raises:
       ValueError: an argument makes no sense.

@@ -237,7 +237,7 @@ def with_space_to_batch(
     """Applies ``op`` to every ``dilation_rate``-th element, by moving blocks of space to the batch and back.
 
     Args:
-      input: of a known rank.
+      input: a tensor of known rank.
       dilation_rate: for each spatial dimension, Python numbers.
       padding: ``SAME`` or ``VALID``.
       op: takes the changed input, the number of spatial dimensions and "VALID", and returns a tensor.

@@ -240,7 +240,7 @@ def fingerprint(data: TensorLike, method: str = "farmhash64", name: str | None =
     """Eight bytes for each element of the first dimension, the same everywhere; equal for equal contents.
 
     Args:
-      data: of any type, with at least one dimension.
+      data: a tensor of any type, with at least one dimension.
       method: ``farmhash64``, the only supported method.
 
     Raises:

@@ -40,7 +40,7 @@ class HasherSpec(NamedTuple):
 
     Attributes:
       hasher: ``fasthash`` or ``stronghash``.
-      key: of ``stronghash``, two integers.
+      key: the key of ``stronghash``, two integers.
     """
 
     hasher: str
@@ -340,7 +340,7 @@ def index_table_from_tensor(
     Args:
       mapping: the elements.
       num_oov_buckets: number of further numbers for other keys; when 0 these get ``default_value``.
-      dtype: of keys.
+      dtype: the dtype of keys.
 
     Raises:
       ValueError: no elements, or a negative ``num_oov_buckets``.

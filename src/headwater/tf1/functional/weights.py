@@ -58,8 +58,8 @@ def match_ranks(
 
     Args:
       labels: the truth, or None.
-      predictions: of it.
-      weights: of the examples, or None; a scalar stays unchanged, and a missing dimension is added.
+      predictions: the predictions of the model.
+      weights: the weights of the examples, or None; a scalar stays unchanged, and a missing dimension is added.
       expected_rank_diff: expected difference of the ranks of predictions and labels.
     """
     predictions = convert_to_tensor(predictions)

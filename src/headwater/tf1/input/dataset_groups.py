@@ -112,7 +112,7 @@ def rejection_resample(
       class_func: returns the class of an element, an int32 scalar.
       target_dist: how frequent each class is to be.
       initial_dist: how frequent each class is; counted as elements come when None.
-      seed: of the random choice.
+      seed: the seed of the random choice.
     """
     target = np.asarray(target_dist, np.float32)
 

@@ -121,7 +121,7 @@ class RandomDataset(Dataset):
     """Infinite dataset of random numbers, int64.
 
     Args:
-      seed: for the same numbers in each run.
+      seed: the seed for the same numbers in each run.
     """
 
     def __init__(self, seed: int | None = None) -> None:

@@ -29,7 +29,7 @@ class FixedLenFeature(NamedTuple):
     """A feature with the same number of values in each example.
 
     Attributes:
-      shape: of the values of one example.
+      shape: the shape of the values of one example.
       dtype: float32, int64 or string.
       default_value: for examples without the feature; None when it must be there.
     """
@@ -51,7 +51,7 @@ class SparseFeature(NamedTuple):
     Attributes:
       index_key: name of the feature with the indices, or a list of names, one for each dimension.
       value_key: name of the feature with the values.
-      dtype: of the values.
+      dtype: the dtype of the values.
       size: upper bound of the indices; a list for a list of names.
       already_sorted: the indices are sorted.
     """
@@ -67,7 +67,7 @@ class FixedLenSequenceFeature(NamedTuple):
     """A feature with any number of elements of one shape; read as a tensor, padded for examples with fewer elements.
 
     Attributes:
-      shape: of an element.
+      shape: the shape of an element.
       dtype: float32, int64 or string.
       allow_missing: must be True: an example without the feature has no elements.
       default_value: value of the padding; by default 0 or an empty string.

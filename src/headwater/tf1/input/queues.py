@@ -238,7 +238,7 @@ class FIFOQueue(QueueBase):
       capacity: maximum number of elements.
       dtypes: element type of each component.
       shapes: static shape of each component; needed for `dequeue_many`.
-      names: of the components; elements are then dictionaries.
+      names: the names of the components; elements are then dictionaries.
       shared_name: share the queue between sessions under this name.
     """
 
@@ -260,7 +260,7 @@ class RandomShuffleQueue(QueueBase):
     Args:
       capacity: maximum number of elements.
       min_after_dequeue: minimum number of elements that stay in it while it is open; more make the order more random.
-      seed: of the order.
+      seed: the seed of the order.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ class StagingArea:
     Args:
       dtypes: element type of each component.
       shapes: static shape of each component.
-      names: of the components; elements are then dictionaries.
+      names: the names of the components; elements are then dictionaries.
       shared_name: share it between sessions under this name.
       capacity: maximum number of elements, for which `put` waits; 0 for any number.
       memory_limit: accepted.

@@ -103,7 +103,7 @@ class Dropout(Layer):
     Args:
       rate: the probability.
       noise_shape: shape of the random choice, which is broadcast; the shape of the input when None.
-      seed: of the choice.
+      seed: the seed of the choice.
     """
 
     def __init__(

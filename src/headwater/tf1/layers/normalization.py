@@ -31,7 +31,7 @@ class BatchNormalization(Layer):
 
     Args:
       axis: the dimension, or dimensions, with separate statistics.
-      momentum: of the moving averages.
+      momentum: the momentum of the moving averages.
       epsilon: added to the variance.
       center, scale: whether there are a beta and a gamma.
       beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer: initial values.

@@ -3,7 +3,7 @@
 Each function returns a pair: the current value, and an operation that adds a batch and returns the updated value. Their
 state is in local variables. All take these arguments:
 
-  weights: of the elements, a scalar or broadcast to them; None for 1.
+  weights: the weights of the elements, a scalar or broadcast to them; None for 1.
   metrics_collections: collections to which the value is added.
   updates_collections: collections to which the update is added.
   name: variable scope of the metric.

@@ -160,7 +160,7 @@ def average_precision_at_k(
     Args:
       labels: class numbers [..., labels] or [...], dense or sparse.
       predictions: [..., classes].
-      weights: of each example.
+      weights: the weights of each example.
 
     Raises:
       ValueError: ``k`` is less than 1.

@@ -195,8 +195,8 @@ class GRUCell(_OneStateCell):
     Args:
       num_units: the size of the state.
       activation: tanh when None.
-      kernel_initializer: of both kernels.
-      bias_initializer: of both biases; 1 for the gates and 0 for the candidate when None.
+      kernel_initializer: the initializer of both kernels.
+      bias_initializer: the initializer of both biases; 1 for the gates and 0 for the candidate when None.
       reuse, name, dtype: see `Layer`.
     """
 

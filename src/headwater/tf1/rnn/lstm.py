@@ -58,7 +58,7 @@ def lstm_step(
       forget_bias: added to f.
       peepholes: the diagonal weights of f, i and o; none by default.
       clip: limits the elements of the next c.
-      activation: of the candidate and of c.
+      activation: the activation of the candidate and of c.
     """
     i, j, f, o = arrays.split(gates, 4, 1)
     if peepholes:
@@ -164,7 +164,7 @@ class LSTMCell(_LSTM):
       num_units: the size of c.
       use_peepholes: the gates also see c, through diagonal weights.
       cell_clip: the largest size of c's elements.
-      initializer: of the weights.
+      initializer: the initializer of the weights.
       num_proj: the size of h, which is then a projection.
       proj_clip: the largest size of h's elements then.
       num_unit_shards, num_proj_shards: number of parts of the kernels.

@@ -142,7 +142,7 @@ class DropoutWrapper(_Wrapper):
       variational_recurrent: the same elements in every step (Gal and Ghahramani, 2016).
       input_size: the shape of the inputs without the batch, where ``variational_recurrent``.
       dtype: their type, then.
-      seed: of the choice.
+      seed: the seed of the choice.
       dropout_state_filter_visitor: ``f(state)`` selects the parts of the state; all but an LSTM's c when None.
 
     Raises:

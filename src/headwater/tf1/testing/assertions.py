@@ -203,7 +203,7 @@ class Assertions(_TestCase):
         """The block raises an error of this type that fits.
 
         Args:
-          exception_type: of the error.
+          exception_type: the type of the error.
           expected_err_re_or_predicate: a regular expression that is found in the message (for an ``OpError`` also in
             the name of its operation), or a function that returns whether the error matches.
         """

@@ -38,7 +38,7 @@ class _Handed:
     """Batches of one ``get_next`` operation.
 
     Attributes:
-      name: of the examples.
+      name: the name of the examples.
       applied: the variable that records which examples have been applied.
       handed: the range of examples handed to a step.
       batch: the operation that makes the batch.
@@ -86,7 +86,7 @@ def accounted(
       dataset: one example at a time: neither batched, shuffled nor repeated, and the same at every worker.
       batch_size: most examples in a batch of one worker's step.
       epochs: how often to go through all examples; None: without end. One begins when the one before is handed out.
-      seed: of the order; by default one that the first ``ps`` has drawn.
+      seed: the seed of the order; by default one that the first ``ps`` has drawn.
       shuffle: whether every epoch has an order of its own; otherwise all epochs use the order of ``dataset``.
       tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
       size: number of examples, if the dataset does not know it.
@@ -94,7 +94,7 @@ def accounted(
         and the updates of their previous holders are dropped. None: wait until the holders finish or are lost.
       device: which ``ps`` hands them out. By default the first that a `replica_device_setter` puts variables on;
         without one, the current device scope.
-      name: of the variable, and of the examples in the journal.
+      name: the name of the variable, and of the examples in the journal.
 
     Raises:
       TypeError: ``dataset`` is not a graph's dataset, or another argument has a wrong type.
@@ -267,7 +267,7 @@ class Gathered:
       entry: the batches of the examples.
 
     Attributes:
-      name: of the examples.
+      name: the name of the examples.
       device: device of the variable that records applied examples. Gradients are gathered there, too, if only to be
         counted.
       handed: the range of examples handed to a step.

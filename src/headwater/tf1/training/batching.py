@@ -215,12 +215,12 @@ def batch(
       tensors: a list or dictionary of tensors and sparse tensors, the components of an element.
       batch_size: elements in a batch.
       num_threads: number of threads that fill the queue; with more than one the order is open.
-      capacity: of the queue, in elements.
+      capacity: the capacity of the queue, in elements.
       enqueue_many: the tensors have a row for each of several elements.
       shapes: static shapes of the components, if not known.
       dynamic_pad: components may have different sizes; a batch is filled up with zeros.
       allow_smaller_final_batch: the last batch may be smaller.
-      shared_name: of the queue, for several sessions.
+      shared_name: the name of the queue, for several sessions.
 
     Returns:
       Batches in the structure of ``tensors``; one tensor for a list of one. Steps raise OutOfRangeError at the end.
@@ -345,7 +345,7 @@ def shuffle_batch(
 
     Args:
       min_after_dequeue: minimum number of elements that stay in the queue, to choose from.
-      seed: of the order.
+      seed: the seed of the order.
 
     Raises:
       ValueError: ``capacity`` is not above ``min_after_dequeue``.

@@ -57,8 +57,8 @@ def bucket(
       dynamic_pad: pads the elements of a batch with zeros to one shape.
       allow_smaller_final_batch: whether to return the elements left in a bucket when the input ends.
       keep_input: False leaves an element out.
-      shared_name: of the queues.
-      name: of the operations.
+      shared_name: the name of the queues.
+      name: the name of the operations.
 
     Returns:
       The bucket of a batch, and the batch in the structure of ``tensors``.

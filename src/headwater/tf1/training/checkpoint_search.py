@@ -103,7 +103,7 @@ def _newest(prefixes: list[str], state_path: str) -> str | None:
                 None,
                 f"{state_path} is missing or damaged, and which checkpoint is the newest is not certain: {last} was "
                 f"written last, {rival} has a higher step. Write the line model_checkpoint_path: "
-                f'"{os.path.basename(last)}" into {state_path}, or the other name, to go on from it',
+                f'"{os.path.basename(last)}" into {state_path}, or the other name, to continue from it',
             )
     return last
 

@@ -183,7 +183,7 @@ def _from_damaged(folder: str, path: str, state: Structure, problem: str) -> Any
             None,
             f"{path} is damaged, or was changed by hand: {problem}. It names {named}, while {found.newest} is the "
             "newest checkpoint. If you changed it, delete its line that begins with # crc32c; if not, delete the "
-            "file to go on from the newest",
+            "file to continue from the newest",
         )
     return _instead(found, path, f"it is damaged: {problem}")
 

@@ -70,7 +70,7 @@ class RandomStrategy:
 
     Args:
       num_ps_tasks: number of ``ps`` tasks.
-      seed: of the sequence.
+      seed: the seed of the sequence.
     """
 
     def __init__(self, num_ps_tasks: int, seed: int = 0) -> None:

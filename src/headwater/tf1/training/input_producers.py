@@ -76,10 +76,10 @@ def input_producer(
       element_shape: shape of a row, if not known from the tensor.
       num_epochs: how often each row is produced; None: without end. Needs `local_variables_initializer`.
       shuffle: produce the rows in random order, a different one in each epoch.
-      seed: of the order.
-      capacity: of the queue.
-      shared_name: of the queue, for several sessions.
-      summary_name: of a summary of how full the queue is.
+      seed: the seed of the order.
+      capacity: the capacity of the queue.
+      shared_name: the name of the queue, for several sessions.
+      summary_name: the name of a summary of how full the queue is.
       cancel_op: cancels the queue's pending operations.
 
     Raises:

@@ -212,7 +212,7 @@ def profile(
       run_meta: a ``RunMetadata`` of a step, for times and memory.
       op_log: must be None.
       cmd: ``"scope"``: by names, a tree of `GraphNode`; ``"op"``: by types, a `TypeNode` with one for each type.
-      options: of `ProfileOptionBuilder`.
+      options: options of `ProfileOptionBuilder`.
 
     Raises:
       ValueError: an unsupported command or option.

@@ -58,7 +58,7 @@ class SavingAttempts:
             self._troubles.failed(
                 self._what,
                 error,
-                f"Training goes on; the previous checkpoint is intact; the next attempt is in {self._pause_s:.0f} s",
+                f"Training continues; the previous checkpoint is intact; the next attempt is in {self._pause_s:.0f} s",
             )
             return False
         self._pause_s, self._again_at = 0.0, None

@@ -152,7 +152,7 @@ def _in_bags(
     """Rows of parts on a ``ps``, combined to one for each row of ``ids``: there, where that is fewer bytes.
 
     Args:
-      parts: of the table.
+      parts: the parts of the table.
       safe: as `safe_embedding_lookup_sparse` has it, of a matrix; otherwise as `embedding_lookup_sparse`.
 
     Raises:

@@ -218,7 +218,7 @@ class VarianceScaling(Initializer):
       scale: positive factor.
       mode: n is the number of inputs (``fan_in``), of outputs (``fan_out``), or the mean of both (``fan_avg``).
       distribution: ``truncated_normal`` (also ``normal``), ``untruncated_normal``, or ``uniform``.
-      seed: of the random values.
+      seed: the seed of the random values.
       dtype: element type if the caller specifies none.
 
     Raises:

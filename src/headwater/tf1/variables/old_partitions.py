@@ -39,9 +39,9 @@ def create_partitioned_variables(
     """The parts of a variable.
 
     Args:
-      shape: of the whole.
+      shape: the shape of the whole.
       slicing: number of parts of each dimension; only one of the numbers may be above 1.
-      name: of the whole; ``PartitionedVariable``, with a number where that is taken, when None.
+      name: the name of the whole; ``PartitionedVariable``, with a number where that is taken, when None.
       reuse: use the existing parts.
 
     Raises:

@@ -34,7 +34,7 @@ class ConvolutionDeltaOrthogonal(Initializer):
 
     Args:
       gain: factor of the norm.
-      seed: of the random numbers.
+      seed: the seed of the random numbers.
       dtype: element type if a call specifies none.
     """
 

@@ -151,7 +151,7 @@ def scatter_update(
 
     Args:
       indices: integers of any shape, which index the first dimension.
-      updates: of shape ``indices.shape + ref.shape[1:]``, or a scalar.
+      updates: values of shape ``indices.shape + ref.shape[1:]``, or a scalar.
     """
     return _scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
 
@@ -239,7 +239,7 @@ def batch_scatter_update(
 
     Args:
       indices: integers; all dimensions but the last equal the first dimensions of ``ref``.
-      updates: of shape ``indices.shape + ref.shape[indices.rank:]``.
+      updates: values of shape ``indices.shape + ref.shape[indices.rank:]``.
 
     Raises:
       ValueError: the rank of ``indices`` is not known.

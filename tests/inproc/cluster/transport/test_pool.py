@@ -101,7 +101,7 @@ def test_what_a_peer_has_sent_before_its_end_is_received() -> None:
     channel = pool.take(PS0)
     peers.ends[0].send(Frame(1, ("the answer",)))
     peers.ends[0].close()
-    pool.break_off(PS0, "it answers no more")
+    pool.break_off(PS0, "it no longer answers")
     assert list(channel.recv().header) == ["the answer"]
     with pytest.raises(UnavailableError):
         channel.recv()

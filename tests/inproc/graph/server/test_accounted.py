@@ -232,7 +232,7 @@ def test_a_closed_session_gives_its_range_back(logs: Path) -> None:
         go_on.set()
         stopped.join()
         assert len(failed) == 1
-        # Where its part on the `ps` has gone on, it had its range still.
+        # Where its part on the `ps` has continued, it had its range still.
         assert train(session, made) in (STEPS - 1, STEPS)
         check(session, made, logs)
 

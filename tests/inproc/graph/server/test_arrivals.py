@@ -76,7 +76,7 @@ def test_a_ps_that_needs_a_chief_that_has_ended_waits_for_no_worker_that_has_yet
 
 
 def test_a_ps_that_has_just_come_back_hears_that_the_job_is_over(start_cluster: StartCluster) -> None:
-    """gRPC would go on for a second with what its last attempt has found: nobody there."""
+    """gRPC would continue for a second with what its last attempt has found: nobody there."""
     cluster = start_cluster(ps=1, worker=1)
     chief = cluster._servers["worker:0"]._running.shell
     control = chief.link(PS).control

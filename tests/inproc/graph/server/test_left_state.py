@@ -112,7 +112,7 @@ def test_told_to_end_at_every_frame(reference: list[Any], frame: int, ps: int, c
 
 @pytest.fixture
 def waiting() -> Iterator[tuple[threading.Event, threading.Event]]:
-    """Whether a worker computes, and whether it may go on."""
+    """Whether a worker computes, and whether it may continue."""
     computes, goes_on = threading.Event(), threading.Event()
     yield computes, goes_on
     goes_on.set()

@@ -1,4 +1,4 @@
-"""A task without memory for a tensor says so by name, and goes on."""
+"""A task without memory for a tensor says so by name, and continues."""
 
 from __future__ import annotations
 

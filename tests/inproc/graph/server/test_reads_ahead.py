@@ -146,7 +146,7 @@ def test_values_that_are_large_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_error_of_outdated_values_is_none() -> None:
-    """A worker's own step takes it to where it cannot go on; before it is asked to, another one helps it back."""
+    """A worker's own step takes it to where it cannot continue; before it is asked to, another one helps it back."""
     with memory_cluster(Cuts(), ps=1, worker=2) as cluster, tf.Graph().as_default():
         with tf.device(PS):
             place = tf.get_variable("place", initializer=np.int32(0))

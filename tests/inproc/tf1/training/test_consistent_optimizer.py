@@ -150,7 +150,7 @@ def test_synchronous_group_forms_again(start_cluster: StartCluster, caplog: pyte
     with caplog.at_level(logging.WARNING):
         # The chief leaves after two steps; the other one makes its own updates then.
         together(worker(targets, 0, choice, steps=2), worker(targets, 1, choice, steps=5))
-    assert any("worker/task:0 left" in text and "going on with 1 worker" in text for text in caplog.messages)
+    assert any("worker/task:0 left" in text and "continuing with 1 worker" in text for text in caplog.messages)
 
 
 def test_different_choices_for_different_variables(start_cluster: StartCluster) -> None:

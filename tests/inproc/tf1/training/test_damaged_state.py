@@ -1,4 +1,4 @@
-"""Training that is started again beside a damaged state file: it goes on, or ends with an error."""
+"""Training that is started again beside a damaged state file: it continues, or ends with an error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def trained(tmp_path: Path, train: Any, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def checkpoints(folder: Path) -> dict[str, str]:
-    """Digests of the checkpoints of steps 6, 8, 10: that of 12 is saved anew where training goes on from it."""
+    """Digests of the checkpoints of steps 6, 8, 10: that of 12 is saved anew where training continues from it."""
     wanted = (f"model.ckpt-{step}.*" for step in range(6, LAST))
     paths = sorted(path for each in wanted for path in folder.glob(each) if path.suffix != ".meta")
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}

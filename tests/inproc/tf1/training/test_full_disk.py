@@ -1,4 +1,4 @@
-"""A disk that is full: training goes on, what was written before stays whole, and it is tried again."""
+"""A disk that is full: training continues, what was written before stays whole, and it is tried again."""
 
 from __future__ import annotations
 

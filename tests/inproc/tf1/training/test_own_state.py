@@ -1,4 +1,4 @@
-"""A ``ps`` of graphs that is lost goes on with its own state; the other keeps its own, and nothing is restored."""
+"""A ``ps`` of graphs that is lost continues with its own state; the other keeps its own, and nothing is restored."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_ps_restores_its_own_state_and_reports_the_loss(
     caplog.set_level(logging.WARNING)
     lose(cluster, lost, saves)
     assert program.trains(1) == after
-    assert f"/job:ps/task:{lost} goes on with its own state of" in caplog.text
+    assert f"/job:ps/task:{lost} continues with its own state of" in caplog.text
     assert "still have the state of this training" in caplog.text
     assert "Restored" not in caplog.text
     # The initial value was the first update of each.
@@ -173,7 +173,7 @@ def test_without_a_folder_all_go_back_together(
 
 
 def test_states_before_a_restore_are_none(start_cluster: StartCluster, tmp_path: Path, saves: Path) -> None:
-    """A ps that came back without a state has all restored, so what the other had saved before is void."""
+    """A ps that restarts without a state causes a restore on all ps, so the state that the other one saved is void."""
     cluster = start_cluster(ps=2, worker=1)
     program = Program(cluster, tmp_path / "checkpoints")
     program.trains(5)

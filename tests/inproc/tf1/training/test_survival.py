@@ -1,4 +1,4 @@
-"""A parameter server that is lost and comes back: training under a supervisor goes on. Or it does not come back."""
+"""A parameter server is lost: training under a supervisor continues if it restarts, and fails if it does not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A worker that fits a line, as consistently as it is told, and says now and then the loss on examples of its own
-that stay the same: it falls with every update, however long training goes on.
+that stay the same: it falls with every update, however long training continues.
 
 With ``--pause_at N`` it stands still, for ever, before its step N: alive, and of no use; with ``--stuck_at N`` within
 it.

@@ -178,7 +178,7 @@ def test_a_call_to_a_task_that_is_stopped_ends(linked: Linked) -> None:
     process, link = linked
     process.send_signal(signal.SIGSTOP)
     # It would wait for minutes, as the task has shown that it lives.
-    with pytest.raises(UnavailableError, match="answers no more: it is stopped"):
+    with pytest.raises(UnavailableError, match="no longer answers: it is stopped"):
         link.control.list_devices()
     assert link.control.lost()
     process.send_signal(signal.SIGCONT)
@@ -213,16 +213,16 @@ def test_a_task_that_is_stopped_is_noticed_each_time(start: Start) -> None:
     losses: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def on_lost() -> None:
-        channel.break_off("it answers no more")
+        channel.break_off("it no longer answers")
         losses.put(None)
 
     client = ControlClient(address, peer=PS.task, security=OURS, on_lost=on_lost)
     client.status()
     for _ in range(3):
         assert not client.lost()
-        # All but the first come so soon after it went on that no beat says that it ran.
+        # All but the first come so soon after it continued that no beat says that it ran.
         process.send_signal(signal.SIGSTOP)
-        with pytest.raises(UnavailableError, match=r"/job:ps/task:0 .* answers no more"):
+        with pytest.raises(UnavailableError, match=r"/job:ps/task:0 .* no longer answers"):
             channel.recv()
         losses.get()
         assert client.lost()

@@ -1,4 +1,4 @@
-"""The disk is full while a program saves: what was saved is whole, the error says so, training goes on."""
+"""The disk is full while a program saves: what was saved is whole, the error says so, training continues."""
 
 from __future__ import annotations
 

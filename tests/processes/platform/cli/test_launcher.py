@@ -293,7 +293,7 @@ def test_a_reader_that_stops_reading_does_not_keep_the_job_from_ending(folder: P
 
 
 def test_nor_does_what_is_left_to_show_at_the_end(folder: Path) -> None:
-    # A line without an end is shown when nobody can go on with it any more; until then the child could.
+    # A line without an end is shown when nobody can continue with it any more; until then the child could.
     (folder / "begin.py").write_text(
         PREAMBLE
         + "subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'], start_new_session=True)\n"

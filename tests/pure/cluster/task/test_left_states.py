@@ -30,7 +30,7 @@ def kept(link: Link, number: int = 0) -> StateAtChief:
 
 
 def found(one: StateAtChief) -> tuple[list[object], list[object]] | None:
-    """What was left, which its task goes on with."""
+    """What was left, which its task continues with."""
     fetched = one.fetch()
     if fetched is None:
         return None

@@ -149,7 +149,7 @@ def test_places_are_limited_to_tasks_that_are_there() -> None:
     with pytest.raises(ResourceExhaustedError, match="no more than 2 tasks of job worker"):
         place_in(first_state(CLUSTER, PS), "worker", 2)
     state = after(*gone(OTHER)).state
-    # The one that left keeps its number: it may come back.
+    # The task that left keeps its number, as it may return.
     assert place_in(state, "worker", 2) == TaskName("worker", 2)
 
 

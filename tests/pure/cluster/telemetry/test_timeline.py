@@ -57,7 +57,7 @@ def test_traces_of_other_tasks_join() -> None:
 
 
 def test_a_trace_that_is_none() -> None:
-    with pytest.raises(InternalError, match=r"ps/task:0 sent a trace"):
+    with pytest.raises(InternalError, match=r"ps/task:0 sent a malformed trace"):
         StepTrace().merge(np.full(7, 255, np.uint8), "/job:ps/task:0")
 
 

@@ -70,9 +70,9 @@ def test_who_hangs_between_two_steps(task: Task) -> None:
     assert task.behind() == [TWO]
     assert task.watchdog.progress()[1] == WorkerProgress(worker=TWO, steps=20, idle_s=10.5, behind=True)
     assert task.watchdog.sentences() == [
-        f"{TWO} is behind: it has been between two steps for 10 s, after 20 steps, and connected; {ONE} goes on"
+        f"{TWO} is behind: it has been between two steps for 10 s, after 20 steps, and connected; {ONE} continues"
     ]
-    # Said again only after as long again; and when it goes on.
+    # Said again only after as long again; and when it continues.
     task.step(ONE, seconds=9.0)
     assert task.watchdog.sentences() == []
     task.step(ONE, seconds=2.0)

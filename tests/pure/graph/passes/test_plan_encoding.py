@@ -1,4 +1,4 @@
-"""Plans as bytes: what comes back is what went, and nothing that is no plan gets through."""
+"""Plans as bytes: decoding returns the encoded plan, and rejects bytes that encode no plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ledger that is made of the variable that says what is applied goes on where the one before was."""
+"""A ledger that is made of the variable that says what is applied continues where the one before was."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Task:
         return GatheredRange(self.resources, "examples", step.session, step.number)
 
     def copy(self) -> Task:
-        """Another copy of it, which goes on where this one is lost."""
+        """Another copy of it, which continues where this one is lost."""
         second = Task(self.cell.value)
         second.ledger.take_state(self.ledger.state())
         return second

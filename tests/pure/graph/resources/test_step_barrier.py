@@ -25,7 +25,7 @@ class Waits:
     """A step that looks once more each time that something has happened meanwhile.
 
     Args:
-      events: what happens while it waits, one after the other, and after each the clock goes on by 3 seconds.
+      events: what happens while it waits, one after the other, and after each the clock advances by 3 seconds.
     """
 
     def __init__(self, clock: Clock, *events: Callable[[], None]) -> None:

@@ -165,7 +165,7 @@ def test_records_that_make_no_sense_are_named(record: list[Any], tmp_path: Path)
     incarnation.journal.add(*record)
     incarnation.end()
     (damage,) = audit(str(tmp_path)).damage
-    assert re.search(r"examples\.params.*: the record at offset \d+ is none of a journal", damage)
+    assert re.search(r"examples\.params.*: the record at offset \d+ is not a journal record", damage)
 
 
 def test_a_folder_without_a_journal(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def test_memory_does_not_grow_with_the_examples() -> None:
 
 
 class Cluster(RuleBasedStateMachine):
-    """Workers that take, give, stall, come back, are killed and restarted; and a ``ps`` that goes back in time."""
+    """Workers that take, give, stall, return, are killed and restarted; and a ``ps`` that goes back in time."""
 
     @initialize(size=st.integers(1, 12), batch=st.integers(1, 5), tries=st.integers(1, 4))
     def begin(self, size: int, batch: int, tries: int) -> None:
@@ -356,8 +356,8 @@ class Cluster(RuleBasedStateMachine):
 
     @rule(again=st.sets(st.sampled_from(WORKERS)))
     def hand_over(self, again: set[str]) -> None:
-        """Another process goes on with the ledger; gradients that were gathered are gone, and some workers bring again
-        what they gave last."""
+        """Another process takes the ledger over; gathered gradients are lost, and some workers repeat their last
+        gradient."""
         held = {worker: [work for work in self.mind[worker] if self.book.holds(worker, work)] for worker in WORKERS}
         self.book = Ledger.from_bytes(self.book.to_bytes(again))
         for worker, works in held.items():

@@ -196,7 +196,7 @@ class TestWhenItIsWritten:
         with FileWriter(tmp_path) as writer:
             writer.add_summary(loss(), 1)
             writer.flush()
-            assert f"Cannot write events in {tmp_path}: no space left. Training goes on" in caplog.text
+            assert f"Cannot write events in {tmp_path}: no space left. Training continues" in caplog.text
             writer.add_summary(loss(), 2)
         assert [event.step for event in events(tmp_path)] == [0, 1, 2]
 

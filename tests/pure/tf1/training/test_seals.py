@@ -1,4 +1,4 @@
-"""Whether a chief goes on with what the parameter servers hold."""
+"""Whether a chief continues with what the parameter servers hold."""
 
 from __future__ import annotations
 

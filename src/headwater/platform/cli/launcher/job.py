@@ -306,7 +306,7 @@ def _can_replace(state: JobState, task: TaskName, returncode: int) -> bool:
 def _replace(state: JobState, task: TaskName, failure: Failure) -> LaunchDecision:
     number = state.restarts + 1
     reason = (
-        f"{label(task)} is lost ({failure.reason}): the others go on, and another worker takes its place, "
+        f"{label(task)} is lost ({failure.reason}): the others continue, and another worker takes its place, "
         f"for time {number} of at most {state.max_restarts}"
     )
     state = replace(

@@ -179,7 +179,7 @@ def attention_decoder(
       output_size: the size of the outputs, which a layer makes of the cell's output and the attention; the cell's when
         None.
       num_heads: the number of attentions.
-      dtype: of the variables; the scope's when None.
+      dtype: the dtype of the variables; the scope's when None.
       initial_state_attention: attend before the first step; else its attention is zero.
       decoder_inputs, initial_state, cell, loop_function: see `rnn_decoder`.
       scope: variable scope; ``attention_decoder`` when None.

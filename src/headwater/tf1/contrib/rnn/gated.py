@@ -28,9 +28,9 @@ class UGRNNCell(SizedCell):
 
     Args:
       num_units: the size of the state.
-      initializer: of the kernel.
+      initializer: the initializer of the kernel.
       forget_bias: added to the gate.
-      activation: of the candidate.
+      activation: the activation of the candidate.
       reuse: see `Layer`.
     """
 
@@ -66,9 +66,9 @@ class IntersectionRNNCell(SizedCell):
     Args:
       num_units: the size of state and output, and of the input unless it is projected.
       num_in_proj: not zero: an input of another size is projected to ``num_units``.
-      initializer: of the kernels.
+      initializer: the initializer of the kernels.
       forget_bias: added to both gates.
-      y_activation: of the output's candidate.
+      y_activation: the activation of the output's candidate.
       reuse: see `Layer`.
     """
 

@@ -67,7 +67,7 @@ class TimeFreqLSTMCell(_FrequencyCell):
       num_units: the size of each part of the state of one window.
       use_peepholes: the gates also see c, through diagonal weights.
       cell_clip: the largest size of c's elements.
-      initializer: of the weights.
+      initializer: the initializer of the weights.
       num_unit_shards: number of parts of the kernel.
       forget_bias: added to the forget gate.
       feature_size: the size of a window of frequencies.
@@ -142,7 +142,7 @@ class GridLSTMCell(_FrequencyCell):
       use_peepholes: the gates also see both c, through diagonal weights.
       share_time_frequency_weights: both LSTMs have the same weights.
       cell_clip: the largest size of c's elements.
-      initializer: of the weights.
+      initializer: the initializer of the weights.
       num_unit_shards: number of parts of the kernels.
       forget_bias: added to the forget gates.
       feature_size, frequency_skip: see `TimeFreqLSTMCell`.

@@ -91,8 +91,8 @@ class IndyGRUCell(_Independent):
       num_units: the size of the state.
       activation: tanh when None.
       reuse, name, dtype: see `Layer`.
-      kernel_initializer: of the products with inputs.
-      bias_initializer: of both biases; 1 for the gates and 0 for the candidate when None.
+      kernel_initializer: the initializer of the products with inputs.
+      bias_initializer: the initializer of both biases; 1 for the gates and 0 for the candidate when None.
     """
 
     def build(self, input_shape: ShapeLike) -> None:
@@ -116,8 +116,8 @@ class IndyLSTMCell(_Independent):
       forget_bias: added to the forget gate.
       activation: tanh when None.
       reuse, name, dtype: see `Layer`.
-      kernel_initializer: of the product with inputs.
-      bias_initializer: of the bias; 0 when None.
+      kernel_initializer: the initializer of the product with inputs.
+      bias_initializer: the initializer of the bias; 0 when None.
     """
 
     def __init__(

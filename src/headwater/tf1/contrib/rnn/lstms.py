@@ -29,13 +29,13 @@ class CoupledInputForgetGateLSTMCell(SizedCell):
     Args:
       num_units: the size of c.
       use_peepholes: the gates also see c, through diagonal weights.
-      initializer: of the weights.
+      initializer: the initializer of the weights.
       num_proj: the size of h, which is then a projection.
       proj_clip: the largest size of h's elements then.
       num_unit_shards, num_proj_shards: number of parts of the kernels.
       forget_bias: added to the forget gate.
       state_is_tuple: the state is an `LSTMStateTuple`, not c and h side by side.
-      activation: of the candidate and of c.
+      activation: the activation of the candidate and of c.
       reuse: see `Layer`.
       layer_norm: normalises the gates and c, in place of the bias.
       norm_gain, norm_shift: initial values of the normalisation's ``gamma`` and ``beta``.
@@ -112,7 +112,7 @@ class LayerNormBasicLSTMCell(SizedCell):
       num_units: the size of each part of the state.
       forget_bias: added to the forget gate.
       input_size: ignored; deprecated in TensorFlow.
-      activation: of the candidate and of c.
+      activation: the activation of the candidate and of c.
       layer_norm: normalises the gates and c, in place of the bias.
       norm_gain, norm_shift: initial values of the normalisation's ``gamma`` and ``beta``.
       dropout_keep_prob: the share of candidates that are kept: a number or a tensor.
@@ -169,11 +169,11 @@ class GLSTMCell(SizedCell):
 
     Args:
       num_units: the size of c.
-      initializer: of the kernels.
+      initializer: the initializer of the kernels.
       num_proj: the size of h, which is then a projection.
       number_of_groups: the number of groups, which divides the sizes of inputs, c and h.
       forget_bias: added to the forget gate.
-      activation: of c.
+      activation: the activation of c.
       reuse: see `Layer`.
 
     Raises:

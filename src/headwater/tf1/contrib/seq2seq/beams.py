@@ -41,7 +41,7 @@ class BeamSearchDecoderState(NamedTuple):
 
     Attributes:
       cell_state: the cell's, [batch, beams, …].
-      log_probs: of each beam, [batch, beams].
+      log_probs: the log probabilities of each beam, [batch, beams].
       finished: bool [batch, beams].
       lengths: int64 [batch, beams].
       accumulated_attention_probs: [batch, beams, time of the memory]; () without a coverage penalty.

@@ -226,9 +226,9 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
 
     Args:
       embedding: ``f(ids)``, or the parameters of `embedding_lookup`.
-      sampling_probability: of a sample in place of the given input: a scalar or [batch].
-      seed: of the samples.
-      scheduling_seed: of the choice between sample and input.
+      sampling_probability: the probability of a sample in place of the given input: a scalar or [batch].
+      seed: the seed of the samples.
+      scheduling_seed: the seed of the choice between sample and input.
       inputs, sequence_length, time_major, name: see `TrainingHelper`.
 
     Raises:
@@ -272,8 +272,8 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
     """A `TrainingHelper` that sometimes gives the previous output (Bengio et al., 2015).
 
     Args:
-      sampling_probability: of an output in place of the given input: a scalar or [batch].
-      seed: of the choice.
+      sampling_probability: the probability of an output in place of the given input: a scalar or [batch].
+      seed: the seed of the choice.
       next_inputs_fn: ``f(outputs)`` gives inputs; the outputs themselves when None.
       auxiliary_inputs: [batch, time, …], concatenated to all inputs.
       inputs, sequence_length, time_major, name: see `TrainingHelper`.
@@ -392,7 +392,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
     Args:
       softmax_temperature: divides the logits.
-      seed: of the draw.
+      seed: the seed of the draw.
       embedding, start_tokens, end_token: see `GreedyEmbeddingHelper`.
     """
 

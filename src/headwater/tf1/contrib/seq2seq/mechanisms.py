@@ -274,7 +274,7 @@ class LuongAttention(_Luong):
       num_units: the depth of the keys and of queries.
       scale: learn a factor of the scores.
       probability_fn: ``f(score)``; the softmax when None.
-      dtype: of the layer of keys.
+      dtype: the dtype of the layer of keys.
       memory, memory_sequence_length, score_mask_value, custom_key_value_fn, name: see `_BaseAttentionMechanism`.
     """
 
@@ -369,7 +369,7 @@ class BahdanauMonotonicAttention(_Monotonic, _Bahdanau):
 
     Args:
       sigmoid_noise: standard deviation of noise that is added to the scores.
-      sigmoid_noise_seed: of the noise.
+      sigmoid_noise_seed: the seed of the noise.
       score_bias_init: the initial value of the learned bias of the scores.
       mode: see `monotonic_attention`; ``hard`` stops where the score is positive.
       num_units, normalize, memory, memory_sequence_length, score_mask_value, dtype, name: see `BahdanauAttention`.

@@ -40,7 +40,7 @@ def gather_tree_from_array(t: Tensor, parent_ids: Tensor, sequence_length: Tenso
 
     Args:
       parent_ids: see `gather_tree`.
-      sequence_length: of each beam, [batch, beams].
+      sequence_length: the length of each beam, [batch, beams].
     """
     sizes = arrays.shape(parent_ids)
     time, batch, beams = sizes[0], sizes[1], sizes[2]

@@ -54,7 +54,7 @@ def batch_norm(
     """Batch normalization (Ioffe and Szegedy, 2015); see `BatchNormalization`.
 
     Args:
-      decay: of the moving averages.
+      decay: the decay of the moving averages.
       center, scale: whether there are a ``beta`` and a ``gamma``.
       activation_fn: applied to the result.
       param_initializers, param_regularizers: by the variables' names.

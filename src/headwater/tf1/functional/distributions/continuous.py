@@ -33,7 +33,7 @@ class _OfScalars(Distribution):
     """Base of distributions of scalars with broadcast parameters, listed in `_parameter_names`.
 
     Args:
-      arguments: of the class, which `copy` uses.
+      arguments: the arguments of the class, which `copy` uses.
       parameters: its parameters as tensors.
     """
 

@@ -59,7 +59,7 @@ def kl_divergence(
       distribution_a: the first.
       distribution_b: the second.
       allow_nan_stats: whether it may be NaN; else a step that finds NaN fails.
-      name: of the operations.
+      name: the name of the operations.
 
     Raises:
       NotImplementedError: no divergence of these classes is registered.

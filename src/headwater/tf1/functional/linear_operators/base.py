@@ -238,7 +238,7 @@ class LinearOperator:
           x: the right factor.
           adjoint: use the adjoint of this operator.
           adjoint_arg: use the adjoint of ``x``.
-          name: of the operations.
+          name: the name of the operations.
 
         Raises:
           ValueError: the sizes do not match.
@@ -266,7 +266,7 @@ class LinearOperator:
           rhs: the right-hand side.
           adjoint: solve with the adjoint.
           adjoint_arg: take the adjoint of ``rhs``.
-          name: of the operations.
+          name: the name of the operations.
 
         Raises:
           NotImplementedError: the operator is not square, or is known to be singular.

@@ -194,7 +194,7 @@ class LinearOperatorIdentity(_Identity):
     """The identity, or a batch of it.
 
     Args:
-      num_rows: of each matrix.
+      num_rows: the number of rows of each matrix.
       batch_shape: the outer dimensions; none for None.
       dtype: float32 for None.
       is_non_singular: True, like the following hints.
@@ -253,7 +253,7 @@ class LinearOperatorScaledIdentity(_Identity):
     """The identity times a number, or for each matrix of a batch its own number.
 
     Args:
-      num_rows: of each matrix.
+      num_rows: the number of rows of each matrix.
       multiplier: the number, [...].
       is_non_singular: a hint.
       is_self_adjoint: follows from the type of real numbers.

@@ -237,7 +237,7 @@ class DNNClassifier(Deep):
       weight_column: key of the examples' weights.
       label_vocabulary: the classes' names, where labels are these.
       optimizer: a name, an optimizer, or a function that returns one.
-      activation_fn: of the hidden layers.
+      activation_fn: the activation of the hidden layers.
       dropout: the probability with which an element of theirs is left out in training.
       input_layer_partitioner: see `variable_scope`.
       loss_reduction: see `Reduction`.

@@ -157,7 +157,7 @@ class Estimator:
 
         Args:
           input_fn: returns features and labels: as tensors, or as a dataset of pairs.
-          hooks: of the session.
+          hooks: the hooks of the session.
           steps: number of further steps.
           max_steps: until this global step.
           saving_listeners: called before and after every save.
@@ -283,9 +283,9 @@ class Estimator:
         Args:
           input_fn: see `train`.
           steps: batches; None until the input ends.
-          hooks: of the session.
+          hooks: the hooks of the session.
           checkpoint_path: the newest when None; without any the model is evaluated as it begins.
-          name: of this evaluation, where there are several: their summaries go to different folders.
+          name: the name of this evaluation, where there are several: their summaries go to different folders.
 
         Returns:
           The metrics by name, with ``loss`` and ``global_step``.
@@ -377,7 +377,7 @@ class Estimator:
         Args:
           input_fn: returns features.
           predict_keys: which predictions; all when None.
-          hooks: of the session.
+          hooks: the hooks of the session.
           checkpoint_path: the newest when None; without any the model predicts as it begins.
           yield_single_examples: with False whole batches.
 

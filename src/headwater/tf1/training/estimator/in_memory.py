@@ -25,8 +25,8 @@ class InMemoryEvaluatorHook(SessionRunHook):
       estimator: the estimator that is trained.
       input_fn: as for `tf.estimator.Estimator.evaluate`.
       steps: batches of an evaluation; None until the input ends.
-      hooks: of the evaluation's session.
-      name: of the evaluation; its summaries are written to ``eval_NAME`` in the estimator's folder.
+      hooks: the hooks of the evaluation's session.
+      name: the name of the evaluation; its summaries are written to ``eval_NAME`` in the estimator's folder.
       every_n_iter: steps between two evaluations.
 
     Raises:

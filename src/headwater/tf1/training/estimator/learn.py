@@ -366,7 +366,7 @@ class Experiment:
       local_eval_frequency, min_eval_frequency: least steps between two evaluations; here each new checkpoint is
         evaluated, and ``RunConfig`` sets the interval of checkpoints.
       check_interval_secs: seconds between two checks for a new checkpoint.
-      saving_listeners: of `train`'s checkpoints.
+      saving_listeners: saving listeners of `train`'s checkpoints.
       eval_metrics, export_strategies, delay_workers_by_global_step, train_steps_per_iteration: not supported.
       checkpoint_and_export: not supported.
 

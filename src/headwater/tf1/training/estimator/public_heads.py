@@ -93,10 +93,10 @@ class Head(heads.Head):
         """Returns the specification of a model with these logits.
 
         Args:
-          features: of the batch, for weights.
+          features: the features of the batch, for weights.
           mode: one of `ModeKeys`.
           logits: (batch, `logits_dimension`).
-          labels: of the batch; may be None for predictions.
+          labels: the labels of the batch; may be None for predictions.
           optimizer: minimises the loss; or
           trainable_variables: the variables to train; all trainable variables when None.
           train_op_fn: returns the training operation for a loss.

@@ -48,7 +48,7 @@ class RunConfig:
 
     Args:
       model_dir: folder of checkpoints and summaries.
-      tf_random_seed: of the graph.
+      tf_random_seed: the random seed of the graph.
       save_summary_steps: steps between two summaries.
       save_checkpoints_steps, save_checkpoints_secs: steps or seconds between two checkpoints; every 600 s by default.
       session_config: a ``ConfigProto``; by default, in a cluster, with the ``ps`` and this task as ``device_filters``,
@@ -57,7 +57,7 @@ class RunConfig:
       keep_checkpoint_every_n_hours: besides, keep one checkpoint in each interval of this number of hours.
       log_step_count_steps: steps between two lines about the speed and the loss.
       device_fn: returns the device of each operation, in place of the replica device setter.
-      protocol: of the task's server.
+      protocol: the protocol of the task's server.
       session_creation_timeout_secs: longest time to wait for the chief, in seconds.
       train_distribute: a strategy of this process; of several devices for Keras models only.
       eval_distribute: accepted; an evaluation runs on one device.

@@ -142,7 +142,7 @@ class TrainSpec(_TrainSpec):
     Args:
       input_fn: see `Estimator.train`.
       max_steps: until this global step; None until the input ends.
-      hooks: of the session.
+      hooks: the hooks of the session.
     """
 
     def __new__(cls, input_fn: Callable[..., Structure], max_steps: int | None = None, hooks: Any = None) -> Self:
@@ -169,8 +169,8 @@ class EvalSpec(_EvalSpec):
     Args:
       input_fn: see `Estimator.evaluate`.
       steps: number of steps; None until the input ends.
-      name: of this evaluation, where there are several.
-      hooks: of the session.
+      name: the name of this evaluation, where there are several.
+      hooks: the hooks of the session.
       exporters: called after an evaluation.
       start_delay_secs: seconds before an evaluator begins.
       throttle_secs: minimum number of seconds between two evaluations.

@@ -232,7 +232,7 @@ class TPUEstimator(Estimator):
       train_batch_size, eval_batch_size, predict_batch_size: numbers of examples.
       batch_axis, eval_on_tpu, export_to_tpu, export_to_cpu: of TPUs alone.
       embedding_config_spec: tables on TPUs; not supported.
-      export_saved_model_api_version: of exports to TPUs alone.
+      export_saved_model_api_version: the API version of exports, for TPUs only.
 
     Raises:
       ValueError: no or another config, ``params`` with a name that is taken, or ``use_tpu``.

@@ -1,4 +1,4 @@
-"""A supervisor of TensorFlow 0.12 that goes on where another one ended."""
+"""A supervisor of TensorFlow 0.12 that continues where another one ended."""
 
 import sys
 
