@@ -468,7 +468,7 @@ CONTRASTS = """() => {
 
 
 @pytest.mark.parametrize("watched", [{}, DARK], ids=["light", "dark"], indirect=True)
-def test_colours_can_be_told_apart(watched: Watched, running: Server, program: Path, request: Any) -> None:
+def test_colours_can_be_distinguished(watched: Watched, running: Server, program: Path, request: Any) -> None:
     page, name = watched.page, request.node.callspec.id
     job_id = submit(running, program, workers=2)
     watched.sign_in(running.token)

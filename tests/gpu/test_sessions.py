@@ -98,12 +98,12 @@ def test_without_memory_a_variable_keeps_its_value() -> None:
     w = tf.Variable(np.ones(3, np.float32), name="w")
     factor = tf.placeholder(tf.float32, [])
     huge = tf.ones([many, many]) * factor + tf.to_float(tf.range(many))
-    wish = w.assign_add(tf.reduce_sum(tf.nn.top_k(huge, many).values) * tf.ones(3)).op
+    update = w.assign_add(tf.reduce_sum(tf.nn.top_k(huge, many).values) * tf.ones(3)).op
     with tf.Session() as session:
         session.run(w.initializer)
         for _ in range(2):
             with pytest.raises(ResourceExhaustedError, match=r"on its GPU .* was to change 'w'.* are free"):
-                session.run(wish, {factor: 1.0})
+                session.run(update, {factor: 1.0})
             assert session.run(w).tolist() == [1.0, 1.0, 1.0]
         with pytest.raises(ResourceExhaustedError, match="on its GPU"):
             session.run(huge, {factor: 1.0})

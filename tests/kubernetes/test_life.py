@@ -341,7 +341,7 @@ def test_jobs_have_the_queue_label_of_kueue(cluster: RealCluster) -> None:
         assert made.spec.suspend is (None if cluster.minor < 21 else True)
 
 
-def test_machines_are_told(running: Server) -> None:
+def test_machines_are_reported(running: Server) -> None:
     hosts = running.client.get("/hosts")
     assert [host["problem"] for host in hosts] == [""] * len(hosts)
     assert json.dumps(hosts)

@@ -49,7 +49,7 @@ _LIMIT = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class JobRequest:
     """A user's request about a job, ``after_s`` seconds after its submission."""
 
     kind: str
@@ -69,7 +69,7 @@ class JobSetting:
       late: probability that a worker other than the first is killed between the end of its work and its exit; ``ps``
         tasks then end by themselves when no work is left. None: they do not, and a worker exits with its work.
       evaluator: mean time of an evaluator's validation after the work, in seconds; None for no evaluator.
-      wishes: users' requests about the job, in their order.
+      requests: users' requests about the job, in their order.
     """
 
     servers: int
@@ -79,7 +79,7 @@ class JobSetting:
     fails: float
     late: float | None
     evaluator: float | None
-    wishes: tuple[Wish, ...]
+    requests: tuple[JobRequest, ...]
 
     def text(self, number: int) -> str:
         """The job's file; its name says which job of the history it is."""
@@ -132,7 +132,7 @@ class Setting:
                 fails=chance.choice((0.0, 0.1, 0.5)),
                 late=chance.choice((0.0, 0.5)) if ends else None,
                 evaluator=chance.choice((None, 5.0, 1000.0)) if ends else None,
-                wishes=tuple(Wish(kind=kind, after_s=chance.expovariate(1 / 20)) for kind in kinds),
+                requests=tuple(JobRequest(kind=kind, after_s=chance.expovariate(1 / 20)) for kind in kinds),
             )
 
         return Setting(
@@ -471,15 +471,15 @@ class JobsHistory:
         self._submitted.append(job_id)
         running().note(f"{job_id} was submitted")
         asked = self._asked.setdefault(job_id, set())
-        for wish in job.wishes:
-            running().sleep(wish.after_s)
-            asked.add(wish.kind)
+        for request in job.requests:
+            running().sleep(request.after_s)
+            asked.add(request.kind)
             try:
-                self._call(lambda manager, wish=wish: manager.ask(job_id, _asked(wish, job)))
+                self._call(lambda manager, request=request: manager.ask(job_id, _asked(request, job)))
             except NotPossible as error:
-                running().note(f"{wish.kind} {job_id}: {error}")
+                running().note(f"{request.kind} {job_id}: {error}")
             else:
-                running().note(f"{wish.kind} {job_id} was taken")
+                running().note(f"{request.kind} {job_id} was taken")
         self._people -= 1
 
     # Rules ------------------------------------------------------------------------------------------------------------
@@ -529,8 +529,8 @@ class JobsHistory:
         store.close()
 
 
-def _asked(wish: Wish, job: JobSetting) -> Any:
-    match wish.kind:
+def _asked(request: JobRequest, job: JobSetting) -> Any:
+    match request.kind:
         case "stop":
             return AskStop("eve")
         case "requeue":

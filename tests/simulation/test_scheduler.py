@@ -107,7 +107,7 @@ def test_a_lost_wake_up_is_found() -> None:
     assert not _lost_wake_up(under_lock=True)
 
 
-def test_an_update_that_is_no_single_one_is_found() -> None:
+def test_a_composite_update_is_found() -> None:
     def main() -> None:
         count = [0]
         lock = primitives.Lock()

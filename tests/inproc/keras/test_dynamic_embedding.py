@@ -240,7 +240,7 @@ def test_evicted_rows_start_with_initial_values() -> None:
     closed(strategy)
 
 
-def test_ids_may_be_moved_and_small_ones_computed_but_no_number_is_silently_another() -> None:
+def test_transformed_ids_are_exact_or_refused() -> None:
     def model_of(change: Any, kind: str, strings: bool = False) -> Any:
         ids = keras.Input((4,), dtype=kind)
         rows = DynamicEmbedding(2, strings=strings, initializer="normal", name="rows")(change(ids))

@@ -204,7 +204,7 @@ def test_parts_of_a_batch_are_all_of_it(rows: int) -> None:
         assert found == [*range(4), *(10 + row for row in range(rows))]
 
 
-def test_each_epoch_is_that_of_one_machine() -> None:
+def test_each_epoch_equals_that_of_one_machine() -> None:
     """A dataset's own shuffles, with a seed, have the order that going over it again and again gives."""
     data = Dataset.range(SIZE).shuffle(SIZE, seed=3).batch(BATCH)
     expected = [[batch.tolist() for batch in data.as_numpy_iterator()] for _ in range(2)]

@@ -269,7 +269,7 @@ def test_a_worker_of_restarted_ps_stays_in_a_training_that_others_have_finished(
     local.stop()
 
 
-def test_where_the_first_ps_has_seen_all_finish_another_one_hears_of_it() -> None:
+def test_other_ps_learn_that_all_workers_have_finished() -> None:
     """A worker that comes first after that is in the next training; those who finish at the other ps do not wait."""
     local = servers(optax.sgd(0.1), "k=2")
     first, second = connected(local, 0), connected(local, 1)
@@ -448,7 +448,7 @@ def test_an_update_without_memory_is_named_and_changes_nothing(consistency: str)
     local.stop()
 
 
-def test_without_a_cluster_one_process_is_both(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_cluster_one_process_is_ps_and_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TF_CONFIG", raising=False)
     ps = headwater.ParameterServer(PARAMS, optax.sgd(0.5))
     ps.push(jax.tree.map(np.ones_like, PARAMS))

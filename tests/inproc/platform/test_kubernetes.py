@@ -230,7 +230,7 @@ def test_rejections_by_kubernetes_are_reported(cluster: Cluster, tmp_path: Path)
     assert refused.value.temporary
 
 
-def test_a_cluster_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_cluster_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with fake_kubernetes(tmp_path, check) as (_, config):
         backend = KubernetesBackend(KubernetesSettings(image="i", config_file=config))
     with pytest.raises(BackendError, match="does not answer") as refused:

@@ -125,7 +125,7 @@ def test_jobs_say_that_their_backend_cannot_be_used(tmp_path: Path) -> None:
     running.close()
 
 
-def test_machines_that_are_not_told_in_time(deaf: Deaf) -> None:
+def test_machines_that_are_not_reported_in_time(deaf: Deaf) -> None:
     lane = Lane(deaf)
     with pytest.raises(BackendError, match=r"has not answered in 0\.01 s"):
         lane.capacity(0.01)

@@ -325,7 +325,7 @@ def test_pauses_continue_after_a_restart_of_the_server(server: Server, tasks: Sc
     assert tasks.starts == ["worker-0#0", "worker-0#1"]
 
 
-def test_a_restarted_task_is_told_the_finished_workers(server: Server, tasks: ScriptedTasks) -> None:
+def test_a_restarted_task_learns_the_finished_workers(server: Server, tasks: ScriptedTasks) -> None:
     server.submit(PS + "workers: 3")
     server.turn()
     for worker in (0, 2):  # the first is the chief: the job ends with its program, and waits here for worker 1 only

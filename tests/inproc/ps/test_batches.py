@@ -355,7 +355,7 @@ def test_a_gradient_that_is_not_finite_counts_for_nothing(tmp_path: Path) -> Non
     stop(local, ps)
 
 
-def test_workers_with_other_data_are_told(tmp_path: Path) -> None:
+def test_workers_with_other_data_are_reported(tmp_path: Path) -> None:
     local = servers(tmp_path, workers=2)
     one, other = worker(local, 0), worker(local, 1)
     next(iter(one.batches(np.arange(SIZE), batch_size=BATCH)))

@@ -88,7 +88,7 @@ def test_a_copy_that_hears_twice_of_another_primary_steps_down_once(monkeypatch:
     assert copy.stepped == ["fed"]
 
 
-def test_when_the_job_is_over_a_third_copy_that_has_ended_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_the_job_is_over_a_third_copy_that_has_ended_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it has become the second, the chief would have said, which has ended, too."""
     copy = _copied()
     me, backup, third = copy._standing.me, Copy(1, 5), Copy(2, 5)
@@ -124,7 +124,7 @@ class Counted(PeerLink):
         self.dialled += 1
 
 
-def test_a_process_that_is_away_is_not_dialled_for_as_long_as_another_has_the_second_copy(
+def test_a_process_that_is_away_is_not_dialled_for_as_long_as_another_has_the_backup(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It should have that copy, and gets it once it is back."""

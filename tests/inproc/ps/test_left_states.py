@@ -55,24 +55,24 @@ def updater(number: int = 0) -> OptaxUpdater:
     return OptaxUpdater(LAYOUT, number, jax.tree.structure(PARAMS), optax.sgd(1.0))
 
 
-class Talk:
-    """A worker's channel to a ``ps``, at the end of that: of a task that ends as soon as it looks."""
+class WorkerConnection:
+    """A worker's connection to a ``ps``; it is closed, so the service ends at its next check."""
 
     def __init__(self, worker: str) -> None:
         self.peer, self.peer_generation = worker, 1
-        self.comes: SimpleQueue[Frame | None] = SimpleQueue()
-        self.sent: SimpleQueue[Frame] = SimpleQueue()
+        self.requests: SimpleQueue[Frame | None] = SimpleQueue()
+        self.answers: SimpleQueue[Frame] = SimpleQueue()
         self.closed = True
 
     def recv(self, timeout_s: float | None = None) -> Frame:
         del timeout_s
-        frame = self.comes.get()
+        frame = self.requests.get()
         if frame is None:
             raise UnavailableError(None, None, "the worker is gone")
         return frame
 
     def send(self, frame: Frame) -> None:
-        self.sent.put(frame)
+        self.answers.put(frame)
 
     def peer_gone(self) -> bool:
         return False
@@ -82,7 +82,7 @@ class Talk:
 
 
 class Chief:
-    """The way to a chief that takes what is left, and answers with what it ``says``."""
+    """A chief that accepts deposited states and answers with ``says``."""
 
     def __init__(self, says: Sequence[object] = ()) -> None:
         self._says = says
@@ -104,7 +104,7 @@ class Chief:
 
 
 def hosted() -> HostedParameters:
-    """What a ``ps`` has in synchronous training of two workers."""
+    """Returns the parameters of a ``ps`` in synchronous training of two workers."""
     return HostedParameters("params", SERVER, 0, LAYOUT, updater(), from_text("sync", 2))
 
 
@@ -116,7 +116,7 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
     """The first worker waits for the gradient of the second, which rests, has finished, or is gone."""
     host, chief = hosted(), Chief()
     watchdog = ProgressWatchdog(lambda _: True)
-    connections = {worker: Talk(worker) for worker in (FIRST, SECOND)}
+    connections = {worker: WorkerConnection(worker) for worker in (FIRST, SECOND)}
 
     def serve(connection: Any) -> None:
         with pytest.raises(UnavailableError):
@@ -125,14 +125,14 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
     threads = [threading.Thread(target=serve, args=[connection]) for connection in connections.values()]
     for thread, (worker, connection) in zip(threads, connections.items(), strict=True):
         thread.start()
-        connection.comes.put(Frame(kinds.HELLO, ("params", worker, host.signature, CHOICE, 0.0, 1, 0, 0, 0)))
-        connection.comes.put(Frame(kinds.FILL, (0, [], None, False), [PARAMS["w"]]))
-        assert [connection.sent.get(timeout=20.0).kind for _ in range(2)] == [kinds.WELCOME, kinds.DONE]
+        connection.requests.put(Frame(kinds.HELLO, ("params", worker, host.signature, CHOICE, 0.0, 1, 0, 0, 0)))
+        connection.requests.put(Frame(kinds.FILL, (0, [], None, False), [PARAMS["w"]]))
+        assert [connection.answers.get(timeout=20.0).kind for _ in range(2)] == [kinds.WELCOME, kinds.DONE]
     with host.lock:
         for worker in connections:
             host.updates.event(Joined(worker))
     gradient = [np.ones(2, np.float32)]
-    connections[FIRST].comes.put(Frame(kinds.PUSH, (0, 1.0, [], None, [1.0], None, False, 1), gradient))
+    connections[FIRST].requests.put(Frame(kinds.PUSH, (0, 1.0, [], None, [1.0], None, False, 1), gradient))
     with host.lock:
         assert host.lock.wait_for(lambda: host.updates.state.gathered == 1, 20.0)
 
@@ -141,14 +141,14 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
         ParameterSaver(host, Saves(folder=str(tmp_path)), index=0, tasks=1).close()
     else:
         LeavingState(host, SERVER, StateAtChief("params", 0, CHIEF, way)).leave()
-    connections[SECOND].comes.put(last)
+    connections[SECOND].requests.put(last)
     for connection in connections.values():
-        connection.comes.put(None)  # which ends the channel of one that was answered
+        connection.requests.put(None)  # which ends the channel of one that was answered
     for thread in threads:
         thread.join(20.0)
         assert not thread.is_alive()
     assert host.version == 1
-    assert connections[FIRST].sent.empty()
+    assert connections[FIRST].answers.empty()
 
     # The next life knows nothing of the gradient, which comes once more.
     after = hosted()

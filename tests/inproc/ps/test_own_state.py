@@ -249,7 +249,7 @@ def test_files_that_a_newer_whole_state_replaces_are_removed(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("damaged", ["newest", "all"])
-def test_a_damaged_state_falls_back_to_the_one_before_and_then_to_the_chiefs_copy(
+def test_a_damaged_state_falls_back_to_the_previous_one_and_then_to_the_chiefs_copy(
     damaged: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     local = servers(tmp_path)
@@ -279,7 +279,7 @@ def test_a_damaged_state_falls_back_to_the_one_before_and_then_to_the_chiefs_cop
     stop(local, client)
 
 
-def test_a_full_disk_is_told_and_the_next_save_is_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_is_reported_and_the_next_save_is_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     local = servers(tmp_path)
     client = connected(local)
     push(client, 0)
@@ -377,7 +377,7 @@ def test_the_first_ps_restores_its_ledger_and_counts_each_example_once(tmp_path:
     stop_counting(local, ps)
 
 
-def test_a_training_that_was_saved_between_two_is_the_next_one(tmp_path: Path) -> None:
+def test_a_save_between_two_trainings_belongs_to_the_next(tmp_path: Path) -> None:
     saves = Saves(folder=str(tmp_path / "states"))
     local = counting(tmp_path / "logs", saves=saves)
     ps = worker(local)

@@ -77,7 +77,7 @@ def test_a_push_takes_four_frames_for_each_part() -> None:
     assert _frames() == 8
 
 
-def test_the_second_copy_has_the_same_bits() -> None:
+def test_the_backup_has_the_same_bits() -> None:
     servers = Replicated(PARAMS, optax.adamw(0.05))
     client = servers.client()
     servers.paired()
@@ -118,7 +118,7 @@ def test_a_cut_at_every_frame() -> None:
     servers.stop()
 
 
-def test_a_second_that_has_ended_and_is_back_is_one_again() -> None:
+def test_a_restarted_backup_is_a_backup_again() -> None:
     servers = Replicated(PARAMS, optax.sgd(1.0))
     client = servers.client()
     servers.paired()

@@ -115,7 +115,7 @@ def test_a_table_is_handed_over() -> None:
 @pytest.mark.parametrize(
     ("optimizer", "exact"), [("sgd", False), ("adam", False), ("adam", True), ("lamb", False), ("adafactor", False)]
 )
-def test_the_second_copy_has_the_same_bits(optimizer: str, exact: bool) -> None:
+def test_the_backup_has_the_same_bits(optimizer: str, exact: bool) -> None:
     servers = Tables(optimizer, exact=exact)
     client = servers.client()
     servers.paired()

@@ -133,7 +133,7 @@ def train(client: TableClient, step: int, *names: str) -> None:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_the_second_copy_has_the_same_bits(name: str) -> None:
+def test_the_backup_has_the_same_bits(name: str) -> None:
     servers = Tables()
     client = servers.worker(name)
     servers.paired()

@@ -162,7 +162,7 @@ def test_a_workers_own_saves_take_nothing_from_those_of_the_ps(tables: LocalTabl
         assert np.array_equal(found, expected)
 
 
-def test_a_full_disk_is_told_and_nothing_is_missing_afterwards(
+def test_a_full_disk_is_reported_and_nothing_is_missing_afterwards(
     tables: LocalTables, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = client_of(tables)

@@ -69,7 +69,7 @@ def test_a_further_process_joins_and_leaves(tmp_path: Path) -> None:
         end(tmp_path, tasks.workers, tasks.ps)
 
 
-def test_a_ps_that_is_told_to_end_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> None:
+def test_a_draining_ps_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
         ps = tasks.ps
@@ -86,7 +86,7 @@ def test_a_ps_that_is_told_to_end_waits_for_the_other_one_that_was_lost(tmp_path
 
 
 @pytest.mark.long
-def test_all_ps_are_told_to_end_at_once(tmp_path: Path) -> None:
+def test_all_ps_shut_down_at_once(tmp_path: Path) -> None:
     """The chief keeps what they have until they are back."""
     with processes(ps=2, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)

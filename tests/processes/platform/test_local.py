@@ -55,7 +55,7 @@ def told(tmp_path: Path) -> Iterator[Told]:
     told.close()
 
 
-def test_a_task_runs_and_its_end_is_told(backend: TaskBackend, tmp_path: Path) -> None:
+def test_a_task_runs_and_its_end_is_reported(backend: TaskBackend, tmp_path: Path) -> None:
     program = "print('out'); print('err', file=sys.stderr); print(os.environ['MINE'], os.getcwd()); sys.exit(3)"
     ordered = order(backend, tmp_path, program, env={"MINE": "yes"}, cwd=str(tmp_path))
     ended = ends(backend, backend.start(ordered))
@@ -323,7 +323,7 @@ def test_a_port_that_is_taken_is_named(backend: TaskBackend, tmp_path: Path) -> 
     assert place.address.split(":")[1] in ended.reason
 
 
-def test_progress_and_use_are_told(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+def test_progress_and_use_are_reported(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
     program = """
 from headwater.cluster.telemetry.progress import ProgressReporter
 reporter = ProgressReporter.from_environment("/job:worker/task:0")

@@ -409,7 +409,7 @@ def test_no_server(tmp_path: Path) -> None:
     assert "the server at http://127.0.0.1:1 does not answer" in failed.output
 
 
-def test_a_graph_is_told_that_its_number_of_ps_is_one_number(running: Server) -> None:
+def test_a_graph_needs_a_fixed_number_of_ps(running: Server) -> None:
     """Each task ends with what to write in the job's file."""
     job = {
         "name": "graph",

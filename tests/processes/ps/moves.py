@@ -71,14 +71,14 @@ while not (arguments.folder / "end").exists():
     if pushed % (20 if arguments.size < 100000 else 2) == 0:
         print(f"pushed {pushed}", flush=True)
     if ps.is_chief:
-        for wish in sorted(arguments.folder.glob("scale-*")):
-            wish.unlink()
-            moved = ps.scale(int(wish.name.split("-")[1]))
+        for path in sorted(arguments.folder.glob("scale-*")):
+            path.unlink()
+            moved = ps.scale(int(path.name.split("-")[1]))
             print(
                 f"scaled: {len(moved)} moves, longest {max([0.0, *(one.seconds for one in moved)]):.3f} s", flush=True
             )
-        for wish in arguments.folder.glob("rebalance"):
-            wish.unlink()
+        for path in arguments.folder.glob("rebalance"):
+            path.unlink()
             print(f"rebalanced: {len(ps.rebalance())} moves", flush=True)
 print(f"worker {ps.worker}: {taken} of {pushed} pushes were taken", flush=True)
 found = ps.finish()

@@ -181,7 +181,7 @@ def test_two_ps_with_copies_become_three_then_two_and_one_is_killed(tmp_path: Pa
 
 
 @pytest.mark.long
-def test_a_ps_that_is_told_to_end_gives_its_copies_to_one_that_was_lost_and_is_back(tmp_path: Path) -> None:
+def test_a_draining_ps_gives_its_copies_to_one_that_was_lost_and_is_back(tmp_path: Path) -> None:
     chosen = "--replicas", "2", "--shards", "4", "--table"
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path, *chosen)
@@ -200,7 +200,7 @@ def test_a_ps_that_is_told_to_end_gives_its_copies_to_one_that_was_lost_and_is_b
 
 
 @pytest.mark.long
-def test_all_ps_with_copies_are_told_to_end_at_once(tmp_path: Path) -> None:
+def test_all_ps_with_copies_shut_down_at_once(tmp_path: Path) -> None:
     """None waits for another one, and the chief keeps what they have until they are back."""
     chosen = "--replicas", "2", "--shards", "4", "--table"
     with processes(ps=2, worker=2) as cluster:

@@ -77,7 +77,7 @@ def ends(folder: Path, ps: list[Process], workers: list[Process]) -> None:
 
 
 @pytest.mark.parametrize("how", [Process.kill, pytest.param(Process.terminate, marks=pytest.mark.long)])
-def test_each_ps_is_killed_or_told_to_end_in_turn(how: Callable[[Process], object], tmp_path: Path) -> None:
+def test_each_ps_is_killed_or_shut_down_in_turn(how: Callable[[Process], object], tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
         for index in (0, 1):
@@ -106,7 +106,7 @@ def test_a_restarted_ps_does_not_wait_for_lost_workers(tmp_path: Path) -> None:
             task.succeeds()
 
 
-def test_a_ps_that_is_told_to_end_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> None:
+def test_a_draining_ps_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
         goes_on(*workers)
@@ -121,7 +121,7 @@ def test_a_ps_that_is_told_to_end_waits_for_the_other_one_that_was_lost(tmp_path
         ends(tmp_path, ps[1:], workers)
 
 
-def test_both_ps_are_told_to_end_at_once(tmp_path: Path) -> None:
+def test_both_ps_shut_down_at_once(tmp_path: Path) -> None:
     """The chief keeps what they have until they are back."""
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)

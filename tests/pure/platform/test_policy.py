@@ -129,7 +129,7 @@ def test_a_worker_that_is_killed_when_all_ps_are_done_is_no_failure(how: int | N
     assert early.state.then is not JobPhase.SUCCEEDED
 
 
-def test_a_worker_that_was_started_again_too_late_is_waited_for_no_longer_than_others_end() -> None:
+def test_a_worker_that_was_started_again_too_late_is_awaited_no_longer_than_others_end() -> None:
     def late() -> Job:
         job = Job("ps: 1\nworkers: 2\nrestart: {limit: 1}\ndeadlines: {grace: 20s}").placed()
         job.ended(worker(1), code=-signal.SIGKILL).after(1.0).started()
@@ -304,7 +304,7 @@ def test_a_lost_ps_takes_the_whole_job_to_another_place() -> None:
     assert (job.phase, job.state.tasks[PS].restarts) == (JobPhase.QUEUED, 1)
 
 
-def test_a_worker_that_never_found_room_is_not_waited_for_when_the_others_are_done() -> None:
+def test_a_worker_that_never_found_room_is_not_awaited_when_the_others_are_done() -> None:
     job = Job("ps: 1\nworkers: 1:3").placed().happens(AskScale("eve", 2)).placed().happens(AskScale("eve", 3))
     job.ended(worker(0)).happens(Ended(worker(1), Lost(reason="host b does not answer"))).after(60.0)
     assert policy.needs_place(job.state, job.now) == (worker(1), worker(2))
@@ -492,7 +492,7 @@ def test_task_names() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_failure_is_told_once(count: int) -> None:
+def test_a_failure_is_reported_once(count: int) -> None:
     job = Job(f"workers: {count}\nrestart: {{limit: 1, backoff: 0}}").placed()
     job.ended(worker(0), code=3, lines=["ValueError: no labels"]).all_ended().after(0.0).placed()
     job.ended(worker(0), code=3).all_ended()
@@ -504,7 +504,7 @@ def test_a_failure_is_told_once(count: int) -> None:
     assert job.notes[-1] == "failed: the job has failed (after 1 restarts)"
 
 
-def test_a_failure_that_is_no_tasks_is_told_by_the_job() -> None:
+def test_a_failure_that_is_no_tasks_is_reported_by_the_job() -> None:
     job = Job("deadlines: {run: 60s}").placed().after(61.0).all_ended()
     reason = "ran for longer than its deadline of 60 s"
     assert job.notes[-2:] == [f"ending: ends its tasks: {reason}", f"failed: {reason}"]

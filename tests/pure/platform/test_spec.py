@@ -81,7 +81,7 @@ def test_an_error_names_the_field_and_the_line(text: str, problem: str) -> None:
     assert any(problem in line for line in problems(text))
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     lines = problems("name: A\nprogram: x\nworkers:\n  memory: lots\nfoo: 1\n")
     assert [line.split(": ")[0] for line in lines] == ["job.yaml:1", "job.yaml:4", "job.yaml:5"]
 
@@ -158,7 +158,7 @@ def test_sizes_for_people() -> None:
     assert [size_text(size) for size in (10, 1536, 3 << 30)] == ["10 B", "1.5 KiB", "3.0 GiB"]
 
 
-def test_a_role_is_told_as_it_is_written() -> None:
+def test_a_role_is_reported_as_it_is_written() -> None:
     text = "name: a\nprogram: b\nps: 1\nworkers: {count: 2, cpus: 1}\nchief: true\n"
     told = parse_job(text).model_dump(mode="json", exclude_defaults=True)
     assert (told["ps"], told["workers"], told["chief"]) == (1, {"count": 2, "cpus": 1.0}, 1)

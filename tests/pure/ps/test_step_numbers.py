@@ -37,7 +37,7 @@ def test_no_worker_is_two_epochs_ahead() -> None:
     assert step_numbers.may_begin(3)
 
 
-def test_data_of_different_lengths_are_noticed_whichever_is_told_first() -> None:
+def test_data_of_different_lengths_are_noticed_in_any_order() -> None:
     for told_first in (True, False):
         step_numbers = StepNumbers(in_rounds=True)
         assert [step_numbers.take(worker, 0, UNKNOWN_STEPS, 0) for worker in "ab"] == [0, 0]

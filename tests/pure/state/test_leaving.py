@@ -74,7 +74,7 @@ def test_leaving_waits_a_limited_time(clock: SimpleNamespace, caplog: pytest.Log
 
 
 @pytest.mark.usefixtures("clock")
-def test_a_chief_that_cannot_be_reached_is_waited_for_once() -> None:
+def test_a_chief_that_cannot_be_reached_is_awaited_once() -> None:
     left: list[str] = []
     leaving.leave("ps", [copy(left, reached=False) for _ in range(3)], list, lambda: 0.0)
     assert left == ["shard 0"]

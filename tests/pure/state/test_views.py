@@ -60,7 +60,7 @@ def test_the_first_that_asks_to_be_alone_is() -> None:
     assert judge(witness, _told(OTHER, PAIR, RequestKind.ALONE)).view == View(5, OTHER, None)
 
 
-def test_a_primary_takes_another_second_or_hands_over() -> None:
+def test_a_primary_gets_another_backup_or_hands_over() -> None:
     third = Copy(2, 30)
     assert judge(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.PAIR, third)).view == View(5, HOME, third)
     assert judge(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.HAND_OVER)).view == View(5, OTHER, HOME)
@@ -341,11 +341,11 @@ class _World:
                 feed.confirmed = feed.acks.pop(0)
 
     def asks(self, ps: int) -> None:
-        """A copy asks the witness; the answer comes later, or never."""
+        """Sends a request of a replica to the witness; the answer arrives later, or never."""
         copy = self.copies[ps]
         if not copy.acts:
             return
-        kind, other = self.wish(ps, copy)
+        kind, other = self.next_request(ps, copy)
         everyone = tuple(range(len(self.copies)))
         request = WitnessRequest(
             copy.standing.me, copy.standing.view, kind, other or copy.standing.pairing, 0, everyone
@@ -356,8 +356,8 @@ class _World:
             self.newest = self.witness.view
             self.answers.append((ps, copy.standing.me, self.witness.view))
 
-    def wish(self, ps: int, copy: _Process) -> tuple[RequestKind, Copy | None]:
-        """What a copy asks for."""
+    def next_request(self, ps: int, copy: _Process) -> tuple[RequestKind, Copy | None]:
+        """Returns the next request of a replica."""
         standing = copy.standing
         view = standing.view
         if view is None or standing.me not in view:

@@ -48,7 +48,7 @@ def test_distinct_keys_come_in_the_order_of_their_first(ids):
     assert np.array_equal(keys[first][inverse], keys)
 
 
-def test_keys_with_equal_first_words_are_told_apart_by_their_second():
+def test_keys_with_equal_first_words_are_distinguished_by_their_second():
     first, inverse = distinct(np.array([7, 7, 7]), np.array([1, 2, 1]))
     assert first.tolist() == [0, 1]
     assert inverse.tolist() == [0, 1, 0]

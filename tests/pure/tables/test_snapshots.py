@@ -237,7 +237,7 @@ def test_integers_are_exported(tmp_path):
         ({"optimizer": Adam()}, "keeps 2 numbers"),
     ],
 )
-def test_a_table_that_is_another_one(tmp_path, fields, named):
+def test_a_table_with_another_configuration(tmp_path, fields, named):
     save(table_of(), tmp_path)
     other = table_of(**fields)
     with pytest.raises(InvalidArgumentError, match=f"'users/a' on /job:ps/task:1.*{named}"):
@@ -282,7 +282,7 @@ class _FullDisk(files.AtomicFile):
         super().write(data)
 
 
-def test_a_save_that_fails_leaves_the_one_before_and_the_next_is_whole(tmp_path, monkeypatch):
+def test_a_save_that_fails_leaves_the_previous_one_and_the_next_is_whole(tmp_path, monkeypatch):
     table = table_of(initializer=ZEROS)
     table.update(np.arange(2000), np.ones((2000, 4)))
     save(table, tmp_path)

@@ -421,7 +421,7 @@ def test_a_grpc_channel_to_a_closed_port(tls: Security, serve: Serve) -> None:
             client.open_channel(me=WORKER, wanted=PS, options=OPTIONS)
 
 
-def test_anything_said_to_the_control_plane(serve: Serve) -> None:
+def test_the_control_plane_survives_arbitrary_input(serve: Serve) -> None:
     server, client = serve()
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     rng = random.Random(0)

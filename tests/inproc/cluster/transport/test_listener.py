@@ -188,7 +188,7 @@ def test_tls_in_both_directions_at_once(start: Start, tls: Security) -> None:
     channel.close()
 
 
-def test_no_offer_is_taken_where_one_end_does_not_want_it(start: Start) -> None:
+def test_shared_memory_needs_the_consent_of_both_ends(start: Start) -> None:
     listener = start(options=TransportOptions())
     channel = dial(listener, options=TCP_ONLY)
     assert type(channel) is SocketChannel
@@ -451,7 +451,7 @@ said = st.one_of(
 @given(
     st.sampled_from([b"", PREAMBLE[:5], PREAMBLE + b"\0", PREAMBLE + b"\1", PREAMBLE + b"\2", PREAMBLE + b"\xff"]), said
 )
-def test_anything_said_to_a_listener(listening: Listener, first: bytes, rest: bytes) -> None:
+def test_a_listener_survives_arbitrary_input(listening: Listener, first: bytes, rest: bytes) -> None:
     with socket.create_connection(("127.0.0.1", listening.address.port)) as sock:
         received = b""
         with contextlib.suppress(OSError):  # refused before all was said

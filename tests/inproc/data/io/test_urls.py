@@ -131,12 +131,12 @@ def test_checkpoints_and_summaries(bucket: str) -> None:
         assert [event.step for event in summary_iterator(events)][-1] == 7
 
 
-def test_an_unknown_protocol_is_said() -> None:
+def test_an_unknown_protocol_is_reported() -> None:
     with pytest.raises(UnimplementedError, match="fsspec knows no nowhere://"):
         files.exists("nowhere://bucket/file")
 
 
-def test_a_store_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     import s3fs
 
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")

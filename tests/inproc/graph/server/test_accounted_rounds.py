@@ -137,7 +137,7 @@ def check(workers: list[Worker], logs: Path, several: bool = True) -> None:
 
 @pytest.mark.parametrize("mode", ["replicas 2", "sync=2", "k=1 of 2", "async"])
 @pytest.mark.parametrize("ps", [0, 1])
-def test_a_ps_is_told_to_end_while_steps_have_their_examples(logs: Path, mode: str, ps: int) -> None:
+def test_a_ps_is_shut_down_while_steps_have_their_examples(logs: Path, mode: str, ps: int) -> None:
     with memory_cluster(Cuts(), ps=2, worker=2) as cluster:
         movers: list[threading.Thread] = []
 
@@ -220,7 +220,7 @@ def test_cuts_anywhere(mode: str, before: set[int], after: set[int], unnoticed: 
 @pytest.mark.parametrize("mode", ["replicas 2", "sync=2", "k=1 of 2"])
 @pytest.mark.parametrize("ps", [0, 1])
 @pytest.mark.parametrize("frame", range(10, 120, 30))
-def test_a_ps_that_has_a_second_copy_dies_anywhere(mode: str, ps: int, frame: int, logs: Path) -> None:
+def test_a_ps_that_has_a_backup_dies_anywhere(mode: str, ps: int, frame: int, logs: Path) -> None:
     with copied_cluster(2, Cuts()) as cluster:
         cluster.cuts.on_cut = lambda: cluster.kill(ps)
 

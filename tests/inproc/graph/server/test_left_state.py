@@ -91,7 +91,7 @@ def test_how_many_frames_there_are() -> None:
 )
 @pytest.mark.parametrize("ps", [0, 1])
 @pytest.mark.parametrize("frame", range(FRAMES))
-def test_told_to_end_at_every_frame(reference: list[Any], frame: int, ps: int, cut: str) -> None:
+def test_shutdown_at_every_frame(reference: list[Any], frame: int, ps: int, cut: str) -> None:
     """The frame's channel may be cut at the same moment, so that what it brings has to be said again."""
     with training() as found:
         movers: list[threading.Thread] = []
@@ -234,7 +234,7 @@ def test_a_step_that_is_stopped_between_two_effects_fails() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ps", [0, 1])
 @pytest.mark.parametrize("frame", range(0, 60, 6))
-def test_told_to_end_in_a_round(kind: str, frame: int, ps: int) -> None:
+def test_shutdown_in_a_round(kind: str, frame: int, ps: int) -> None:
     cuts = Cuts()
     with memory_cluster(cuts, ps=2, worker=WORKERS) as cluster:
         mover = threading.Thread(target=cluster.move_house, args=("ps", ps))

@@ -37,15 +37,15 @@ def test_the_error_names_task_operation_variable_and_bytes(cluster: MemoryCluste
         small = tf.get_variable("small", initializer=np.ones(3, np.float32))
         factor = tf.placeholder(tf.float32, [])
         if what == "update":
-            wish, name = small.assign_add(huge(factor) * tf.ones(3)).op, "small"
+            update, name = small.assign_add(huge(factor) * tf.ones(3)).op, "small"
         else:
             large = tf.get_variable("large", [MANY, MANY], initializer=tf.zeros_initializer())
-            wish, name = large.initializer, "large"
+            update, name = large.initializer, "large"
         with tf.Session(cluster.target("worker", 0)) as session, tf.Session(cluster.target("worker", 1)) as other:
             session.run(small.initializer)
             for _ in range(2):
                 with pytest.raises(ResourceExhaustedError) as raised:
-                    session.run(wish, {factor: 1.0})
+                    session.run(update, {factor: 1.0})
                 for part in ("/job:ps/replica:0/task:0", f"which was to change '{name}'", "3.6 TiB are wanted", "free"):
                     assert part in raised.value.message
                 assert other.run(small).tolist() == [1.0, 1.0, 1.0]

@@ -444,23 +444,23 @@ class Resuming(Conversing):
 
 
 def test_frames_that_a_master_sends_and_receives() -> None:
-    talk = Conversing()
-    talk.conversation.begin([ONES])
-    talk.conversation.send(3, [ONES])
-    asked, sent = talk.task.recv(), talk.task.recv()
+    protocol = Conversing()
+    protocol.conversation.begin([ONES])
+    protocol.conversation.send(3, [ONES])
+    asked, sent = protocol.task.recv(), protocol.task.recv()
     assert (asked.kind, tuple(asked.header)) == (RUN, (SESSION, 1, 7, None, False, False))
     assert (sent.kind, tuple(sent.header)) == (TENSORS, (7, 3))
-    talk.answer(TENSORS, (6, 4), ONES * 0)  # of an earlier step
-    talk.answer(TENSORS, (7, 5), ONES * 5)
-    talk.answer(TENSORS, (7, 4), ONES * 4)
-    talk.answer(DONE, (6,))
-    talk.answer(DONE, (7,), ONES * 9)
-    assert [tensor.tolist() for tensor in talk.conversation.recv(4)] == [[4.0, 4.0]]
-    assert [tensor.tolist() for tensor in talk.conversation.finish()] == [[9.0, 9.0]]
-    assert [tensor.tolist() for tensor in talk.conversation.recv(5)] == [[5.0, 5.0]]
-    assert talk.ended == [True]
-    talk.conversation.abort("too late")
-    assert talk.ended == [True]
+    protocol.answer(TENSORS, (6, 4), ONES * 0)  # of an earlier step
+    protocol.answer(TENSORS, (7, 5), ONES * 5)
+    protocol.answer(TENSORS, (7, 4), ONES * 4)
+    protocol.answer(DONE, (6,))
+    protocol.answer(DONE, (7,), ONES * 9)
+    assert [tensor.tolist() for tensor in protocol.conversation.recv(4)] == [[4.0, 4.0]]
+    assert [tensor.tolist() for tensor in protocol.conversation.finish()] == [[9.0, 9.0]]
+    assert [tensor.tolist() for tensor in protocol.conversation.recv(5)] == [[5.0, 5.0]]
+    assert protocol.ended == [True]
+    protocol.conversation.abort("too late")
+    assert protocol.ended == [True]
 
 
 @pytest.mark.parametrize(
@@ -476,65 +476,65 @@ def test_frames_that_a_master_sends_and_receives() -> None:
     ],
 )
 def test_answers_that_make_no_sense(kind: int, header: Any) -> None:
-    talk = Conversing()
-    talk.answer(kind, header)
+    protocol = Conversing()
+    protocol.answer(kind, header)
     with pytest.raises(InvalidArgumentError, match=f"{TASK} sent a frame of kind .*\\b{kind}\\b"):
-        talk.conversation.recv(1)
+        protocol.conversation.recv(1)
 
 
 def test_an_error_keeps_its_class_and_names_the_task() -> None:
-    talk = Conversing()
-    talk.answer(ERROR, (7, ABORTED, "it is gone"))
+    protocol = Conversing()
+    protocol.answer(ERROR, (7, ABORTED, "it is gone"))
     with pytest.raises(AbortedError, match=r"it is gone \[on /job:ps/replica:0/task:0\]"):
-        talk.conversation.finish()
-    assert talk.ended == [True]
+        protocol.conversation.finish()
+    assert protocol.ended == [True]
 
 
 def test_a_task_that_is_lost() -> None:
-    talk = Conversing()
-    talk.task.close()
+    protocol = Conversing()
+    protocol.task.close()
     with pytest.raises(UnavailableError, match="/job:ps/replica:0/task:0 was lost during step 7"):
-        talk.conversation.finish()
-    talk.conversation.abort("it is lost")
-    assert talk.ended == [False]
+        protocol.conversation.finish()
+    protocol.conversation.abort("it is lost")
+    assert protocol.ended == [False]
 
 
-def test_a_task_that_ends_after_its_answer_is_not_waited_for() -> None:
+def test_a_task_that_ends_after_its_answer_is_not_awaited() -> None:
     def reconnect(step: Step, task: str, error: OpError) -> Channel:
         raise AssertionError(f"step {step.number} waits for {task}: {error}")
 
-    talk = Conversing(reconnect)
-    talk.conversation.begin([])
-    talk.answer(DONE, (7,), ONES)
-    talk.task.close()
+    protocol = Conversing(reconnect)
+    protocol.conversation.begin([])
+    protocol.answer(DONE, (7,), ONES)
+    protocol.task.close()
     for _ in range(2):  # while another task is waited for
-        talk.conversation.look()
-    assert [tensor.tolist() for tensor in talk.conversation.finish()] == [[1.0, 1.0]]
-    assert talk.ended == [True]
+        protocol.conversation.look()
+    assert [tensor.tolist() for tensor in protocol.conversation.finish()] == [[1.0, 1.0]]
+    assert protocol.ended == [True]
 
 
 def test_a_task_that_is_lost_before_it_is_asked_is_asked_once() -> None:
     """Another task is waited for before this one is asked: that it is lost is met then, and not before."""
-    talk = Resuming(had=0)
-    talk.task.close()
-    talk.conversation.look()
-    talk.conversation.begin([ONES])
-    assert talk.asked() == [(RESUME, (SESSION, 1, 7, None, False, True, 0), [[1.0, 1.0]])]
-    talk.answer(DONE, (7,), ONES)
-    assert [tensor.tolist() for tensor in talk.conversation.finish()] == [[1.0, 1.0]]
+    protocol = Resuming(had=0)
+    protocol.task.close()
+    protocol.conversation.look()
+    protocol.conversation.begin([ONES])
+    assert protocol.asked() == [(RESUME, (SESSION, 1, 7, None, False, True, 0), [[1.0, 1.0]])]
+    protocol.answer(DONE, (7,), ONES)
+    assert [tensor.tolist() for tensor in protocol.conversation.finish()] == [[1.0, 1.0]]
 
 
 @pytest.mark.parametrize("had", [1, 0], ids=["the same life", "one that begins the step anew"])
 def test_results_from_values_read_ahead_are_the_first_transfer(had: int) -> None:
     ahead = ReadsAhead(transfer=1)
     ahead.keep(Values(version=5, tensors=[ONES]))
-    talk = Resuming(had)
-    talk.conversation.begin([], ahead)
-    talk.conversation.send(2, [ONES * 2])
-    talk.answer(TENSORS, (7, 3), ONES * 3)
-    assert [tensor.tolist() for tensor in talk.conversation.recv(3)] == [[3.0, 3.0]]
-    talk.task.close()
-    talk.conversation.send(4, [ONES * 4])
-    resumed, *sent = talk.asked()
+    protocol = Resuming(had)
+    protocol.conversation.begin([], ahead)
+    protocol.conversation.send(2, [ONES * 2])
+    protocol.answer(TENSORS, (7, 3), ONES * 3)
+    assert [tensor.tolist() for tensor in protocol.conversation.recv(3)] == [[3.0, 3.0]]
+    protocol.task.close()
+    protocol.conversation.send(4, [ONES * 4])
+    resumed, *sent = protocol.asked()
     assert resumed[0] == RESUME
     assert sent == [(TENSORS, (7, 2), [[2.0, 2.0]]), (TENSORS, (7, 4, 1), [[4.0, 4.0]])][had:]

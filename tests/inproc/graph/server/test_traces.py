@@ -63,7 +63,7 @@ def test_without_a_trace_nothing_is_filled_in(cluster: MemoryCluster) -> None:
         assert session.run(v, options=FULL) == 2.0
 
 
-def test_a_trace_replaces_the_one_before() -> None:
+def test_a_trace_replaces_the_previous_one() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         one, other = tf.add(1.0, 1.0, name="one"), tf.add(2.0, 2.0, name="other")
         metadata = tf.RunMetadata()

@@ -262,7 +262,7 @@ def test_a_ps_dies_at_every_frame(reference: list[Any], frame: int, ps: int) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("frame", range(FRAMES))
-def test_all_ps_are_told_to_end_at_every_frame(reference: list[Any], frame: int) -> None:
+def test_all_ps_shut_down_at_every_frame(reference: list[Any], frame: int) -> None:
     with training() as found:
         ending = threading.Thread(target=found.cluster.end_at_once)
 

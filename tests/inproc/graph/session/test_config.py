@@ -23,7 +23,7 @@ def _names(session: Any) -> list[str]:
     return [device.name.removeprefix(f"{TASK}/device:") for device in session.list_devices()]
 
 
-def test_several_cpus_are_the_one_there_is() -> None:
+def test_several_cpus_map_to_the_only_cpu() -> None:
     with tf.device("/cpu:1"):
         x = tf.Variable(1.0)
     y = x + 1.0

@@ -36,7 +36,7 @@ with tf.Session() as session:
 
 @pytest.mark.parametrize("jit", ["off", "on"])
 @pytest.mark.parametrize("count", [9, 20])
-def test_no_other_thread_is_waited_for(count: int, jit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_other_thread_is_awaited(count: int, jit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # While a part is compiled in the background, its thread and this one take turns at the interpreter's lock.
     monkeypatch.setenv("HEADWATER_JIT", jit)
     done = subprocess.run([sys.executable, "-c", WAITS, str(count)], capture_output=True, text=True, check=True)

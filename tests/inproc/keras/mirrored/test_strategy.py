@@ -53,7 +53,7 @@ def test_models_belong_to_the_scope_that_they_are_made_in() -> None:
     assert strategy_of(keras.Sequential([keras.Input((2,))])) is None
 
 
-def test_a_device_that_is_not_there_is_said() -> None:
+def test_a_device_that_is_not_there_is_reported() -> None:
     with pytest.raises(Exception, match="device GPU:63 is not there; this process has CPU:0"):
         MirroredStrategy(["/gpu:63"])
     with pytest.raises(ValueError, match="must be different ones"):

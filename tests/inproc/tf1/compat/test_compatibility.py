@@ -48,7 +48,7 @@ def test_names_of_the_api_exist(names, name):
 
 
 @pytest.mark.slow
-def test_no_name_stands_twice(names):
+def test_each_name_occurs_once(names):
     public, others = names
     assert not public.keys() & others.keys()
 

@@ -130,7 +130,7 @@ def _inside(area: Any, name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", OF_KERAS.split())
-def test_keras_has_it_as_it_is(name: str) -> None:
+def test_names_of_keras_are_the_same_objects(name: str) -> None:
     assert _inside(tf.keras, name) is _inside(keras, name)
 
 
@@ -207,7 +207,7 @@ def test_decays_of_keras_experiments() -> None:
     assert float(noisy(3)) == pytest.approx(float(linear(3)), rel=1e-5)
 
 
-def test_cells_of_ones_own_are_abstract_cells() -> None:
+def test_custom_cells_are_abstract_cells() -> None:
     class Sums(tf.keras.layers.AbstractRNNCell):
         state_size = 2
         output_size = 2

@@ -7,7 +7,7 @@ import numpy as np
 from headwater.tf1.compat import tf
 
 
-def test_minimize_decays_the_variables_that_it_is_told() -> None:
+def test_minimize_decays_the_given_variables() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         one, other = tf.Variable([1.0, 2.0]), tf.Variable([1.0, 2.0])
         opt = tf.contrib.opt.MomentumWOptimizer(0.5, 0.1, 0.9)

@@ -59,7 +59,7 @@ def worker(
 
 
 @pytest.mark.parametrize("choice", [Synchronous(workers=3), KOfN(k=3), "sync=3"], ids=str)
-def test_gathered_from_all_it_is_as_one_process_with_all_batches(start_cluster: StartCluster, choice: Any) -> None:
+def test_gathered_results_equal_one_process_with_all_batches(start_cluster: StartCluster, choice: Any) -> None:
     targets = start_cluster(ps=PARAMETER_SERVERS, worker=3).targets
     results = together(*(worker(targets, replica, choice) for replica in range(3)))
     alone = Model()

@@ -66,7 +66,7 @@ def test_a_new_chief_continues_with_the_live_state(
     assert Chief(target, tmp_path, "third", monkeypatch).trains(0) == [6, 6]
 
 
-def test_a_lost_one_brings_the_checkpoint_back_for_all(
+def test_a_lost_ps_restores_the_checkpoint_for_all(
     start_cluster: StartCluster, tmp_path: Path, monkeypatch: Any, caplog: Any
 ) -> None:
     cluster = start_cluster(ps=2, worker=1)

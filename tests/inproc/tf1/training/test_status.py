@@ -84,7 +84,7 @@ def test_a_worker_that_is_behind_in_tables_and_metrics() -> None:
     assert samples["headwater_worker_behind", "/job:worker/task:0"] == 0
 
 
-def test_a_part_without_a_second_copy_is_shown() -> None:
+def test_a_part_without_a_backup_is_shown() -> None:
     group = GroupProgress(name="params/0", updates=7, copies="primary, NO BACKUP", lacks_backup=True, backup_lag=3)
     snapshot = Snapshot(at=1.0, groups=(group,))
     console = Console(width=200)

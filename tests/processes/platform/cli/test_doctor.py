@@ -78,7 +78,7 @@ def test_a_healthy_cluster(ps: str) -> None:
     assert result.stdout.splitlines()[1].split()[:4] == ["ps", "0", ps, "ok"]
 
 
-def test_each_task_is_told_of(ps: str, stranger: str) -> None:
+def test_each_task_is_reported(ps: str, stranger: str) -> None:
     result = doctor("--ps_hosts", f"{ps},{stranger}", "--worker_hosts", "127.0.0.1:1,no-such-host.invalid:2222")
     assert result.returncode == 1
     rows = {tuple(line.split()[:2]): line for line in result.stdout.splitlines()[1:]}

@@ -48,7 +48,7 @@ def test_a_state_is_there_once() -> None:
     assert one.fetch() is None
 
 
-def test_the_last_one_counts() -> None:
+def test_the_last_deposit_counts() -> None:
     link = Link(LeftStates())
     one = kept(link)
     one.leave(("a",), [])
@@ -57,7 +57,7 @@ def test_the_last_one_counts() -> None:
 
 
 @pytest.mark.parametrize("lost", range(3))
-def test_each_frame_may_be_said_again(lost: int) -> None:
+def test_each_frame_may_be_repeated(lost: int) -> None:
     """Of leaving, fetching and dropping a state one answer is lost."""
     link = Link(LeftStates(), lost)
     one = kept(link)
@@ -88,7 +88,7 @@ def passed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize("problem", [Problem.SILENT, Problem.CLOSED, Problem.NO_ANSWER, Problem.UNREACHABLE])
-def test_a_chief_that_stands_still_for_20_seconds_is_waited_for(problem: Problem, passed: list[float]) -> None:
+def test_a_chief_that_stalls_for_20_seconds_is_awaited(problem: Problem, passed: list[float]) -> None:
     link = Link(LeftStates())
     one = kept(link)
 
@@ -105,7 +105,7 @@ def test_a_chief_that_stands_still_for_20_seconds_is_waited_for(problem: Problem
     assert passed[0] >= 60.0
 
 
-def test_a_chief_that_stands_still_is_not_waited_for_without_end(passed: list[float]) -> None:
+def test_a_chief_that_stalls_is_not_awaited_forever(passed: list[float]) -> None:
     link = Link(LeftStates())
     link.refuses = lambda: Problem.SILENT
     with pytest.raises(UnavailableError):
@@ -114,7 +114,7 @@ def test_a_chief_that_stands_still_is_not_waited_for_without_end(passed: list[fl
 
 
 @pytest.mark.parametrize("problem", [Problem.REFUSED, Problem.UNKNOWN_HOST, Problem.TOKEN])
-def test_a_chief_that_is_not_there_is_not_waited_for(problem: Problem, passed: list[float]) -> None:
+def test_a_chief_that_is_not_there_is_not_awaited(problem: Problem, passed: list[float]) -> None:
     """Such as that of a cluster whose tasks begin."""
     link = Link(LeftStates())
     link.refuses = lambda: problem

@@ -69,7 +69,7 @@ def test_a_task_expected_again_is_awaited_until_it_connects_or_is_given_up() -> 
     assert not after(*gone(CHIEF), *gone(OTHER), Expected(frozenset({OTHER}), coming=False)).ends
 
 
-def test_a_chief_that_had_nothing_to_do_here_is_not_waited_for() -> None:
+def test_a_chief_that_had_nothing_to_do_here_is_not_awaited() -> None:
     assert after(*gone(OTHER), JobOver(CHIEF)).ends
     assert not after(JobOver(CHIEF)).ends
 
@@ -99,7 +99,7 @@ def test_a_probe_of_a_worker_is_no_connection() -> None:
     assert not after(Connected(incarnation), Disconnected(incarnation, served=False), state=over).ends
 
 
-def test_a_worker_that_still_trains_is_waited_for_by_name() -> None:
+def test_a_worker_that_still_trains_is_awaited_by_name() -> None:
     decision = after(*gone(CHIEF), Connected((OTHER, 7)), Came((OTHER, 7)), JobOver())
     assert not decision.ends
     assert decision.reason == f"the job is over; waits for {OTHER} to leave"

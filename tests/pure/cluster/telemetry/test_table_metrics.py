@@ -27,7 +27,7 @@ def test_there_is_no_rate_at_first_and_nothing_without_tables() -> None:
     assert table_metrics(None, Snapshot(at=1.0)) == {}
 
 
-def test_many_tables_are_told_together_and_names_fit_into_a_report() -> None:
+def test_many_tables_are_reported_together_and_names_fit_into_a_report() -> None:
     few = tuple(TableLoad(name=f"a model/an embedding {n}", rows=n) for n in range(3))
     many = tuple(TableLoad(name=f"t{n}", rows=n, hits=n) for n in range(30))
     for tables in (few, many):

@@ -148,7 +148,7 @@ class TestProofs:
             (Tokens(values=("a", "b"), of_user=True), Tokens(values=("c", "d"), of_user=True)),
         ],
     )
-    def test_none_in_common(self, ours: Tokens, theirs: Tokens) -> None:
+    def test_no_token_in_common(self, ours: Tokens, theirs: Tokens) -> None:
         assert proven(ours, prove(theirs, DIALLING, 1), DIALLING, 1) is None
 
     def test_a_proof_is_valid_only_for_its_message(self) -> None:

@@ -37,12 +37,12 @@ def test_the_bytes_are_those_of_the_message() -> None:
 
 
 @pytest.mark.parametrize("damage", [b"\x12\x7f\x0a", b"\x1a\x01\x00", b"\x12\x02\xff\xff"])
-def test_damage_is_said(tmp_path: Path, damage: bytes) -> None:
+def test_damage_is_reported(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / FILE_NAME).write_bytes(b"\x08\x01" + damage)
     with pytest.raises(DataLossError, match="no saved model"):
         read(str(tmp_path))
 
 
-def test_a_missing_file_is_said(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="does not exist"):
         read(str(tmp_path))

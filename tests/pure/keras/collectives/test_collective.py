@@ -73,7 +73,7 @@ def test_a_broadcast_is_the_first_process_s_and_a_gather_everybody_else_s() -> N
     ]
 
 
-def test_processes_that_do_different_things_are_told_so() -> None:
+def test_processes_that_do_different_things_are_reported() -> None:
     found = together(group(2), lambda member: member.barrier(f"step {member.rank}"))
     told = [error for error in found if isinstance(error, AbortedError)]
     assert told

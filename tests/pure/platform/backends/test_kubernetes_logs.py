@@ -34,7 +34,7 @@ class Pod:
 
 
 @pytest.mark.parametrize("ahead_s", [0, 3600, -3600, 86_400, -86_400])
-def test_no_line_is_lost_or_told_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead_s: int) -> None:
+def test_no_line_is_lost_or_shown_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead_s: int) -> None:
     pod = Pod(1_700_000_000)
     monkeypatch.setattr(kubernetes_logs.time, "time", lambda: pod.now + ahead_s)
     path = tmp_path / "worker-0.log"

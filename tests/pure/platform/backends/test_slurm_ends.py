@@ -70,7 +70,7 @@ def test_success_is_final(state: str) -> None:
     assert told(state, result=0) == ("succeeded", "")
 
 
-def test_a_failure_is_told_once_slurm_has_said_whether_it_ended_the_job() -> None:
+def test_a_failure_is_reported_once_slurm_has_said_whether_it_ended_the_job() -> None:
     failure = "worker 1 failed: exit code 7"
     assert told("COMPLETING", result=7, failure=failure) == ("running", "")
     assert told("FAILED", "NonZeroExitCode", result=7, failure=failure) == ("failed", failure)

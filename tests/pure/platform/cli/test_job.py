@@ -258,7 +258,7 @@ def test_a_worker_that_is_killed_when_the_ps_are_done_is_no_failure(elastic: boo
     assert after(started, Ended(PS, 0), Ended(FIRST, 0), Ended(SECOND, 3)).exit_code == 3
 
 
-def test_a_worker_in_the_place_of_a_lost_one_is_not_waited_for_when_the_work_is_done() -> None:
+def test_a_worker_in_the_place_of_a_lost_one_is_not_awaited_when_the_work_is_done() -> None:
     started = begin(TASKS, grace_s=GRACE_S, max_restarts=3, elastic=True).state
     replaced = after(started, Ended(SECOND, KILLED), Ended(FIRST, 0))
     decision = decide(replaced, Ended(PS, 0), 1.0)

@@ -40,7 +40,7 @@ def test_the_latest_is_written_every_other_second() -> None:
     assert log.count(MARKED) == 2
 
 
-def test_the_end_is_told_at_once() -> None:
+def test_the_end_is_reported_immediately() -> None:
     marks, log, _ = marker()
     marks.report(TASK % 1)
     marks.report(TASK % 2)

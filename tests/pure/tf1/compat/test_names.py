@@ -62,7 +62,7 @@ def test_a_missing_name_says_where_the_table_is(path: str) -> None:
         _ = module.no_such_name
 
 
-def test_a_name_is_said_once() -> None:
+def test_a_name_is_reported_once() -> None:
     with pytest.raises(AssertionError, match="sqrt"):
         Area("Roots.", {"math": "sqrt", "cmath": "sqrt"}).table()
 

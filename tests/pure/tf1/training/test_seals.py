@@ -54,7 +54,7 @@ def test_state_lost_by_one_ps_is_restored_on_all() -> None:
     )
 
 
-def test_states_of_different_trainings_are_not_one() -> None:
+def test_states_of_different_trainings_are_not_combined() -> None:
     assert "different trainings" in decided(SEAL, replace(SEAL, training="u")).reason
 
 
