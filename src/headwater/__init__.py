@@ -27,7 +27,7 @@ __version__ = "0.2.0"
 disarm()
 
 
-def _keep_compiled(jax: Any) -> None:
+def _keep_compiled(jax: object) -> None:
     from headwater.compilation_cache import keep_compiled  # noqa: PLC0415  with the rest of JAX
 
     keep_compiled(jax)

@@ -113,7 +113,7 @@ class DType:
         """Least and greatest intensity in an image of this type: 0, and 1 for floating point or `max` for integers."""
         return 0, 1 if self.is_floating else self.max
 
-    def _bound(self, which: str) -> Any:
+    def _bound(self, which: str) -> object:
         if self.is_floating:
             return getattr(cast(Any, ml_dtypes.finfo)(self._numpy), which)
         if self.is_integer:
@@ -222,7 +222,7 @@ _BY_NAME: Final = {d.name: d for d in _BY_NUMBER.values()} | {
 _BY_NUMPY: Final = {
     d.numpy_dtype: d for d in VALUE_DTYPES if not d.is_quantized and d is not resource and d is not variant
 }
-_BY_PYTHON: Final[dict[Any, DType]] = {
+_BY_PYTHON: Final[dict[object, DType]] = {
     float: float32,
     int: int64,
     bool: bool_,
@@ -259,7 +259,7 @@ def as_dtype(type_value: DTypeLike) -> DType:
         found = _BY_PYTHON.get(value)
     elif value is not None:  # pyright: ignore[reportUnnecessaryComparison]
         try:
-            numpy_type: np.dtype[Any] = np.dtype(cast(Any, value))
+            numpy_type = np.dtype(cast(Any, value))
             found = from_numpy(numpy_type)
         except TypeError:
             found = None

@@ -60,7 +60,7 @@ def is_jax_array(value: object) -> bool:
     return isinstance(value, getattr(sys.modules.get("jax"), "Array", ()))
 
 
-def deferred(module: Any, name: str) -> Callable[..., Any]:
+def deferred(module: object, name: str) -> Callable[..., Any]:
     """Returns the function of a module above whose dotted name is ``name``, looked up when it is called."""
     find = attrgetter(name)
     return lambda *args, **kwargs: find(module)(*args, **kwargs)
@@ -76,12 +76,12 @@ class _Differentiated:
         self._rules: tuple[Callable[..., Any], ...] = ()
         self._made: Any = None
 
-    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def defjvp(self, rule: Callable[..., object]) -> Callable[..., object]:
         """Sets the Jacobian-vector product, as the method of `jax.custom_jvp`."""
         self._rules = (rule,)
         return rule
 
-    def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
+    def defvjp(self, forward: Callable[..., object], backward: Callable[..., object]) -> None:
         """Sets the vector-Jacobian product, as the method of `jax.custom_vjp`."""
         self._rules = (forward, backward)
 
@@ -93,11 +93,11 @@ class _Differentiated:
         return self._made(*args)
 
 
-def custom_jvp(function: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> Any:
+def custom_jvp(function: Callable[..., object], nondiff_argnums: Sequence[int] = ()) -> Any:
     """Returns ``function`` as `jax.custom_jvp` does."""
     return _Differentiated("custom_jvp", function, nondiff_argnums)
 
 
-def custom_vjp(function: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> Any:
+def custom_vjp(function: Callable[..., object], nondiff_argnums: Sequence[int] = ()) -> Any:
     """Returns ``function`` as `jax.custom_vjp` does."""
     return _Differentiated("custom_vjp", function, nondiff_argnums)

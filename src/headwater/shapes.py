@@ -138,7 +138,7 @@ class Dimension:
             return Dimension(None)
         return Dimension(operation(self._value, theirs))
 
-    def _combine_reversed(self, other: Any, operation: Callable[[int, int], int]) -> Any:
+    def _combine_reversed(self, other: object, operation: Callable[[int, int], int]) -> Any:
         return self._combine(other, lambda a, b: operation(b, a))
 
     def __add__(self, other: DimensionLike) -> Dimension:
@@ -168,7 +168,7 @@ class Dimension:
     def __mod__(self, other: DimensionLike) -> Dimension:
         return self._combine(other, operator.mod)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: object) -> Any:
         return self._combine_reversed(other, operator.mod)
 
     def _compare(self, other: Any, operation: Callable[[int, int], bool]) -> Any:

@@ -7,6 +7,7 @@ They have no type information; imported from here each is ``Any``. Modules that 
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 from typing import Any, TypeAlias
 
 _Message: TypeAlias = Any
@@ -31,7 +32,7 @@ TensorInfo: TypeAlias = _Message
 VariableDef: TypeAlias = _Message
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> ModuleType:
     if not name.endswith("_pb2"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return importlib.import_module(f"tensorboard.compat.proto.{name}")

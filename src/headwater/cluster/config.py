@@ -175,13 +175,13 @@ def _once(pairs: list[tuple[str, object]], source: str) -> dict[str, object]:
     return members
 
 
-def _object(value: Any, field: str) -> dict[str, object]:
+def _object(value: object, field: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ClusterConfigError(field, f"must be a JSON object, not {_shown(value)}")
     return cast("dict[str, object]", value)
 
 
-def _cluster(value: Any, source: str) -> ClusterSpec:
+def _cluster(value: object, source: str) -> ClusterSpec:
     jobs: dict[str, dict[int, str]] = {}
     for job, tasks in _object(value, f"{source} cluster").items():
         name = f"{source} cluster.{job}"
@@ -202,7 +202,7 @@ def _cluster(value: Any, source: str) -> ClusterSpec:
     return cluster
 
 
-def _task(value: Any, cluster: ClusterSpec, source: str) -> TaskName | None:
+def _task(value: object, cluster: ClusterSpec, source: str) -> TaskName | None:
     if value is None or value == {}:
         return None
     task = _object(value, f"{source} task")
@@ -255,6 +255,6 @@ def _listed(values: list[Any]) -> str:
     return ", ".join(shown) if shown else "no jobs"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else text[:57] + "..."

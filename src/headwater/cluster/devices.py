@@ -74,7 +74,7 @@ def parse_device(name: str) -> Device:
     return Device(**found)
 
 
-def _one_device(found: dict[str, Any], device_type: str, number: str, name: str) -> None:
+def _one_device(found: dict[str, object], device_type: str, number: str, name: str) -> None:
     if "device_type" in found:
         raise ValueError(f"device name {name!r} has more than one device")
     found["device_type"] = _type(device_type)

@@ -110,7 +110,7 @@ class ClusterSpec:
         return self._jobs[job_name]
 
 
-def _is_cluster_def(value: Any) -> bool:
+def _is_cluster_def(value: object) -> bool:
     # By name, to accept messages of another copy of the same proto, too, such as TensorFlow's own.
     return getattr(getattr(value, "DESCRIPTOR", None), "name", None) == "ClusterDef"
 
@@ -123,7 +123,7 @@ def _text(value: Any, what: str) -> str:
     raise TypeError(f"{what} {value!r} must be a str, not {type(value).__name__}")
 
 
-def _tasks(job: Any, tasks: Any) -> dict[int, str]:
+def _tasks(job: object, tasks: object) -> dict[int, str]:
     if isinstance(tasks, Mapping):
         by_index = cast("Mapping[Any, Any]", tasks)
     elif isinstance(tasks, (list, tuple)):

@@ -38,7 +38,7 @@ class Composite(ABC):
         """The arrays, in the order of `TensorSpec.parts`."""
 
     @abstractmethod
-    def stacked(self, values: Sequence[Any], label: str, component: int) -> Composite:
+    def stacked(self, values: Sequence[object], label: str, component: int) -> Composite:
         """Stacks ``values``, the first of which is this one, as the rows of one component.
 
         Args:
@@ -208,7 +208,7 @@ class RaggedArray(Composite):
         first = self.splits[0][start : stop + 1]
         return self._between(int(first[0]), int(first[-1]), 1, (first - first[0],))
 
-    def _between(self, start: int, stop: int, level: int, outer: tuple[Any, ...]) -> RaggedArray:
+    def _between(self, start: int, stop: int, level: int, outer: tuple[object, ...]) -> RaggedArray:
         """Returns the rows of dimension ``level`` from ``start`` to ``stop``, below ``outer`` splits."""
         found = list(outer)
         for splits in self.splits[level:]:
@@ -288,7 +288,7 @@ class RaggedSpec(TensorSpec):
     def joined(self, arrays: Sequence[HostArray]) -> RaggedArray:
         return RaggedArray(arrays[0], arrays[1:], self.splits_dtype)
 
-    def converted(self, value: Any) -> RaggedArray:
+    def converted(self, value: object) -> RaggedArray:
         if isinstance(value, RaggedArray):
             return value
         kind = self.splits_dtype.numpy_dtype
@@ -317,7 +317,7 @@ class RaggedSpec(TensorSpec):
         return hash((super().__hash__(), self.ragged_rank, self.splits_dtype))
 
 
-def _as_array(item: Any) -> HostArray:
+def _as_array(item: object) -> HostArray:
     """Converts an array's item to an array; a text to an array without dimensions."""
     if isinstance(item, np.ndarray):
         return cast("HostArray", item)
@@ -352,9 +352,9 @@ def flat_element(element: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(part for value in element for part in (value.parts if isinstance(value, Composite) else (value,)))
 
 
-def element_of(specs: Sequence[TensorSpec], arrays: Sequence[Any]) -> tuple[Any, ...]:
+def element_of(specs: Sequence[TensorSpec], arrays: Sequence[object]) -> tuple[Any, ...]:
     """Assembles an element from the arrays of its components, in order."""
-    rest: Iterator[Any] = iter(arrays)
+    rest: Iterator[object] = iter(arrays)
     return tuple(spec.joined(list(islice(rest, len(spec.parts)))) for spec in specs)
 
 

@@ -49,7 +49,9 @@ def map_and_batch(
     return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
 
 
-def shuffle_and_repeat(buffer_size: TensorLike, count: Any = None, seed: int | None = None) -> Transformation:
+def shuffle_and_repeat(
+    buffer_size: TensorLike, count: TensorLike | None = None, seed: int | None = None
+) -> Transformation:
     """`Dataset.shuffle`, then `Dataset.repeat`."""
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
@@ -173,11 +175,11 @@ def padded_batch_and_drop_remainder(
 
 def sample_from_datasets(
     datasets: Sequence[Dataset], weights: TensorLike | None = None, seed: int | None = None
-) -> Any:
+) -> Dataset:
     """`Dataset.sample_from_datasets`."""
     return datasets[0].sample_from_datasets(datasets, weights, seed)
 
 
-def choose_from_datasets(datasets: Sequence[Dataset], choice_dataset: Dataset) -> Any:
+def choose_from_datasets(datasets: Sequence[Dataset], choice_dataset: Dataset) -> Dataset:
     """`Dataset.choose_from_datasets`."""
     return datasets[0].choose_from_datasets(datasets, choice_dataset)

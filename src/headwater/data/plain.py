@@ -31,7 +31,7 @@ class PlainFunction(Function):
         self._inputs = inputs
         self._packed = packed
         self._specs: tuple[TensorSpec, ...] | None = None
-        self._returns: Any = None
+        self._returns: object = None
 
     @property
     def structure(self) -> Any:
@@ -72,11 +72,11 @@ class GeneratedElements:
         self, generator: Callable[..., Iterable[Element]], signature: Any, specs: tuple[TensorSpec, ...]
     ) -> None:
         self._generator = generator
-        self._signature: Any = signature
+        self._signature: object = signature
         self._several = isinstance(signature, tuple)
         self._specs = specs
 
-    def __call__(self, *args: Any) -> Iterator[Element]:
+    def __call__(self, *args: object) -> Iterator[Element]:
         source = self._generator(*args)
         for index, element in enumerate(source):
             yield self._flat(element, index)

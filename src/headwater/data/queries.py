@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing as closing_soon
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -71,9 +71,9 @@ class SqlRows(Node):
     """
 
     values: ClassVar[dict[str, DType | None]] = {"driver_name": string, "data_source_name": string, "query": string}
-    driver_name: Any
-    data_source_name: Any
-    query: Any
+    driver_name: object
+    data_source_name: object
+    query: object
     of: tuple[TensorSpec, ...]
 
     @property
@@ -122,7 +122,7 @@ class Unique(Wrapper):
         return False
 
     def elements(self, context: Context) -> Iterator[Element]:
-        seen: set[Any] = set()
+        seen: set[object] = set()
         with closing(self.input.elements(context)) as source:
             for element in source:
                 (part,) = element

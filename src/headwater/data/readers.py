@@ -113,7 +113,7 @@ def _read_files(dataset: Dataset, filenames: object, read: Callable[[Any], Node]
         names = filenames if isinstance(filenames, Dataset) else cls.from_tensor_slices(np.ravel(as_array(filenames)))
         cycle = 1 if in_turn is None else DEFAULT_CYCLE if in_turn == AUTOTUNE else in_turn
 
-        def read_one(name: str) -> Any:
+        def read_one(name: str) -> Dataset:
             return cls.made(read(name), None)
 
         made = names.interleaved(read_one, cycle, 1, "interleave")

@@ -19,7 +19,7 @@ def flatten(structure: Structure) -> list[Any]:
     return list(_leaves(structure))
 
 
-def _leaves(structure: Structure) -> Iterator[Any]:
+def _leaves(structure: Structure) -> Iterator[object]:
     if isinstance(structure, dict):
         for key in sorted(structure):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             yield from _leaves(structure[key])
@@ -58,7 +58,7 @@ def plain_lists(value: object) -> Structure:
     return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-def same(first: Any, second: Any) -> bool:
+def same(first: object, second: object) -> bool:
     """Returns whether two structures have leaves in the same places."""
     if isinstance(first, dict) and isinstance(second, dict):
         return set(first) == set(second) and all(same(first[key], second[key]) for key in first)  # pyright: ignore

@@ -286,7 +286,7 @@ class Shuffle(Wrapper):
 class Cache(Wrapper):
     """Caches the elements in memory during the first complete iteration."""
 
-    _kept: list[Any] | None = field(default=None, init=False)
+    _kept: list[object] | None = field(default=None, init=False)
     _lock: Any = field(default_factory=threading.Lock, init=False)
 
     @property
@@ -301,7 +301,7 @@ class Cache(Wrapper):
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         return self._through(self.input.blocks(context, rows))
 
-    def _through(self, source: Iterator[Any]) -> Iterator[Any]:
+    def _through(self, source: Iterator[object]) -> Iterator[Any]:
         with self._lock:
             kept = self._kept
         if kept is not None:

@@ -20,7 +20,7 @@ def attr_value(value: object) -> Any:
     return proto
 
 
-def write_attr(proto: Any, value: Any) -> None:
+def write_attr(proto: Any, value: object) -> None:
     """Sets an ``AttrValue`` to ``value``; TypeError if it has no such form."""
     if isinstance(value, bool | np.bool_):
         proto.b = bool(value)  # pyright: ignore[reportUnknownArgumentType]
@@ -48,7 +48,7 @@ def write_attr(proto: Any, value: Any) -> None:
         raise TypeError(f"an attribute of type {type(value).__name__} has no form in a GraphDef: {value!r}")
 
 
-def _write_list(proto: Any, values: list[Any]) -> None:
+def _write_list(proto: Any, values: list[object]) -> None:
     proto.SetInParent()
     for value in values:
         if isinstance(value, bool):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from types import NotImplementedType
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from headwater.graph.indexed_slices import IndexedSlices, to_dense
 from headwater.graph.operation import Operation, Tensor
 
 
-def gather_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any]:
+def gather_gradient(op: Operation, grad: Tensor | IndexedSlices) -> NotImplementedType | list[IndexedSlices | None]:
     """Returns ``IndexedSlices`` of ``grad``'s rows at the gathered indices; NotImplemented for another axis than 0."""
     params, indices, *axes = op.inputs
     axis = constant_value(axes[0]) if axes else np.array(0)

@@ -163,7 +163,7 @@ class OpDef:
     attrs: frozenset[str] = frozenset()
     static: tuple[int, ...] = ()
     static_of: Callable[[Attrs, int], frozenset[int]] | None = None
-    gradient: Callable[..., Sequence[Any]] | None = None
+    gradient: Callable[..., Sequence[object]] | None = None
     differentiable: bool = True
     constants: tuple[int, ...] = ()
     refs: tuple[int, ...] = ()
@@ -176,7 +176,7 @@ class OpDef:
     repeat: Callable[..., None] | None = None
     admit: Callable[..., Callable[[], object]] | None = None
     string_lower: Callable[..., Any] | None = None
-    traced: Callable[..., Any] | None = None
+    traced: Callable[..., object] | None = None
     ref_attr: str = ""
     types: Mapping[str, int] = field(default_factory=lambda: {"T": 0})
     arguments: tuple[Argument, ...] = ()
@@ -192,7 +192,7 @@ class OpDef:
         return frozenset(i % count for i in self.static) if count else frozenset()
 
 
-def as_outputs(result: Any) -> tuple[Any, ...]:
+def as_outputs(result: object) -> tuple[Any, ...]:
     """Converts a lowering's result to a tuple of outputs; the result may be a single array, or None for no output."""
     if result is None:
         return ()
@@ -200,7 +200,7 @@ def as_outputs(result: Any) -> tuple[Any, ...]:
 
 
 _table: dict[str, OpDef] = {}
-_gradients: dict[str, Callable[..., Sequence[Any]]] = {}
+_gradients: dict[str, Callable[..., Sequence[object]]] = {}
 _loaded = False
 _load_operations: Callable[[], object] | None = None
 
@@ -225,7 +225,7 @@ def names() -> list[str]:
     return sorted(_table)
 
 
-def register_gradient(name: str, gradient: Callable[..., Sequence[Any]]) -> None:
+def register_gradient(name: str, gradient: Callable[..., Sequence[object]]) -> None:
     """Registers a gradient function under ``name``: an operation type, or a name for ``gradient_override_map``.
 
     Raises:
@@ -236,7 +236,7 @@ def register_gradient(name: str, gradient: Callable[..., Sequence[Any]]) -> None
     _gradients[name] = gradient
 
 
-def lookup_gradient(name: str) -> Callable[..., Sequence[Any]] | None:
+def lookup_gradient(name: str) -> Callable[..., Sequence[object]] | None:
     """Returns the gradient function registered as ``name``, or defined by the operation type ``name``."""
     if name in _gradients:
         return _gradients[name]

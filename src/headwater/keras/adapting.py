@@ -115,7 +115,7 @@ def _write_boards() -> None:
 
     @functools.wraps(make)
     def make_list(self: Any, callbacks: object = None, *args: Any, **kwargs: Any) -> None:
-        listed: list[Any] = tree.flatten(callbacks) if callbacks else []
+        listed: list[object] = tree.flatten(callbacks) if callbacks else []
         make(self, [_ours(callback) for callback in listed], *args, **kwargs)
 
     _lists.CallbackList.__init__ = make_list
@@ -128,7 +128,7 @@ def _keep_states() -> None:
 
     @functools.wraps(make)
     def make_list(self: Any, callbacks: object = None, *args: Any, **kwargs: Any) -> None:
-        listed: list[Any] = tree.flatten(callbacks) if callbacks else []
+        listed: list[object] = tree.flatten(callbacks) if callbacks else []
         backups = any(isinstance(callback, keras.callbacks.BackupAndRestore) for callback in listed)
         if backups:
             from headwater.keras import callbacks as ours  # noqa: PLC0415  few programs need them

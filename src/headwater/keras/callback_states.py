@@ -42,7 +42,7 @@ class CallbackStates:
 
     def __init__(self, callbacks: Sequence[Any]) -> None:
         counts: dict[str, int] = {}
-        self._callbacks: dict[str, Any] = {}
+        self._callbacks: dict[str, object] = {}
         for callback in callbacks:
             inner = getattr(callback, "followed", callback)
             if not _keeps_state(inner):
@@ -61,7 +61,7 @@ class CallbackStates:
     def take(self) -> None:
         """Collects the changed attributes at the end of an epoch, after every ``on_epoch_end``."""
         arrays: list[HostArray] = []
-        states: dict[str, dict[str, Any]] = {}
+        states: dict[str, dict[str, object]] = {}
         for name, callback in self._callbacks.items():
             texts, values = _attributes(callback)
             before = self._before.get(name, {})
@@ -75,7 +75,7 @@ class CallbackStates:
 
     def restore(self, text: str, arrays: Sequence[HostArray]) -> None:
         """Restores the callbacks' state from the result of `saved` in an earlier run."""
-        states: Mapping[str, Mapping[str, Any]] = json.loads(text)
+        states: Mapping[str, Mapping[str, object]] = json.loads(text)
         for name, state in states.items():
             callback = self._callbacks.get(name)
             for attribute, value in state.items() if callback is not None else ():
@@ -83,13 +83,13 @@ class CallbackStates:
         self._taken = text, list(arrays)
 
 
-def _keeps_state(callback: Any) -> bool:
+def _keeps_state(callback: object) -> bool:
     kinds = [kind for kind in type(callback).__mro__ if kind not in (Callback, keras.callbacks.LambdaCallback)]
     keras_own = any(kind.__module__.startswith(f"{OWN_MODULES}.callbacks") for kind in kinds)
     return keras_own or bool(getattr(callback, "saves_state", False))
 
 
-def _attributes(callback: Any) -> tuple[dict[str, str], dict[str, Any]]:
+def _attributes(callback: object) -> tuple[dict[str, str], dict[str, Any]]:
     """The attributes that may be state: as texts to detect changes, and as values."""
     texts: dict[str, str] = {}
     values: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def _attributes(callback: Any) -> tuple[dict[str, str], dict[str, Any]]:
     return texts, values
 
 
-def _packed(value: Any, arrays: list[HostArray]) -> Any:
+def _packed(value: object, arrays: list[HostArray]) -> object:
     """Converts ``value`` to a JSON value; appends its arrays to ``arrays``."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -127,7 +127,7 @@ def _packed(value: Any, arrays: list[HostArray]) -> Any:
     raise _NotPlainError
 
 
-def _unpacked(value: Any, arrays: Sequence[HostArray]) -> Any:
+def _unpacked(value: object, arrays: Sequence[HostArray]) -> object:
     if isinstance(value, list):
         return [_unpacked(each, arrays) for each in value]
     if not isinstance(value, dict):

@@ -216,7 +216,7 @@ class _Following(keras.callbacks.Callback):
     def __init__(self, callback: Any, mirrored: Any) -> None:
         super().__init__()
         #: The callback with the state to back up.
-        self.followed: Any = callback
+        self.followed: object = callback
         self._callback = callback
         self._mirrored = mirrored
 

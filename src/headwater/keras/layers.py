@@ -142,7 +142,7 @@ class DynamicEmbedding(keras.layers.Layer):
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         return (*(input_shape if self.combiner is None else input_shape[:-1]), self.config.dim)
 
-    def compute_output_spec(self, inputs: Tree, **_: object) -> Any:
+    def compute_output_spec(self, inputs: Tree, **_: object) -> keras.KerasTensor:
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
 
     def call(self, inputs: Tree) -> Tree:

@@ -52,7 +52,7 @@ def _watch_calls() -> None:
     resolve = _layer._resolve_and_populate_arg
 
     @functools.wraps(resolve)
-    def resolved(self: Any, arg_name: str, call_spec: Any, call_context: Any, kwargs: dict[str, object]) -> None:
+    def resolved(self: object, arg_name: str, call_spec: Any, call_context: Any, kwargs: dict[str, object]) -> None:
         given = arg_name != _TRAINING or arg_name in call_spec.user_arguments_dict
         # Not for symbolic calls: the phase would become part of the model, and `fit` could not change it.
         if not given and call_context.get_value(arg_name) is None and not _symbolic(call_spec.user_arguments_dict):

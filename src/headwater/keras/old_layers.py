@@ -64,7 +64,7 @@ class CuDNNGRU(_keras.layers.GRU):
         return _without_activations(super().get_config())
 
 
-def _without_activations(config: dict[str, Any]) -> dict[str, object]:
+def _without_activations(config: dict[str, object]) -> dict[str, object]:
     left_out = ("activation", "recurrent_activation", "use_bias", "dropout", "recurrent_dropout", "unroll")
     return {name: value for name, value in config.items() if name not in (*left_out, "reset_after")}
 

@@ -40,7 +40,7 @@ def updates_made(optimizer: keras.Optimizer) -> int:
     return int(_keras.ops.convert_to_numpy(getattr(made, "value", made)))
 
 
-def model_variables(model: Any) -> Mapping[str, object]:
+def model_variables(model: keras.Model) -> Mapping[str, object]:
     """Shape and type of each of a model's variables, in their order.
 
     Numbers that Keras appends to names are omitted: they depend on other objects that the program has built before.

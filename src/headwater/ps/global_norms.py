@@ -46,7 +46,7 @@ class _Enough(Exception):
 
 
 @contextmanager
-def norms_from(norm: Callable[[Any], Any]) -> Generator[None]:
+def norms_from(norm: Callable[[Any], object]) -> Generator[None]:
     """Replaces optax's norm of a tree by ``norm`` within the context. One thread at a time."""
 
     def replaced(tree: object, ord: object = None, squared: bool = False) -> object:

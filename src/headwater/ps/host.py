@@ -12,7 +12,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -417,7 +416,7 @@ class HostedParameters:
     # Values -----------------------------------------------------------------------------------------------------------
 
     def _fill(
-        self, version: int, written: Sequence[Any], ledger: bytes | None, over: bool, tensors: Sequence[Array]
+        self, version: int, written: Sequence[object], ledger: bytes | None, over: bool, tensors: Sequence[Array]
     ) -> Frame:
         blocks, workers = len(self._blocks) - self._tables, self.workers
         with self.lock:

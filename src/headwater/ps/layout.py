@@ -144,7 +144,7 @@ class Layout:
         """Returns the number of bytes of values on a ``ps``."""
         return sum(block_bytes(self.variables[block.variable], block) for block in self.blocks[task])
 
-    def split(self, values: Sequence[Any], task: int) -> list[Any]:
+    def split(self, values: Sequence[object], task: int) -> list[Any]:
         """Returns the parts of ``values`` (one for each variable) that belong to the blocks of a ``ps``."""
         return [block.of(values[block.variable]) for block in self.blocks[task]]
 

@@ -159,7 +159,7 @@ def _named(tree: Any) -> dict[str, Any]:
     return {_tree.keystr(path): leaf for path, leaf in _tree.tree_leaves_with_path(tree)}
 
 
-def _parts(state: Any) -> Iterator[Any]:
+def _parts(state: object) -> Iterator[Any]:
     """Yields the states of the transformations that an optax optimizer is composed of."""
     if isinstance(state, tuple):
         parts: tuple[Any, ...] = state  # pyright: ignore[reportUnknownVariableType]

@@ -206,7 +206,7 @@ class _Other:
                     raise bad_header(frame, self._other)
 
 
-def _source(words: Any, channel: Channel) -> Source:
+def _source(words: object, channel: Channel) -> Source:
     match words:
         case (str(worker), int(incarnation), int(number)):
             return worker, incarnation, number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class RowTable:
         """
         return self._client().look_up({self.name: ids}, training=training)[self.name]
 
-    def push(self, ids: Any, gradients: Any) -> None:
+    def push(self, ids: object, gradients: object) -> None:
         """Updates the rows of ids with the table's optimizer, from gradients ``[*ids.shape, dim]``."""
         self._client().update({self.name: ids}, {self.name: gradients})
 
@@ -66,7 +66,7 @@ class RowTable:
         return client.pool({self.name: bags}, training=training)[self.name]
 
     def push_pooled(
-        self, ids: object, offsets: object, gradients: Any, *, combiner: str = "mean", weights: object = None
+        self, ids: object, offsets: object, gradients: object, *, combiner: str = "mean", weights: object = None
     ) -> None:
         """Updates rows as `push` does, from gradients of the result of `pool`, ``[bags, dim]``. Weights get no
         gradient."""

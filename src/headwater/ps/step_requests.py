@@ -37,7 +37,7 @@ def work_of(work: Any) -> tuple[list[Work], list[Returned]]:
             raise InvalidArgumentError(None, None, f"{work} are no ranges of examples")
 
 
-def range_of(span: Any) -> Work:
+def range_of(span: object) -> Work:
     """Returns a range of examples from a frame."""
     match span:
         case (int(epoch), int(start), int(stop)):
@@ -68,7 +68,7 @@ def step_request_of(
             raise InvalidArgumentError(None, None, f"{worker} sent a malformed request for examples")
 
 
-def _is_part(part: Any) -> bool:
+def _is_part(part: object) -> bool:
     """Returns whether this is a pair (number of a part, of how many)."""
     match part:
         case (int(number), int(count)):

@@ -61,9 +61,9 @@ class Steps:
         self,
         connection: WorkerConnection,
         everything: bool,
-        extras: Any,
-        step_request: Any,
-        work: Any,
+        extras: object,
+        step_request: object,
+        work: object,
         keeps: bool,
         number: int,
     ) -> Frame:
@@ -88,7 +88,7 @@ class Steps:
         extras: Any,
         step_request: Any,
         hyperparameters: Any,
-        work: Any,
+        work: object,
         keeps: bool,
         number: int,
         tensors: Sequence[Array],
@@ -312,7 +312,7 @@ class Steps:
 
     # Examples ---------------------------------------------------------------------------------------------------------
 
-    def _hand_out(self, worker: str, step_request: Any, request: Request) -> int:
+    def _hand_out(self, worker: str, step_request: object, request: Request) -> int:
         """Assigns a range of examples to a worker and records it in the request.
 
         Returns the number of the batch, or a negative code that says why there is no batch.
@@ -352,7 +352,7 @@ class Steps:
         if returned:
             self._changed.notify_all()
 
-    def holds(self, worker: str, spans: Sequence[Any]) -> Frame:
+    def holds(self, worker: str, spans: Sequence[object]) -> Frame:
         """Answers whether a worker that was disconnected still holds ranges."""
         works = [range_of(span) for span in spans]
         with self._changed:

@@ -165,7 +165,7 @@ class TableClient:
         """
         return self._ids({name: ids}).divided(0, self._tables[name].config.strings)
 
-    def _ids(self, ids: Mapping[str, Any]) -> Ids:
+    def _ids(self, ids: Mapping[str, object]) -> Ids:
         """Checks ids of several tables and computes their keys; reuses the keys of the latest lookup where the ids are
         equal."""
         names = list(ids)
@@ -207,7 +207,7 @@ class TableClient:
             raise InvalidArgumentError(None, None, f"{self._where(name)}: ids must be strings: {error}") from error
         return both[:, 0], both[:, 1]
 
-    def look_up(self, ids: Mapping[str, Any], *, training: bool = True) -> dict[str, Reals]:
+    def look_up(self, ids: Mapping[str, object], *, training: bool = True) -> dict[str, Reals]:
         """Looks up rows of several tables, in one round trip.
 
         Args:
@@ -312,7 +312,7 @@ class TableClient:
     def _where(self, name: str) -> str:
         return f"table {name!r}, {self._worker}"
 
-    def bags(self, name: str, ids: Any, offsets: Any, combiner: str, weights: Any = None) -> Divided:
+    def bags(self, name: str, ids: object, offsets: object, combiner: str, weights: object = None) -> Divided:
         """Divides the ids of a table into bags; see `RowTable.pool`."""
         return in_bags(self.divide(name, ids), offsets, combiner, weights, self._where(name))
 

@@ -250,7 +250,7 @@ class TableService:
                 self.make(name, unpack(packed), folder)
         return Frame(kinds.DONE)
 
-    def _await_program(self, name: str, packed: Any, channel: Channel) -> None:
+    def _await_program(self, name: str, packed: object, channel: Channel) -> None:
         """Waits until the program of this task has made a table."""
         with self._lock:
             while not self._lock.wait_for(lambda: name in self._tables, LOOK_S):

@@ -204,7 +204,7 @@ def parted(flat: NDArray[_Number], sizes: Sequence[int]) -> list[NDArray[_Number
 _SIZES = frozenset((1, 2, 4, 8))
 
 
-def arrived_keys(packed: Array, counts: Sequence[Any], sizes: Sequence[Any], tables: int) -> NDArray[np.int64]:
+def arrived_keys(packed: Array, counts: Sequence[Any], sizes: Sequence[object], tables: int) -> NDArray[np.int64]:
     """Decodes received keys of several tables, see `headwater.tables.flat.pack_keys`.
 
     Raises:

@@ -153,7 +153,7 @@ class TableRounds:
             raise InvalidArgumentError(None, None, f"gradients of a round arrived as {str(words)[:80]}") from error
 
 
-def as_round(word: Any) -> Round:
+def as_round(word: object) -> Round:
     """Decodes a round of a header.
 
     Raises:

@@ -6,7 +6,6 @@ Subclasses of `headwater.state.copy.KeptCopy` implement it for each kind of stat
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any
 
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
@@ -37,7 +36,7 @@ class Contents:
         """
         raise NotImplementedError
 
-    def _between_changes(self) -> AbstractContextManager[Any]:
+    def _between_changes(self) -> AbstractContextManager[object]:
         """Returns a context manager that blocks changes of the served state."""
         raise NotImplementedError
 

@@ -271,7 +271,7 @@ def as_words(view: View | None) -> tuple[Any, ...] | None:
     return None if view is None else (view.term, tuple(view.primary), view.backup and tuple(view.backup))
 
 
-def from_words(words: Any) -> View | None:
+def from_words(words: object) -> View | None:
     """Returns the view that `as_words` has encoded.
 
     Raises:

@@ -110,7 +110,7 @@ def _request_of(words: Any, channel: Channel) -> WitnessRequest:
         raise InvalidArgumentError(None, None, f"{channel.peer} sent a malformed request for a view") from error
 
 
-def _copy_of(words: Any) -> Copy | None:
+def _copy_of(words: object) -> Copy | None:
     match words:
         case None:
             return None

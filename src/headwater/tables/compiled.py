@@ -40,7 +40,7 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 def _pointer_to(element: Any) -> Any:
     @_intrinsic
-    def pointer(typing: Any, address: Any) -> Any:
+    def pointer(typing: object, address: Any) -> Any:
         signature = _types.CPointer(element)(address)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -88,10 +88,10 @@ def grid_at(address: int, rows: int, columns: int) -> Any:
 
 
 @_intrinsic
-def _exchange(typing: Any, pointer: Any, old: Any, new: Any) -> Any:
+def _exchange(typing: object, pointer: Any, old: object, new: object) -> Any:
     """Replaces ``old`` by ``new`` atomically; returns whether ``old`` was there (compare and exchange)."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: object, builder: Any, signature: object, arguments: Any) -> Any:
         found = builder.cmpxchg(*arguments, ordering="acq_rel", failordering="acquire")
         return builder.extract_value(found, 1)
 
@@ -99,8 +99,8 @@ def _exchange(typing: Any, pointer: Any, old: Any, new: Any) -> Any:
 
 
 @_intrinsic
-def _store(typing: Any, pointer: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _store(typing: object, pointer: Any, value: object) -> Any:
+    def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
         builder.store_atomic(arguments[1], arguments[0], ordering="release", align=8)
         return context.get_dummy_value()
 
@@ -120,8 +120,8 @@ def unlock(address: int) -> None:
 
 
 @_intrinsic
-def _add(typing: Any, pointer: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _add(typing: object, pointer: Any, value: object) -> Any:
+    def generate(context: object, builder: Any, signature: object, arguments: Any) -> Any:
         return builder.atomic_rmw("add", arguments[0], arguments[1], ordering="acq_rel")
 
     return _types.int64(pointer, _types.int64), generate
@@ -134,8 +134,8 @@ def add(address: int, value: int) -> int:
 
 
 @_intrinsic
-def _prefetch(typing: Any, pointer: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _prefetch(typing: object, pointer: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
         number, address = _ir.IntType(32), _ir.IntType(8).as_pointer()
         form = _ir.FunctionType(_ir.VoidType(), [address, number, number, number])
         fetch = builder.module.declare_intrinsic("llvm.prefetch", (address,), form)
@@ -168,8 +168,8 @@ def _store_eight(builder: Any, value: Any, address: Any) -> None:
 
 
 @_intrinsic
-def _copy_eight(typing: Any, to: Any, source: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _copy_eight(typing: object, to: object, source: object) -> Any:
+    def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
         _store_eight(builder, _load_eight(builder, arguments[1]), arguments[0])
         return context.get_dummy_value()
 
@@ -177,8 +177,8 @@ def _copy_eight(typing: Any, to: Any, source: Any) -> Any:
 
 
 @_intrinsic
-def _add_eight(typing: Any, to: Any, source: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _add_eight(typing: object, to: object, source: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
         into, source = arguments
         _store_eight(builder, builder.fadd(_load_eight(builder, into), _load_eight(builder, source)), into)
         return context.get_dummy_value()
@@ -186,7 +186,7 @@ def _add_eight(typing: Any, to: Any, source: Any) -> Any:
     return _types.void(_types.int64, _types.int64), generate
 
 
-def _eight_of(builder: Any, number: Any) -> Any:
+def _eight_of(builder: Any, number: Any) -> object:
     numbers = _ir.Constant(_eight, _ir.Undefined)
     for place in range(8):
         numbers = builder.insert_element(numbers, number, _ir.IntType(32)(place))
@@ -199,7 +199,7 @@ def _roots(builder: Any, numbers: Any) -> Any:
     return builder.call(module.globals.get(name) or _ir.Function(module, form, name), [numbers])
 
 
-def _add_squares(builder: Any, squares: Any, gradient: Any) -> Any:
+def _add_squares(builder: Any, squares: Any, gradient: Any) -> object:
     """Adds the gradient's squares to the numbers at an address; returns the sums."""
     sums = builder.fadd(_load_eight(builder, squares), builder.fmul(gradient, gradient))
     _store_eight(builder, sums, squares)
@@ -207,8 +207,8 @@ def _add_squares(builder: Any, squares: Any, gradient: Any) -> Any:
 
 
 @_intrinsic
-def _adagrad_eight(typing: Any, row: Any, squares: Any, gradients: Any, rate: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _adagrad_eight(typing: object, row: Any, squares: Any, gradients: Any, rate: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
         row, squares, gradients, rate = arguments
         gradient = _load_eight(builder, gradients)
         roots = _roots(builder, _add_squares(builder, squares, gradient))
@@ -221,8 +221,8 @@ def _adagrad_eight(typing: Any, row: Any, squares: Any, gradients: Any, rate: An
 
 
 @_intrinsic
-def _damped_adagrad_eight(typing: Any, row: Any, squares: Any, gradients: Any, rate: Any, epsilon: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _damped_adagrad_eight(typing: object, row: Any, squares: Any, gradients: Any, rate: Any, epsilon: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
         row, squares, gradients, rate, epsilon = arguments
         gradient = _load_eight(builder, gradients)
         sums = _add_squares(builder, squares, gradient)
@@ -258,7 +258,7 @@ def add_reals(to: int, source: int, count: int) -> None:
 
 
 @inlined
-def adagrad_reals(row: int, squares: int, gradients: int, rate: Any, count: int) -> None:
+def adagrad_reals(row: int, squares: int, gradients: int, rate: object, count: int) -> None:
     """a ← a + g², θ ← θ − g·η / √a for ``count`` float32 at each of three addresses, of θ, a and g."""
     whole = count - count % 8
     for j in range(0, whole, 8):
@@ -271,7 +271,7 @@ def adagrad_reals(row: int, squares: int, gradients: int, rate: Any, count: int)
 
 
 @inlined
-def damped_adagrad_reals(row: int, squares: int, gradients: int, rate: Any, epsilon: Any, count: int) -> None:
+def damped_adagrad_reals(row: int, squares: int, gradients: int, rate: object, epsilon: object, count: int) -> None:
     """a ← a + g², θ ← θ − η·g / √(a + ε) for ``count`` float32 at each of three addresses: of θ, a and g."""
     whole = count - count % 8
     for j in range(0, whole, 8):

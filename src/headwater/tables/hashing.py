@@ -23,7 +23,7 @@ U64: Any = np.uint64
 _GOLDEN: Final[Any] = np.uint64(0x9E3779B97F4A7C15)
 _FIRST: Final[Any] = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND: Final[Any] = np.uint64(0x94D049BB133111EB)
-_LOW: Final[Any] = np.uint64(0xFFFFFFFF)
+_LOW: Final[object] = np.uint64(0xFFFFFFFF)
 _OWNER: Final[Any] = np.uint64(0xD6E8FEB86659FD93)
 
 

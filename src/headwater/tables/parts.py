@@ -118,7 +118,7 @@ class PartReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def expect(self, **values: Any) -> None:
+    def expect(self, **values: object) -> None:
         """Raises DataLossError where the header has other values than the save."""
         for name, value in values.items():
             if self.header[name] != value:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from headwater.tables.compiled import compiled, inlined
@@ -58,7 +56,7 @@ def bag_divisors(offsets: Words, weights: Reals, kind: int) -> Reals:
 
 
 @inlined
-def _divisor(start: int, stop: int, weights: Reals, kind: int) -> Any:
+def _divisor(start: int, stop: int, weights: Reals, kind: int) -> object:
     """Returns the divisor of a bag's sum; 1 where that would be 0."""
     if kind == 0 or start == stop:
         return np.float32(1.0)

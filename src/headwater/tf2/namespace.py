@@ -296,7 +296,7 @@ class Namespace(ModuleType):
 
 
 def with_arguments(
-    function: Callable[..., Any], listed: str, name: str, fixed: Mapping[str, object] | None = None
+    function: Callable[..., object], listed: str, name: str, fixed: Mapping[str, object] | None = None
 ) -> Callable[..., object]:
     """Wraps ``function`` to accept TensorFlow 2's arguments.
 
@@ -325,7 +325,7 @@ def with_arguments(
     return call
 
 
-def _at_once(function: Callable[..., Structure]) -> Any:
+def _at_once(function: Callable[..., Structure]) -> object:
     from headwater.tf2.at_once import at_once  # noqa: PLC0415  imports Keras and JAX
 
     return at_once(function)

@@ -60,7 +60,7 @@ def _has_zero(divisor: Any) -> bool:
     return False  # a traced array, which has no value yet
 
 
-def _checked_item(take: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _checked_item(take: Callable[[object, object], object]) -> Callable[[Any, Any], Any]:
     def item(array: Any, key: Any) -> Any:
         if not _by_library():
             _check_key(array, key if isinstance(key, tuple) else (key,))  # pyright: ignore[reportUnknownArgumentType]
@@ -69,7 +69,7 @@ def _checked_item(take: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return item
 
 
-def _check_key(array: Any, keys: tuple[Any, ...]) -> None:
+def _check_key(array: Any, keys: tuple[object, ...]) -> None:
     """Raises InvalidArgumentError if an index in ``keys`` is out of range."""
     taken = sum(key is not None and key is not Ellipsis for key in keys)
     axis = 0

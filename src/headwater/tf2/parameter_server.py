@@ -165,7 +165,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         """Records a metric that was made in the scope."""
         self.metrics.append(metric)
 
-    def note_variable(self, variable: Any) -> None:
+    def note_variable(self, variable: object) -> None:
         """Records a variable that the program itself made in the scope."""
         self._variables.append(variable)
 
@@ -273,7 +273,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
             self._read[id(variable)] = np.asarray(variable.value)
         self._fresh.add(id(client))
 
-    def combine_gradients(self, optimizer: Any, gradients: Sequence[object], variables: Sequence[object]) -> Tree:
+    def combine_gradients(self, optimizer: object, gradients: Sequence[object], variables: Sequence[object]) -> Tree:
         if any(optimizer is free for free in self._free_optimizers()):
             return gradients
         pairs = [pair for pair in zip(variables, gradients, strict=True) if pair[1] is not None]

@@ -71,7 +71,7 @@ class Sizes(tuple[int, ...]):
         """Returns the combined information of both shapes; raises ValueError if they contradict each other."""
         return TensorShape(tuple(self)).merge_with(other)
 
-    def concatenate(self, other: Any) -> Any:
+    def concatenate(self, other: object) -> Any:
         """The sizes of this shape, then the sizes of ``other``."""
         return self + other
 

@@ -147,7 +147,9 @@ class _Mirrors(Replicating):
             for variable, value in zip(new, values, strict=True):
                 variable._direct_assign(jnp.asarray(value))
 
-    def _in_replica(self, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, Any] | None) -> Tree:
+    def _in_replica(
+        self, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object] | None
+    ) -> Tree:
         if self._replicas.processes == 1:
             return super()._in_replica(fn, args, kwargs)
         if tracing() is None:
@@ -209,7 +211,7 @@ class _Mirrors(Replicating):
         if len(self.local_replicas()) > 1:
             return super().reduce(op, value, axis)
 
-        def reduce_leaf(leaf: object) -> Any:
+        def reduce_leaf(leaf: object) -> object:
             array = _array(leaf)
             count = 1 if axis is None else array.shape[axis]
             array = array if axis is None else jnp.sum(array, axis=axis)
@@ -231,7 +233,7 @@ class _Mirrors(Replicating):
             return map_structure(lambda leaf: self._gathered(_array(leaf), axis), value)
         return jax.tree_util.tree_map(jnp.asarray, super().gather(value, axis))
 
-    def _gathered(self, array: Any, axis: int) -> Any:
+    def _gathered(self, array: Any, axis: int) -> object:
         """Concatenates the processes' equally shaped arrays, as a sum of arrays with zeros for others' parts."""
         parts = [jnp.zeros_like(array)] * self._replicas.processes
         parts[self._replicas.rank] = array
@@ -240,7 +242,7 @@ class _Mirrors(Replicating):
         return self._sums([exact])[0].astype(whole.dtype)
 
 
-def _array(leaf: Any) -> Any:
+def _array(leaf: object) -> jax.Array:
     return jnp.asarray(value_of(leaf) if isinstance(leaf, _Variable) else leaf)
 
 
@@ -299,7 +301,7 @@ def watch_optimizers() -> None:
         return apply(self, grads, trainable_variables)
 
     kind.apply = applied
-    watched: tuple[tuple[Any, str], ...] = (
+    watched: tuple[tuple[object, str], ...] = (
         (kind, "note_optimizer"),
         (keras.metrics.Metric, "note_metric"),
         (Variable, "note_variable"),
@@ -308,7 +310,7 @@ def watch_optimizers() -> None:
         noted.__init__ = _noting(noted.__init__, note)
 
 
-def _summed(strategy: Strategy, gradients: Sequence[Any]) -> list[Any]:
+def _summed(strategy: Strategy, gradients: Sequence[object]) -> list[Any]:
     """Sums gradients over the replicas of this process and of other processes."""
     return [
         None if parts[0] is None else strategy.reduce(ReduceOp.SUM, PerReplica(list(parts)))

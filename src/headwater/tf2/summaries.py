@@ -85,7 +85,7 @@ class SummaryWriter:
             self._writer.close()
         self._closed = True
 
-    def add(self, summary: Any, step: int) -> bool:
+    def add(self, summary: object, step: int) -> bool:
         """Adds a ``Summary``; returns whether it is written."""
         if self._writer is None or self._closed:
             return False
@@ -166,7 +166,7 @@ def get_step() -> Any:
     return _here.step
 
 
-def _write(name: str, step: Any, make: Callable[[str], Any]) -> bool:
+def _write(name: str, step: object, make: Callable[[str], object]) -> bool:
     """Writes the ``Summary`` that ``make`` makes for a tag.
 
     Raises:
@@ -188,13 +188,13 @@ def _write(name: str, step: Any, make: Callable[[str], Any]) -> bool:
     return _here.writer.add(make(f"{scope}/{name}" if scope else name), int(to_numpy(step)))
 
 
-def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:
+def scalar(name: str, data: object, step: object = None, description: str | None = None) -> bool:
     """Writes a number and returns whether it was written; raises ValueError for an array, or without a step."""
     return _write(name, step, lambda tag: scalars.scalar_pb(tag, to_numpy(data), description))
 
 
 def histogram(
-    name: str, data: Any, step: object = None, buckets: int | None = None, description: str | None = None
+    name: str, data: object, step: object = None, buckets: int | None = None, description: str | None = None
 ) -> bool:
     """Writes a histogram with ``buckets`` of equal width (30 when None); returns whether it was written."""
     return _write(
@@ -204,12 +204,12 @@ def histogram(
     )
 
 
-def text(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:
+def text(name: str, data: object, step: object = None, description: str | None = None) -> bool:
     """Writes text; returns whether it was written."""
     return _write(name, step, lambda tag: texts.text_pb(tag, to_numpy(data), description))
 
 
-def image(name: str, data: Any, step: object = None, max_outputs: int = 3, description: str | None = None) -> bool:
+def image(name: str, data: object, step: object = None, max_outputs: int = 3, description: str | None = None) -> bool:
     """Writes the first images of a batch; returns whether they were written.
 
     Args:
@@ -230,8 +230,8 @@ def image(name: str, data: Any, step: object = None, max_outputs: int = 3, descr
 
 def audio(
     name: str,
-    data: Any,
-    sample_rate: Any,
+    data: object,
+    sample_rate: object,
     step: object = None,
     max_outputs: int = 3,
     encoding: str | None = None,
@@ -263,7 +263,7 @@ def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: s
     return _write(tag, step, lambda tag: _tensor(tag, to_numpy(tensor), metadata))
 
 
-def _tensor(tag: str, value: Any, metadata: Any) -> Any:
+def _tensor(tag: str, value: object, metadata: object) -> Any:
     made = summary_pb2.Summary.Value(tag=tag, metadata=metadata)
     made.tensor.MergeFromString(make_tensor_proto(value).SerializeToString())
     return summary_pb2.Summary(value=[made])

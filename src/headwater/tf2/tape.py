@@ -211,7 +211,7 @@ class GradientTape:
         self._use_up("gradients")
         leaves, structure = _tree.tree_flatten(sources, is_leaf=_is_none)
         targets = [_as_array(leaf) for leaf in _flat(target)]
-        seeds: list[Any] = (
+        seeds: list[object] = (
             [None] * len(targets) if output_gradients is None else _flat(output_gradients, keep_none=True)
         )
         found = self._gradients(targets, seeds, leaves)
@@ -274,7 +274,7 @@ class GradientTape:
             )
         self._used = True
 
-    def _gradients(self, targets: Sequence[Tree], seeds: Sequence[Any], leaves: Sequence[object]) -> list[object]:
+    def _gradients(self, targets: Sequence[Tree], seeds: Sequence[object], leaves: Sequence[object]) -> list[object]:
         differentiable = [at for at, target in enumerate(targets) if _is_floating(target)]
         targets, seeds = [targets[at] for at in differentiable], [seeds[at] for at in differentiable]
         function, positions, values = self._function(targets, leaves)

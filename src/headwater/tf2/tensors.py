@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -314,13 +314,13 @@ class Variable(_Base, metaclass=_VariableType):
 
     def assign_add(
         self, delta: object, use_locking: bool = False, name: str | None = None, read_value: bool = True
-    ) -> Any:
+    ) -> Self | None:
         """Adds ``delta``."""
         return self.assign(value_of(self) + self._as_mine(delta), use_locking, name, read_value)
 
     def assign_sub(
         self, delta: object, use_locking: bool = False, name: str | None = None, read_value: bool = True
-    ) -> Any:
+    ) -> Self | None:
         """Subtracts ``delta``."""
         return self.assign(value_of(self) - self._as_mine(delta), use_locking, name, read_value)
 
@@ -366,7 +366,7 @@ def _coordinates(indices: object) -> tuple[Array, ...]:
     return tuple(array[..., place] for place in range(array.shape[-1]))
 
 
-def to_numpy(value: Any) -> np.ndarray[Any, Any]:
+def to_numpy(value: object) -> np.ndarray[Any, Any]:
     """Converts a tensor, a variable, or a value that can be converted to a tensor, to a NumPy array."""
     if isinstance(value, str):
         value = value.encode()

@@ -28,7 +28,7 @@ class Pulls(Protocol):
 class Shares(Protocol):
     """A strategy with several processes."""
 
-    def align(self, variables: Sequence[Any]) -> None:
+    def align(self, variables: Sequence[object]) -> None:
         """Gives variables that are new the values that they have in the first process."""
         ...
 

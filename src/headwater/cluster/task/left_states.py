@@ -227,7 +227,7 @@ class StateAtChief:
         """Raises UnavailableError where the chief cannot be reached."""
         self._link.give_back(take_within(self._link, self.chief, CHIEF_S), False)
 
-    def leave_part(self, at: int, words: Sequence[object], tensors: Sequence[Any]) -> None:
+    def leave_part(self, at: int, words: Sequence[object], tensors: Sequence[object]) -> None:
         """Stores a part of the next state on the chief; parts that an earlier incarnation left are discarded.
 
         Raises:
@@ -235,7 +235,7 @@ class StateAtChief:
         """
         self.ask(kinds.LEAVE_PART, at, *words, tensors=tensors)
 
-    def leave(self, words: Sequence[object], tensors: Sequence[Any]) -> None:
+    def leave(self, words: Sequence[object], tensors: Sequence[object]) -> None:
         """Stores the state on the chief, and completes it: from now on it can be fetched.
 
         Raises:

@@ -33,7 +33,7 @@ _OF_GROUPS: tuple[tuple[str, str, Callable[[GroupProgress], float]], ...] = (
     ("lacks_backup", "1 on a primary that has no complete backup now", lambda group: group.lacks_backup),
     ("backup_lag", "Frames that the backup has yet to confirm", lambda group: group.backup_lag),
 )
-_OF_TABLES: tuple[tuple[Any, str, str, Callable[[TableLoad], float]], ...] = (
+_OF_TABLES: tuple[tuple[object, str, str, Callable[[TableLoad], float]], ...] = (
     (GaugeMetricFamily, "table_rows", "Rows of an embedding table", lambda one: one.rows),
     (GaugeMetricFamily, "table_bytes", "Memory for them, their state, keys and index", lambda one: one.nbytes),
     (GaugeMetricFamily, "table_file_bytes", "File for rows beyond memory", lambda one: one.file_bytes),
@@ -52,7 +52,7 @@ _OF_WORKERS: tuple[tuple[str, str, Callable[[WorkerProgress], float]], ...] = (
     ("worker_behind", "1 where a worker makes no steps while others continue or wait", lambda one: one.behind),
 )
 
-_OF_TROUBLES: tuple[tuple[Any, str, str, Callable[[Trouble], float]], ...] = (
+_OF_TROUBLES: tuple[tuple[object, str, str, Callable[[Trouble], float]], ...] = (
     (CounterMetricFamily, "write_failures", "What could not be written", lambda one: one.failures),
     (GaugeMetricFamily, "write_failing_seconds", "Since it cannot be written", lambda one: one.seconds),
 )

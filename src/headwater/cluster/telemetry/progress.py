@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from headwater.cluster.telemetry.task_activity import TaskActivity
 
@@ -73,7 +73,7 @@ class Progress:
     def decode(datagram: bytes) -> Progress | None:
         """Decodes a datagram; returns None where it is malformed."""
         try:
-            fields: Any = json.loads(datagram)
+            fields: object = json.loads(datagram)
         except (ValueError, RecursionError):
             return None
         if not isinstance(fields, dict):

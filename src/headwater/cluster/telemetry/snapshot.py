@@ -216,7 +216,7 @@ def _plain(value: Any) -> JsonObject:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
-_PARTS: tuple[tuple[str, Any], ...] = (
+_PARTS: tuple[tuple[str, object], ...] = (
     ("peers", PeerTraffic),
     ("variables", VariableSize),
     ("waits", Wait),

@@ -315,7 +315,7 @@ class _Channels(_Answers):
         self._on_channel = on_channel
         self._options = options
 
-    def Open(self, request_iterator: Iterator[object], context: grpc.ServicerContext) -> Iterator[Any]:
+    def Open(self, request_iterator: Iterator[object], context: grpc.ServicerContext) -> Iterator[object]:
         return self._answer(
             context,
             lambda: serve_channel(

@@ -203,7 +203,7 @@ def serve_channel(
     me: PeerIdentity,
     on_channel: Callable[[Channel], None],
     options: TransportOptions,
-) -> Iterator[Any]:
+) -> Iterator[object]:
     """Opens the accepting end; returns the pieces for gRPC to send.
 
     Args:

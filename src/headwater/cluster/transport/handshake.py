@@ -156,7 +156,7 @@ class TimedMessages:
         self.arm()
         self.sock.sendall(data)
 
-    def send_message(self, *values: Any) -> None:
+    def send_message(self, *values: object) -> None:
         """Sends a message."""
         packed = frames.pack(values)
         self.send(_LENGTH.pack(len(packed)) + packed)

@@ -84,7 +84,7 @@ class GFile:
         with translated(self._path):
             return self._as_read(self._open_to_read().read(n))
 
-    def readline(self) -> Any:
+    def readline(self) -> bytes | str:
         """Returns the next line with its end; empty at the end of the file."""
         with translated(self._path):
             return self._as_read(self._open_to_read().readline())

@@ -39,7 +39,7 @@ Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 BUFFER_BYTES: Final = 256 << 10
 """Size of the buffer behind a file that is written or read from start to end."""
 
-_ERROR_OF_ERRNO: Final[dict[int, Callable[[Any, Any, str], OpError]]] = {
+_ERROR_OF_ERRNO: Final[dict[int, Callable[[object, object, str], OpError]]] = {
     errno.ENOENT: NotFoundError,
     errno.EEXIST: AlreadyExistsError,
     errno.EACCES: PermissionDeniedError,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from types import ModuleType
 
 from headwater.errors import UnimplementedError
 
 
-def pillow(module: str = "Image") -> Any:
+def pillow(module: str = "Image") -> ModuleType:
     """Returns the module ``PIL.<module>``.
 
     Raises:

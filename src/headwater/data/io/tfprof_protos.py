@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import Message
 
 from headwater.tensorboard_protos import tensor_shape_pb2, types_pb2
 
@@ -82,7 +83,7 @@ def _add_field(message: descriptor_pb2.DescriptorProto, full_name: str, text: st
         field.label = _FIELD.LABEL_REPEATED
 
 
-def _messages() -> Mapping[str, Any]:
+def _messages() -> dict[str, type[Message]]:
     file = descriptor_pb2.FileDescriptorProto(name="headwater/tfprof.proto", package=_PACKAGE, syntax="proto3")
     file.dependency.extend([tensor_shape_pb2.DESCRIPTOR.name, types_pb2.DESCRIPTOR.name])
     made: dict[str, descriptor_pb2.DescriptorProto] = {}

@@ -130,7 +130,7 @@ def _pairs(paddings: HostArray) -> list[tuple[int, int]]:
     return [(before, after) for before, after in paddings.tolist()]
 
 
-def _padded(input: HostArray, paddings: HostArray, value: Any) -> HostArray:
+def _padded(input: HostArray, paddings: HostArray, value: object) -> HostArray:
     pairs = _pairs(paddings)
     sizes = [before + size + after for (before, after), size in zip(pairs, input.shape, strict=True)]
     result = np.full(sizes, value, input.dtype) if value else np.zeros(sizes, input.dtype)

@@ -38,7 +38,7 @@ def _pads(sizes: Sequence[int], reach: Sequence[int], strides: Sequence[int], pa
     return [(total // 2, total - total // 2) for total in totals]
 
 
-def _padded(x: HostArray, pads: Pairs, value: Any = 0) -> HostArray:
+def _padded(x: HostArray, pads: Pairs, value: object = 0) -> HostArray:
     if not any(before or after for before, after in pads):
         return x
     sizes = [before + size + after for (before, after), size in zip(pads, x.shape, strict=True)]
@@ -199,7 +199,7 @@ def _checked(channels: int, filter: Sequence[int], dtype: np.dtype[Any]) -> None
 
 
 @kernel("Conv2D")
-def conv2d(input: HostArray, filter: HostArray, *, use_cudnn_on_gpu: bool = True, **attrs: Any) -> HostArray:
+def conv2d(input: HostArray, filter: HostArray, *, use_cudnn_on_gpu: bool = True, **attrs: object) -> HostArray:
     """Cross-correlation with a filter of shape [height, width, channels in, channels out]."""
     del use_cudnn_on_gpu
     settings = _Settings.of(attrs)
@@ -210,7 +210,12 @@ def conv2d(input: HostArray, filter: HostArray, *, use_cudnn_on_gpu: bool = True
 
 @kernel("Conv2DBackpropInput")
 def conv2d_backprop_input(
-    input_sizes: HostArray, filter: HostArray, out_backprop: HostArray, *, use_cudnn_on_gpu: bool = True, **attrs: Any
+    input_sizes: HostArray,
+    filter: HostArray,
+    out_backprop: HostArray,
+    *,
+    use_cudnn_on_gpu: bool = True,
+    **attrs: object,
 ) -> HostArray:
     """The gradient of `conv2d` for its input; also the transposed convolution."""
     del use_cudnn_on_gpu
@@ -224,7 +229,12 @@ def conv2d_backprop_input(
 
 @kernel("Conv2DBackpropFilter")
 def conv2d_backprop_filter(
-    input: HostArray, filter_sizes: HostArray, out_backprop: HostArray, *, use_cudnn_on_gpu: bool = True, **attrs: Any
+    input: HostArray,
+    filter_sizes: HostArray,
+    out_backprop: HostArray,
+    *,
+    use_cudnn_on_gpu: bool = True,
+    **attrs: object,
 ) -> HostArray:
     """The gradient of `conv2d` for its filter."""
     del use_cudnn_on_gpu
@@ -258,7 +268,7 @@ def conv2d_backprop_input_gradient(inputs: Arrays, grads: Arrays, needed: Needed
 
 
 @kernel("DepthwiseConv2dNative")
-def depthwise_conv2d(input: HostArray, filter: HostArray, **attrs: Any) -> HostArray:
+def depthwise_conv2d(input: HostArray, filter: HostArray, **attrs: object) -> HostArray:
     """A convolution of each channel with its own filters; filter's shape is [height, width, channels, multiplier]."""
     settings = _Settings.of(attrs)
     image = settings.layout.last(input)
@@ -311,12 +321,12 @@ def _pool_slices(sizes: Sequence[int], attrs: Attrs) -> tuple[Pairs, list[tuple[
     return pads, keys
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
+def _lowest(dtype: np.dtype[Any]) -> float | int:
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
 @kernel("MaxPool", "MaxPool3D")
-def max_pool(input: HostArray, **attrs: Any) -> HostArray:
+def max_pool(input: HostArray, **attrs: object) -> HostArray:
     """The maximum of each window."""
     pads, keys = _pool_slices(input.shape, attrs)
     padded = _padded(input, pads, _lowest(input.dtype))
@@ -346,12 +356,12 @@ def max_pool_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Att
 
 
 @kernel("MaxPoolGrad", "MaxPool3DGrad")
-def max_pool_grad(orig_input: HostArray, orig_output: HostArray, grad: HostArray, **attrs: Any) -> HostArray:
+def max_pool_grad(orig_input: HostArray, orig_output: HostArray, grad: HostArray, **attrs: object) -> HostArray:
     """The gradient of MaxPool."""
     return _to_maxima(orig_input, orig_output, grad, attrs)
 
 
-def _window_sizes(sizes: Sequence[int], pads: Pairs, keys: Sequence[tuple[slice, ...]], dtype: np.dtype[Any]) -> Any:
+def _window_sizes(sizes: Sequence[int], pads: Pairs, keys: Sequence[tuple[slice, ...]], dtype: np.dtype[Any]) -> object:
     """How many elements each window has, padding left out."""
     if not any(before or after for before, after in pads):
         return dtype.type(len(keys))
@@ -363,7 +373,7 @@ def _window_sizes(sizes: Sequence[int], pads: Pairs, keys: Sequence[tuple[slice,
 
 
 @kernel("AvgPool", "AvgPool3D")
-def avg_pool(value: HostArray, **attrs: Any) -> HostArray:
+def avg_pool(value: HostArray, **attrs: object) -> HostArray:
     """The mean of each window, padding left out."""
     pads, keys = _pool_slices(value.shape, attrs)
     padded = _padded(value, pads)
@@ -390,6 +400,6 @@ def avg_pool_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Att
 
 
 @kernel("AvgPoolGrad", "AvgPool3DGrad")
-def avg_pool_grad(orig_input_shape: HostArray, grad: HostArray, **attrs: Any) -> HostArray:
+def avg_pool_grad(orig_input_shape: HostArray, grad: HostArray, **attrs: object) -> HostArray:
     """The gradient of AvgPool."""
     return _to_windows(ints(orig_input_shape), grad, attrs)

@@ -54,7 +54,7 @@ def _batched(shape: tuple[int, ...], indices: HostArray, axis: int, batch: int) 
     return places.reshape(indices.shape), order
 
 
-def _with_batch(axis: Any, rank: int, indices: HostArray, batch_dims: int) -> tuple[int, int]:
+def _with_batch(axis: object, rank: int, indices: HostArray, batch_dims: int) -> tuple[int, int]:
     return axis_in(axis, rank), batch_dims % indices.ndim if batch_dims < 0 else batch_dims
 
 
@@ -101,7 +101,7 @@ def gather_nd_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: A
     return scattered(np.add, np.zeros(params.shape, params.dtype), indices, grads[0]), None
 
 
-def scattered(combine: Any, array: HostArray, indices: HostArray, updates: HostArray) -> HostArray:
+def scattered(combine: object, array: HostArray, indices: HostArray, updates: HostArray) -> HostArray:
     """``array`` after ``array[indices[...]] = combine(array[indices[...]], updates)``, in place; None as ``combine``
     puts ``updates`` there. Indices outside update nothing."""
     depth = indices.shape[-1]

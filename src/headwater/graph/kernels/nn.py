@@ -261,7 +261,7 @@ def bias_add_gradient(_inputs: Arrays, grads: Arrays, needed: Needed, attrs: Att
 
 
 @kernel("InTopKV2")
-def in_top_k_v2(predictions: HostArray, targets: HostArray, k: Any) -> HostArray:
+def in_top_k_v2(predictions: HostArray, targets: HostArray, k: object) -> HostArray:
     """Whether fewer than k entries of a row are above the target's; a target out of range or not finite is not in."""
     if not predictions.size:
         return np.zeros(len(targets), bool)

@@ -48,7 +48,7 @@ def _define(name: str, *, slots: int, sparse: Sequence[str] | None = None) -> Ca
         place = order.index("grad")
 
         @update_kernel(f"Apply{name}")
-        def apply(*inputs: Any, use_locking: bool = False, **attrs: Any) -> None:  # pyright: ignore[reportUnusedFunction]
+        def apply(*inputs: Any, use_locking: bool = False, **attrs: object) -> None:  # pyright: ignore[reportUnusedFunction]
             del use_locking
             _checked(inputs[0], inputs[1:slots], inputs[place])
             if not inputs[0].ndim:  # NumPy makes numbers of arrays without dimensions, which no result can be put into

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
@@ -19,7 +19,7 @@ def _flat(data: HostArray, segment_ids: HostArray) -> tuple[HostArray, HostArray
     return data.reshape((segment_ids.size, *data.shape[segment_ids.ndim :])), segment_ids.reshape(-1)
 
 
-def _combined(combine: Any, empty: Any, data: HostArray, segment_ids: HostArray, count: int) -> HostArray:
+def _combined(combine: object, empty: object, data: HostArray, segment_ids: HostArray, count: int) -> HostArray:
     """Reduces rows of ``data`` with equal ``segment_ids``; ids out of range are skipped."""
     rows, ids = _flat(data, segment_ids)
     ids, rows = inside(ids, rows, count)
@@ -40,11 +40,11 @@ def segment_prod(data: HostArray, segment_ids: HostArray, num_segments: HostArra
     return _combined(np.multiply, 1, data, segment_ids, int(num_segments))
 
 
-def _extreme(combine: Any, start: str, bound: str, data: HostArray, ids: HostArray, count: int) -> HostArray:
+def _extreme(combine: object, start: str, bound: str, data: HostArray, ids: HostArray, count: int) -> HostArray:
     """The result of an empty segment is the type's lowest or highest finite value."""
     if not is_floating(data.dtype):
         return _combined(combine, getattr(np.iinfo(data.dtype), bound), data, ids, count)
-    limits: Any = ml_dtypes.finfo(data.dtype)  # it knows NumPy's types and bfloat16
+    limits: object = ml_dtypes.finfo(data.dtype)  # it knows NumPy's types and bfloat16
     result = _combined(combine, data.dtype.type(start), data, ids, count)
     flat = ids.reshape(-1)
     filled = np.zeros(count, bool)

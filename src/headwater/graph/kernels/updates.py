@@ -85,7 +85,7 @@ _scatter("ScatterMax", lambda ref, at, rows: combine_rows(np.maximum, ref, at, r
 # Elements and slices ----------------------------------------------------------------------------------------------
 
 
-def _scatter_nd(op_type: str, combine: Any) -> None:
+def _scatter_nd(op_type: str, combine: object) -> None:
     @update_kernel(op_type)
     def scatter(ref: HostArray, indices: HostArray, updates: HostArray, *, use_locking: bool = True) -> None:  # pyright: ignore[reportUnusedFunction]
         del use_locking

@@ -64,7 +64,7 @@ class SessionOptions:
     def decode(data: bytes) -> SessionOptions:
         """Decodes the result of `encode`; InvalidArgumentError for anything else."""
         try:
-            raw: dict[str, Any] = msgpack.unpackb(data)
+            raw = msgpack.unpackb(data)
             return SessionOptions(
                 soft_placement=bool(raw["soft_placement"]),
                 log_placement=bool(raw["log_placement"]),

@@ -84,7 +84,7 @@ def stateless_if(
     ]
     joined = [_join(a, b) for a, b in zip(*shapes, strict=True)]
 
-    def grown(body: Body) -> Any:
+    def grown(body: Body) -> Callable[[], tuple[jax.Array, ...]]:
         return lambda: tuple(
             jnp.zeros(shape, dtype.base_dtype.numpy_dtype) if value is None else _grow(value, shape)
             for value, shape, dtype in zip(of(body)(), joined, Tout, strict=True)
@@ -191,7 +191,7 @@ class Turns(ABC):
         """Whether the turn of this number, starting with ``values``, is run."""
 
     @abstractmethod
-    def turn(self, turn: jax.Array, values: Sequence[Any]) -> tuple[Any, ...]:
+    def turn(self, turn: jax.Array, values: Sequence[object]) -> tuple[Any, ...]:
         """The values after it."""
 
     def until(self, values: Sequence[jax.Array], turns: object) -> tuple[object, tuple[object, ...]]:
@@ -217,7 +217,7 @@ class _Loop(Turns):
     def goes_on(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
         return jnp.reshape(evaluate(self._cond, [*values, *self._fixed], None, turn)[0], ())
 
-    def turn(self, turn: jax.Array, values: Sequence[Any]) -> tuple[Any, ...]:
+    def turn(self, turn: jax.Array, values: Sequence[object]) -> tuple[Any, ...]:
         results = evaluate(self._body, [*values, *self._fixed], None, turn)
         pairs = zip(results, self._types, self.start, strict=False)
         return tuple(_grow(_as_type(value, dtype), first.shape) for value, dtype, first in pairs)
@@ -265,7 +265,7 @@ def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Seq
         results = run(*dynamic)
         return results, (dynamic, results[-1])
 
-    def backward(kept: Any, grads: jax.Array) -> Any:
+    def backward(kept: Any, grads: jax.Array) -> object:
         dynamic, turns = kept
         floating = [i for i, value in enumerate(dynamic) if jnp.issubdtype(value.dtype, jnp.inexact)]
 
@@ -281,7 +281,7 @@ def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Seq
         def through(turn: Any, values: Sequence[object]) -> Any:
             """Propagates gradients back through one turn that started with ``values``."""
 
-            def one_turn(moved: Sequence[Any], floats: Sequence[Any]) -> Any:
+            def one_turn(moved: Sequence[object], floats: Sequence[Any]) -> object:
                 all_values = list(values)
                 for index, value in zip(moving, moved, strict=True):
                     all_values[index] = value

@@ -8,14 +8,14 @@ nothing; ``EXPLICIT`` takes pairs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from headwater.dtypes import DType, int64
-from headwater.graph.ops.common import as_ints, output
+from headwater.graph.ops.common import AnyArray, as_ints, output
 from headwater.graph.ops.convolving import Windows, convolve
 from headwater.graph.ops.define import pure
 from headwater.graph.ops.pooling import Pools, largest, total
@@ -163,7 +163,7 @@ def depthwise_conv2d(
     return _convolve(input, split, strides, padding, (), data_format, dilations, channels)
 
 
-def _sized_by(position: int) -> Any:
+def _sized_by(position: int) -> Callable[[Inference], Sequence[Spec]]:
     def infer(inference: Inference) -> Sequence[Spec]:
         other = 1 if position == 0 else 0
         dims = inference.partial(position)
@@ -367,7 +367,7 @@ def max_pool_with_argmax(
     return value, jnp.asarray(place)
 
 
-def _windows(value: Any, ksize: Sequence[int], strides: Sequence[int]) -> list[Any]:
+def _windows(value: AnyArray, ksize: Sequence[int], strides: Sequence[int]) -> list[Any]:
     """Yields, for each offset within a window, the elements of all windows at that offset."""
     counts = [(size - window) // stride + 1 for size, window, stride in zip(value.shape, ksize, strides, strict=True)]
     return [

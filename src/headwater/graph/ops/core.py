@@ -30,7 +30,7 @@ def _placeholder_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Placeholder", infer=_placeholder_spec, types={})
-def placeholder(*, dtype: DType, shape: Any = None) -> jax.Array:
+def placeholder(*, dtype: DType, shape: object = None) -> jax.Array:
     raise AssertionError(f"a placeholder of {dtype} and shape {shape} reached the compiler without a feed")
 
 
@@ -47,7 +47,7 @@ def _default_spec(inference: Inference) -> Sequence[Spec]:
     gradient=lambda op, grad: [grad],
     string_lower=lambda value, shape=None: value,
 )
-def placeholder_with_default(value: jax.Array, *, shape: Any) -> jax.Array:
+def placeholder_with_default(value: jax.Array, *, shape: object) -> jax.Array:
     del shape
     return value
 

@@ -18,7 +18,7 @@ from headwater.errors import (
     UnimplementedError,
     UnknownError,
 )
-from headwater.graph.ops.common import output
+from headwater.graph.ops.common import AnyArray, output
 from headwater.graph.ops.define import fixed, host, no_outputs
 from headwater.graph.ops.formatting import both_ends, first_elements
 from headwater.graph.registry import HostArray, Inference, Spec, function_of
@@ -155,7 +155,7 @@ def _call(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DT
     )
 
 
-def _converted(value: Any, dtype: DType, index: int, token: str) -> HostArray:
+def _converted(value: AnyArray, dtype: DType, index: int, token: str) -> HostArray:
     if dtype.base_dtype == string:
         return to_string_array(value)
     array = np.asarray(value)

@@ -95,7 +95,7 @@ def account_round(applied: jax.Array, ranges: jax.Array, *, shared_name: str, ba
 
 
 @host("ExampleRound", infer=fixed(int32, ()), refs=(0,), blocking=True, keeps=True, stable=True, types={})
-def round_of(context: HostContext, applied: Any, num_required: HostArray, *, shared_name: str) -> np.integer:
+def round_of(context: HostContext, applied: object, num_required: HostArray, *, shared_name: str) -> np.integer:
     """Waits until enough gradients for an update are gathered; returns their number."""
     ledger = _ledger(context, shared_name, applied)
     return np.int32(ledger.wait_for_round(context.step, int(num_required)))

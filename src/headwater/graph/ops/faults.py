@@ -112,7 +112,7 @@ def _placed(inputs: Sequence[Any], attrs: _Attrs) -> object:
     return outside | unordered
 
 
-def _multiplied(inputs: Sequence[Any], attrs: _Attrs) -> object:
+def _multiplied(inputs: Sequence[object], attrs: _Attrs) -> object:
     del attrs
     return _outside(inputs[0], np.asarray(as_ints(inputs[2]), np.int64))
 

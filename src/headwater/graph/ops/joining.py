@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def _unpacked(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Unpack", inputs="value:T", infer=_unpacked, strings=True)
-def unpack(value: AnyArray, *, num: int, axis: int = 0) -> Any:
+def unpack(value: AnyArray, *, num: int, axis: int = 0) -> tuple[AnyArray, ...]:
     """Splits along one dimension, which is removed."""
     if value.shape[axis] != num:
         raise ValueError(f"Input shape axis {axis} must equal {num}, got shape {list(value.shape)}")
@@ -119,7 +119,7 @@ def _split_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Split", inputs="split_dim:int32, value:T", static=(0,), infer=_split_spec, strings=True)
-def split(split_dim: HostArray, value: AnyArray, *, num_split: int) -> Any:
+def split(split_dim: HostArray, value: AnyArray, *, num_split: int) -> tuple[AnyArray, ...]:
     """``num_split`` equal parts along one dimension."""
     axis = int(split_dim)
     if value.shape[axis] % num_split:
@@ -156,7 +156,7 @@ def _sizes(sizes: Sequence[int], total: int | None) -> list[int | None]:
     infer=_split_v_spec,
     strings=True,
 )
-def split_v(value: AnyArray, size_splits: HostArray, split_dim: HostArray, *, num_split: int) -> Any:
+def split_v(value: AnyArray, size_splits: HostArray, split_dim: HostArray, *, num_split: int) -> tuple[AnyArray, ...]:
     """Splits into parts of the given sizes along one dimension; one size may be -1, for the rest."""
     del num_split
     axis = int(split_dim)

@@ -116,7 +116,7 @@ def _bits(dtype: DType) -> int:
 
 @host("PhiloxUniform", inputs="state:int64, shape:S|int32_or_64=int32", infer=_given, refs=(0,))
 def uniform(
-    context: HostContext, state: Any, shape: HostArray, *, dtype: DType = float32, algorithm: int = 1
+    context: HostContext, state: HostArray, shape: HostArray, *, dtype: DType = float32, algorithm: int = 1
 ) -> HostArray:
     """Numbers from 0 to below 1."""
     wanted = as_ints(shape)
@@ -128,7 +128,7 @@ def uniform(
 @host("PhiloxNormal", inputs="state:int64, shape:S|int32_or_64=int32", infer=_given, refs=(0,))
 def normal(
     context: HostContext,
-    state: Any,
+    state: HostArray,
     shape: HostArray,
     *,
     dtype: DType = float32,
@@ -146,7 +146,7 @@ def normal(
 
 @host("PhiloxIntegers", inputs="state:int64, shape:S|int32_or_64=int32", infer=_given, refs=(0,))
 def integers(
-    context: HostContext, state: Any, shape: HostArray, *, dtype: DType = uint64, algorithm: int = 1
+    context: HostContext, state: HostArray, shape: HostArray, *, dtype: DType = uint64, algorithm: int = 1
 ) -> HostArray:
     """Numbers of all their bits."""
     wanted = as_ints(shape)
@@ -165,7 +165,7 @@ def integers(
 )
 def integers_between(
     context: HostContext,
-    state: Any,
+    state: HostArray,
     shape: HostArray,
     low: HostArray,
     high: HostArray,
@@ -187,7 +187,7 @@ def integers_between(
 
 
 @host("PhiloxSkip", inputs="state:int64, delta:int64", infer=lambda inference: [Spec(int64, ())], refs=(0,))
-def skip(context: HostContext, state: Any, delta: HostArray, *, algorithm: int = 1) -> HostArray:
+def skip(context: HostContext, state: HostArray, delta: HostArray, *, algorithm: int = 1) -> HostArray:
     """Advances a state by the maximum that ``delta`` numbers need; returns ``delta``."""
     _taken(context, state, algorithm, int(delta))
     return delta

@@ -124,7 +124,7 @@ def _largest(pools: Pools) -> Any:
     return by_platform(value, value, pull)
 
 
-def _first_of_largest(array: jax.Array, pools: Pools) -> tuple[jax.Array, Any]:
+def _first_of_largest(array: jax.Array, pools: Pools) -> tuple[jax.Array, jax.Array]:
     """Returns the maximum of each window, and its position there."""
     first, *rest = pools.slices(array, _lowest(array.dtype))
     result, places = first, jnp.zeros(first.shape, np.int8)
@@ -167,16 +167,16 @@ def _total(pools: Pools) -> Any:
     return by_platform(plain, on_cpus, pull)
 
 
-def _reduced(array: jax.Array, pools: Pools, initial: Any, combine: Any) -> jax.Array:
+def _reduced(array: jax.Array, pools: Pools, initial: object, combine: Any) -> jax.Array:
     start = np.asarray(initial, array.dtype)
     return _lax.reduce_window(array, start, combine, pools.window, pools.strides, pools.pads)
 
 
-def _lowest(dtype: Any) -> Any:
+def _lowest(dtype: Any) -> object:
     return -np.inf if jnp.issubdtype(dtype, np.inexact) else np.iinfo(dtype).min
 
 
-def _padded(array: jax.Array, pads: list[tuple[int, int, int]], fill: Any) -> jax.Array:
+def _padded(array: jax.Array, pads: list[tuple[int, int, int]], fill: object) -> jax.Array:
     return lax.pad(array, jnp.asarray(fill, array.dtype), pads) if any(map(any, pads)) else array
 
 

@@ -171,9 +171,9 @@ def _first(inference: Inference) -> Sequence[Spec]:
 
 @pure("QuantizeAndDequantizeV2", inputs="input:T|floating, input_min:T, input_max:T", infer=_first)
 def quantize_and_dequantize(
-    input: Any,
-    input_min: Any,
-    input_max: Any,
+    input: jax.Array,
+    input_min: jax.Array,
+    input_max: jax.Array,
     *,
     signed_input: bool = True,
     num_bits: int = 8,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.lazy_jax import jax, jnp
 
 
-def _resized(dtype: DType | None) -> Any:
+def _resized(dtype: DType | None) -> Callable[[Inference], list[Spec]]:
     def infer(inference: Inference) -> list[Spec]:
         images = inference.inputs[0]
         size = inference.constant(1)
@@ -127,7 +128,7 @@ def _weighted(values: jax.Array, taps: HostArray, weights: HostArray, axis: int)
 
 @pure("ResizeBicubic", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32))
 def resize_bicubic(
-    images: Any, size: object, *, align_corners: bool = False, half_pixel_centers: bool = False
+    images: jax.Array, size: object, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> jax.Array:
     """Each pixel from the sixteen around its place."""
     values = images.astype(jnp.float32)

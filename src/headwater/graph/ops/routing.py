@@ -123,7 +123,7 @@ def _first_of_equals(ids: jax.Array) -> jax.Array:
 
 
 @host("RouteIds", inputs="ids:Tids|index, sizes:int64", infer=_routed_spec, traced=route_traced)
-def route(context: object, ids: Any, sizes: Any, *, parts: int, strategy: str) -> Any:
+def route(context: object, ids: HostArray, sizes: HostArray, *, parts: int, strategy: str) -> Any:
     """Divides ids among the parts of a table.
 
     Args:

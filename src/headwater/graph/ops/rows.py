@@ -83,7 +83,7 @@ def _string_form(definition: OpDef) -> Callable[..., object] | None:
     return definition.string_lower if definition.kind is Kind.PURE else None
 
 
-def _each(function: Callable[[Any, Sequence[Any]], object], varying: tuple[bool, ...]) -> RowForm:
+def _each(function: Callable[[object, Sequence[object]], object], varying: tuple[bool, ...]) -> RowForm:
     def form(context: object, inputs: Sequence[HostArray]) -> Sequence[HostArray]:
         count = len(next(value for value, varies in zip(inputs, varying, strict=True) if varies))
         rows = [

@@ -15,6 +15,7 @@ from headwater.graph.registry import as_outputs
 
 if TYPE_CHECKING:
     from headwater.graph.ops.bodies import BodyNode
+    from headwater.graph.ops.common import AnyArray
 
 Array = np.ndarray[Any, Any]
 
@@ -62,7 +63,7 @@ class Named:
             ) from error
 
 
-def as_array(value: Any) -> Array:
+def as_array(value: AnyArray) -> Array:
     """``value`` as a NumPy array; a text as an array of no dimensions."""
     if type(value) is np.ndarray:
         return value

@@ -12,7 +12,7 @@ from headwater.tensorboard_protos import graph_pb2
 _HOST = "CPU:0"
 
 
-def partition_graphs(plans: Iterable[TaskPlan]) -> list[Any]:
+def partition_graphs(plans: Iterable[TaskPlan]) -> list[object]:
     """Returns a ``GraphDef`` for each device that takes part in a step.
 
     Operations have their names, types, inputs, attributes and devices; variables, which plans only refer to, their

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import msgpack
@@ -22,6 +22,10 @@ from headwater.errors import InvalidArgumentError
 from headwater.graph.attr_value import attr_value, read_attr
 from headwater.graph.registry import OpDef, lookup
 from headwater.tensorboard_protos import graph_pb2, tensor_pb2
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SparseLike
+
 
 FORMAT = 4
 
@@ -169,7 +173,7 @@ class TaskPlan:
 
 def encode_plan(plan: TaskPlan) -> bytes:
     """Encodes ``plan`` for its task."""
-    instructions: list[list[Any]] = []
+    instructions: list[list[object]] = []
     for item in plan.instructions:
         match item:
             case Receive():
@@ -204,7 +208,7 @@ def encode_compute(item: Compute) -> bytes:
 def _packed(nodes: Iterable[Node]) -> tuple[bytes, list[list[list[Any]]]]:
     """Encodes operations as a ``GraphDef``, and the positions and names of their references."""
     graph = graph_pb2.GraphDef()
-    refs: list[list[list[Any]]] = []
+    refs: list[list[list[object]]] = []
     for node in nodes:
         proto = graph.node.add(name=node.name, op=node.type, input=node.inputs)
         for key, value in node.attrs.items():
@@ -220,11 +224,11 @@ def decode_plan(data: bytes) -> TaskPlan:
       InvalidArgumentError: the plan is malformed, or has, for example, an operation type unknown to this version.
     """
     try:
-        raw: Any = msgpack.unpackb(data, strict_map_key=True)
+        raw = msgpack.unpackb(data, strict_map_key=True)
         if raw["format"] != FORMAT:
             raise ValueError(f"format {raw['format']}, and this version reads {FORMAT}")
         variables = [VariableInfo(*_texts(item)) for item in raw["variables"]]
-        constants: dict[str, np.ndarray[Any, Any]] = {
+        constants = {
             _text(name): make_ndarray(tensor_pb2.TensorProto.FromString(value)) for name, value in raw["constants"]
         }
         plan = TaskPlan(
@@ -285,7 +289,7 @@ def _unpacked(graph: bytes, refs: Sequence[Any]) -> Iterator[Node]:
         yield Node(proto.name, proto.op, tuple(proto.input), {_number(p): _text(n) for p, n in its}, attrs)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"a name was expected, not {str(value)[:80]}")
     return value
@@ -295,7 +299,7 @@ def _texts(values: Any) -> tuple[str, ...]:
     return tuple(_text(value) for value in values)
 
 
-def _number(value: Any) -> int:
+def _number(value: SparseLike) -> int:
     if not isinstance(value, int) or value < 0:
         raise TypeError(f"a number of something was expected, not {str(value)[:80]}")
     return value

@@ -51,7 +51,7 @@ class IteratorState:
         with self._lock:
             self._start(node, host)
 
-    def _start(self, node: Node, host: Any) -> None:
+    def _start(self, node: Node, host: object) -> None:
         self._close()
         self._node, self._taken = node, 0
         # Saved with the position: the same seeds reproduce the order of the elements.
@@ -67,7 +67,7 @@ class IteratorState:
         if not begun:
             self.start(make(), host)
 
-    def next(self, host: Any) -> Element:
+    def next(self, host: object) -> Element:
         """Returns the next element.
 
         Raises:

@@ -68,6 +68,6 @@ def make_kept(resources: Resources, key: Key, called: str, state: ResourceState)
 
 def handle_of(kept: Kept | None) -> np.ndarray[Any, Any]:
     """Returns a tensor's value that is a handle of a resource."""
-    handle: np.ndarray[Any, Any] = np.empty((), object)
+    handle = np.empty((), object)
     handle[()] = kept
     return handle

@@ -89,7 +89,7 @@ def at_first(waiting: object, name: str, value: T) -> T:
     """Returns the ``value`` of the operation's first try, if ``waiting`` is an operation that is tried again after
     waits."""
     # Only steps of replicated tasks have notes; elsewhere, an operation waits in place and is not tried again.
-    notes: dict[str, Any] | None = getattr(waiting, "notes", None)
+    notes = getattr(waiting, "notes", None)
     return value if notes is None else notes.setdefault(name, value)
 
 

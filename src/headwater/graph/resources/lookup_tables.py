@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from headwater.dtypes import DType, as_dtype
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.kept import Kept, ResourceState
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SparseLike, TensorLike
+
 
 Array = np.ndarray[Any, Any]
 
@@ -35,7 +39,7 @@ class Table(Kept):
         self._lock: Any = threading.Lock()
         self._entries: dict[object, object] | None = None if fixed else {}
 
-    def fill(self, keys: Any, values: Any) -> None:
+    def fill(self, keys: TensorLike, values: SparseLike) -> None:
         """Sets the entries of a fixed table. Idempotent.
 
         Raises:
@@ -74,7 +78,7 @@ class Table(Kept):
                 result[index] = entries.get(key, missing)
         return result.reshape(keys.shape + self._shape)
 
-    def insert(self, keys: Any, values: Any) -> None:
+    def insert(self, keys: TensorLike, values: SparseLike) -> None:
         """Adds or replaces entries."""
         if self._fixed:
             raise InvalidArgumentError(None, None, f"Table {self._name!r} cannot be changed")
@@ -99,7 +103,7 @@ class Table(Kept):
         flat = np.asarray(values).reshape(np.size(keys), *self._shape).tolist()
         return dict(zip(items(keys), flat, strict=True))
 
-    def remove(self, keys: Any) -> None:
+    def remove(self, keys: TensorLike) -> None:
         """Removes entries, if present."""
         with self._lock:
             entries = self._ready()

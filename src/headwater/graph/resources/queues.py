@@ -471,7 +471,7 @@ class ShuffleQueue(Queue):
         super().take_state(ResourceState(words, state.arrays))
         self._random.bit_generator.state = json.loads(order)
 
-    def _get(self) -> Any:
+    def _get(self) -> object:
         return self._get_some(1)[0]
 
     def _get_some(self, count: int) -> list[Any]:
@@ -486,7 +486,7 @@ class ShuffleQueue(Queue):
             taken.append(items.pop())
         return taken
 
-    def _put_back(self, items: list[Any]) -> None:
+    def _put_back(self, items: list[object]) -> None:
         self._items.extend(items)
 
 

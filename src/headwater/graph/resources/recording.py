@@ -33,7 +33,7 @@ class Outcome:
     """
 
     outputs: Sequence[Any] = ()
-    faults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    faults: Mapping[str, object] = field(default_factory=dict[str, Any])
     error: OpError | None = None
     commits: bool = False
 

@@ -74,7 +74,7 @@ class Follower(Protocol):
         """Called when the master of a step has its answer, so no master will ask for it again."""
         ...
 
-    def passed(self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
+    def passed(self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[object]) -> None:
         """Accepts a transfer that another task has sent on ``channel``; returns once both replicas have it.
 
         Raises:

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.claims import Claim
@@ -148,7 +148,7 @@ class TaskServer(Service):
         pair = processes.pair(task.index)
         lock, made = threading.Lock(), dict[tuple[int, str], CopyLink]()
 
-        def learn(words: Sequence[Any]) -> None:
+        def learn(words: Sequence[object]) -> None:
             processes.learn(words)
 
         def links() -> Sequence[CopyLink]:

@@ -152,7 +152,7 @@ class BaseSession:
 
     def make_callable(
         self, fetches: object, feed_list: Sequence[object] | None = None, accept_options: bool = False
-    ) -> Callable[..., Any]:
+    ) -> Callable[..., object]:
         """Returns a function that runs ``fetches`` with its arguments as the values of ``feed_list``.
 
         Args:
@@ -229,7 +229,7 @@ class BaseSession:
             del self._partial[handle]
         return wanted.rebuild([to_result(value) for value in found])
 
-    def make_repeated(self, enqueue_op: object, block: int) -> Callable[[], Any]:
+    def make_repeated(self, enqueue_op: object, block: int) -> Callable[[], object]:
         """Returns a function that runs an operation that fills a queue, for a thread that calls it in a loop.
 
         Args:
@@ -257,7 +257,7 @@ class BaseSession:
         except OpError as error:
             raise self._explained(error) from None
 
-    def _run(self, runner: _Runner, arrays: Sequence[Any], options: Any, run_metadata: object = None) -> object:
+    def _run(self, runner: _Runner, arrays: Sequence[object], options: Any, run_metadata: object = None) -> object:
         if self._opened is None:
             self._require_open()
         if runner.prepared is None:

@@ -159,7 +159,7 @@ class Collective:
             np.add(total, part, out=total)
         return total
 
-    def _call(self, what: str, length: int | None) -> tuple[Any, ...]:
+    def _call(self, what: str, length: int | None) -> tuple[int, str, int | None]:
         self.calls += 1
         return (self.calls, what, length)
 
@@ -184,7 +184,7 @@ class Collective:
         except OpError as error:
             raise self._lost(peer, error) from error
 
-    def _receive(self, peer: int, kind: int, call: tuple[Any, ...]) -> Sequence[Array]:
+    def _receive(self, peer: int, kind: int, call: tuple[object, ...]) -> Sequence[Array]:
         waited = 0.0
         while True:
             try:
@@ -246,6 +246,6 @@ def _nbytes(frame: Frame) -> int:
     return sum(tensor.nbytes for tensor in frame.tensors)
 
 
-def _called(call: tuple[Any, ...]) -> str:
+def _called(call: tuple[object, ...]) -> str:
     number, what, *_ = (*call, "?", "?")
     return f"call {number} ({what})"

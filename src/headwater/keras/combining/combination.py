@@ -202,7 +202,7 @@ def _traced(
     )
 
 
-def _reaches(jaxpr: Any, given: Any, out: Any) -> bool:
+def _reaches(jaxpr: Any, given: object, out: object) -> bool:
     """Whether ``out`` may depend on ``given``."""
     wanted = {out} if not isinstance(out, Literal) else set()
     for equation in reversed(jaxpr.eqns):

@@ -58,7 +58,7 @@ class LossTerms:
         self._factors = factors
         self._sums = sums
         self.divisors: list[Divisor] = []
-        self.denominators: list[Any] = []
+        self.denominators: list[object] = []
         self.values: list[Any] = []
         self.averaged: set[int] = set()
 
@@ -129,9 +129,9 @@ def _watch() -> None:
 
     @functools.wraps(reduce)
     def reduce_recorded(
-        values: Any,
-        sample_weight: Any = None,
-        mask: Any = None,
+        values: object,
+        sample_weight: object = None,
+        mask: object = None,
         reduction: str | None = "sum_over_batch_size",
         dtype: Any = None,
     ) -> Any:

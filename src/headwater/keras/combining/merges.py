@@ -73,7 +73,7 @@ def declared_merge(metric: Any, variable: Any) -> Merge | None:
     Raises:
       ValueError: the declared merge is unknown.
     """
-    said: Any = getattr(metric, "merge", None)
+    said: object = getattr(metric, "merge", None)
     if isinstance(said, dict):
         said = said.get(variable.name)
     if isinstance(said, str):
@@ -126,7 +126,7 @@ def share_of_metric(rule: Rule, found: Any, part: Any, first: Any) -> Any:
     return found * first if rule.merge is Merge.FIRST else found
 
 
-def combined(merge: Merge, values: Sequence[Any], rows: Sequence[int]) -> Any:
+def combined(merge: Merge, values: Sequence[object], rows: Sequence[int]) -> Any:
     """Merges the values of several workers, as arrays; ``rows`` are the rows of their shares, none of them 0."""
     stacked = np.stack([np.asarray(value, np.float64) for value in values])
     if merge is Merge.MEAN:

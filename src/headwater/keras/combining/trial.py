@@ -92,11 +92,11 @@ def is_known_metric(metric: Any) -> bool:
     return _is_known(metric, "_fn") and all(declared_merge(metric, variable) is None for variable in metric.variables)
 
 
-def _is_known(part: Any, function: str) -> bool:
+def _is_known(part: object, function: str) -> bool:
     """Whether a loss or a metric, and the function that it calls, are Keras's own."""
     kind: Any = type(part)
     update = getattr(kind, "update_state", kind)
-    called: Any = getattr(part, function, None)
+    called: object = getattr(part, function, None)
     module = getattr(called, "__module__", None) or type(called).__module__
     return update.__module__.startswith(OWN_MODULES) and (called is None or module.startswith(OWN_MODULES))
 
@@ -131,7 +131,7 @@ def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], 
         after = [_current(scope, *pair) for pair in zip(model.metrics_variables, state, strict=True)]
         return loss, list(terms.values), list(terms.denominators), after
 
-    def run_all(old: Sequence[jax.Array], parts: Sequence[Any]) -> list[Any]:
+    def run_all(old: Sequence[jax.Array], parts: Sequence[object]) -> list[Any]:
         fresh = [jnp.zeros_like(value) for value in old]
         return [run(start, part) for part in parts for start in (old, fresh)]
 
@@ -216,7 +216,7 @@ class _Judge:
         return [possible[0] if possible else None for possible in self._possible]
 
 
-def _fits(rule: Rule, old: Any, whole: Any, after: Sequence[Any]) -> bool:
+def _fits(rule: Rule, old: object, whole: Any, after: Sequence[object]) -> bool:
     """Whether a rule gives ``whole``; ``after`` is, by part, the state from ``old`` and from zero."""
     start = rule.start(old)
     found = [rule.found(start, jnp.asarray(value)) for value in after[0 if rule.state else 1 :: 2]]
@@ -242,7 +242,7 @@ def _refusal(what: str, value: str) -> str:
     )
 
 
-def _current(scope: Any, variable: Any, before: Any) -> Any:
+def _current(scope: Any, variable: object, before: object) -> object:
     value = scope.get_current_value(variable)
     return before if value is None else value
 

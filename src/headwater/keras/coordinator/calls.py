@@ -33,7 +33,7 @@ class Registry:
         self._functions: dict[str, Callable[..., object]] = {}
         self._datasets: list[Callable[[], object]] = []
 
-    def add(self, function: Callable[..., Any]) -> str:
+    def add(self, function: Callable[..., object]) -> str:
         """Registers a function and returns its name (see `name_of`)."""
         name = name_of(function)
         self._functions[name] = function

@@ -108,7 +108,7 @@ class RemoteValue:
         """Same as `fetch`."""
         return self.fetch()
 
-    def settle(self, value: Any, error: OpError | None = None) -> None:
+    def settle(self, value: object, error: OpError | None = None) -> None:
         """Sets the value, or the error of the call."""
         self._value, self._error = value, error
         self._done.set()
@@ -394,7 +394,7 @@ class ClusterCoordinator:
                 raise bad_header(answer, channel.peer)
 
 
-def _plain(value: Any) -> object:
+def _plain(value: object) -> object:
     """Replaces per-worker values in ``value`` by references, and remote values by their fetched values."""
 
     def plain(leaf: object) -> object:

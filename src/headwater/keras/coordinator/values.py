@@ -34,7 +34,7 @@ class PerWorker:
         self.iterator = iterator
 
 
-def encode(value: Any, arrays: list[object]) -> Any:
+def encode(value: object, arrays: list[object]) -> Any:
     """Converts a value for a frame's header; appends its arrays to ``arrays``.
 
     Raises:
@@ -73,7 +73,7 @@ def decode(value: Any, arrays: Sequence[Any], local: Callable[[PerWorker], Any])
       InvalidArgumentError: ``value`` is no result of `encode`.
     """
 
-    def inner(item: Any) -> object:
+    def inner(item: object) -> object:
         return decode(item, arrays, local)
 
     match value:

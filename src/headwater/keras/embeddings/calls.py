@@ -112,7 +112,7 @@ class _Call:
         return self._call(ids) if rows is None else rows
 
 
-def traced_rows(layer: Any, inputs: object, dim: int, *, pools: bool = False) -> tuple[Any, Any] | None:
+def traced_rows(layer: keras.layers.Layer, inputs: object, dim: int, *, pools: bool = False) -> tuple[Any, Any] | None:
     """Returns a layer's ids and rows while a step is traced.
 
     Args:

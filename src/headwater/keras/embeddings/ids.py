@@ -275,7 +275,7 @@ class _Flow:
         nothing: frozenset[int] = frozenset()
         of: dict[object, frozenset[int]] = dict(begin)
 
-        def taint_of(atom: Any) -> frozenset[int]:
+        def taint_of(atom: object) -> frozenset[int]:
             return nothing if hasattr(atom, "val") else of.get(atom, nothing)
 
         for eqn in jaxpr.eqns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -98,7 +98,7 @@ class _KerasRows:
         self._iterations_at = next(at for at, made in enumerate(few.variables) if made is few.iterations)
         self._steps: dict[int, Any] = {}
 
-    def _make(self, rows: int) -> Any:
+    def _make(self, rows: int) -> keras.Optimizer:
         optimizer = clone_optimizer(self._original, self._part)
         optimizer.build([keras.Variable(np.zeros((rows, self._dim), np.float32), name="rows")])
         return optimizer
@@ -137,7 +137,7 @@ class _KerasRows:
                 self._shared[at] = found[at]
         return np.asarray(made)[:count], [a[:count] for a, by_row in zip(found, self._by_row, strict=True) if by_row]
 
-    def _compile(self, size: int) -> Any:
+    def _compile(self, size: int) -> Callable[..., Any]:
         optimizer = self._make(size)
 
         def update(rows: object, state: object, gradients: object) -> Tree:

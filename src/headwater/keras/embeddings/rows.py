@@ -116,7 +116,7 @@ class ModelEmbeddings:
             keys=keys,
         )
 
-    def reads(self, where: Sequence[Tree], rows: Sequence[Any], coded: Sequence[bool]) -> dict[int, Rows]:
+    def reads(self, where: Sequence[Tree], rows: Sequence[object], coded: Sequence[bool]) -> dict[int, Rows]:
         """For `headwater.keras.embeddings.calls.reading`, while a step is traced."""
         every = [*rows, *([None] * (len(self.layers) - len(rows)))]
         return {

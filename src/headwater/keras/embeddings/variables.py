@@ -158,7 +158,7 @@ def _watch(active: Callable[[], _Strategy | None]) -> None:
         as_table(self._embeddings, layer=self)
 
     @functools.wraps(add)
-    def our_add(self: Any, reference_variable: keras.Variable, *args: object, **settings: Any) -> Any:
+    def our_add(self: object, reference_variable: keras.Variable, *args: object, **settings: object) -> Any:
         if not isinstance(reference_variable, TableVariable):
             return add(self, reference_variable, *args, **settings)
         with _without_values():
@@ -169,7 +169,7 @@ def _watch(active: Callable[[], _Strategy | None]) -> None:
     embedding.build, optimizer.add_variable_from_reference = our_build, our_add
 
 
-def _may_be_elsewhere(layer: Any, least_bytes: int) -> bool:
+def _may_be_elsewhere(layer: keras.layers.Layer, least_bytes: int) -> bool:
     plain = (
         type(layer) is keras.layers.Embedding
         and layer.quantization_mode is None

@@ -49,7 +49,7 @@ def _parts(leaf: Tree, count: int) -> Any:
     return PerReplica([leaf[at * each : (at + 1) * each] for at in range(count)])
 
 
-def _in_step(dataset: Any, replicas: Replicas) -> Iterator[Any]:
+def _in_step(dataset: Any, replicas: Replicas) -> Iterator[object]:
     """Yields the elements of this process, then empty batches until no process has more elements.
 
     Where all know how many they have they say so once; else each says before every step whether it has one more.
@@ -79,12 +79,12 @@ def _in_step(dataset: Any, replicas: Replicas) -> Iterator[Any]:
         yield element
 
 
-def _cardinality(dataset: Any) -> int:
+def _cardinality(dataset: object) -> int:
     cardinality = getattr(dataset, "cardinality", None)
     return _UNKNOWN if cardinality is None else int(cardinality())
 
 
-def _nothing_of(dataset: Any, last: Any) -> Any:
+def _nothing_of(dataset: object, last: object) -> Any:
     """Returns a batch without rows, of the structure of the dataset's batches.
 
     Args:

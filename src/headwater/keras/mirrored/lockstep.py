@@ -63,7 +63,7 @@ class Lockstep:
             raise self._error
         return results
 
-    def combine(self, index: int, value: object, combination: Callable[[list[Any]], object]) -> Any:
+    def combine(self, index: int, value: object, combination: Callable[[list[Any]], object]) -> object:
         """``combination`` of the values of all threads, computed once; each must call this as often as the others.
 
         Raises:

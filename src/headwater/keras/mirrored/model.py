@@ -90,7 +90,7 @@ class MirroredModel:
         self._first_epoch = 0
         self._steps_per_epoch: int | None = None
         self._skip_steps = 0
-        self._restored_metrics: Sequence[Any] = ()
+        self._restored_metrics: Sequence[object] = ()
 
     def take_over(self) -> None:
         """Replaces the model's methods by the methods of this object."""
@@ -176,7 +176,7 @@ class MirroredModel:
         verbose: int | str = "auto",
         sample_weight: Tree | None = None,
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: object = None,
         return_dict: bool = False,
         **kwargs: object,
     ) -> Tree:
@@ -294,7 +294,7 @@ class MirroredModel:
         run_shared = self.model._make_function(step)
         prepared = -1
 
-        def test(state: Tree, iterator: Iterator[Any]) -> Tree:
+        def test(state: Tree, iterator: Iterator[object]) -> Tree:
             nonlocal prepared
             if self.stopping and self._fitting:
                 self._save_and_stop()
@@ -475,7 +475,7 @@ class MirroredModel:
         counts = [int(part[0]) for part in self.replicas.gather([count], "number of batches")]
         data.settle([None if count < 0 else count for count in counts])
 
-    def _verbose(self, verbose: Any) -> Any:
+    def _verbose(self, verbose: object) -> Any:
         return 0 if verbose == "auto" and not self.is_chief else verbose
 
     def _add_up_metrics(self) -> None:
@@ -504,6 +504,6 @@ class MirroredModel:
         raise Preempted(self.position.epoch, self.position.step)
 
 
-def mirrored_of(model: Any) -> MirroredModel | None:
+def mirrored_of(model: object) -> MirroredModel | None:
     """Returns the `MirroredModel` of ``model``; None outside of mirrored scopes."""
     return getattr(model, _MIRRORED, None)

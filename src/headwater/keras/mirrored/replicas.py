@@ -65,7 +65,7 @@ class LocalReplicas(Placement):
         del what
         return [values]
 
-    def broadcast(self, values: Sequence[object], what: str) -> Sequence[Any]:
+    def broadcast(self, values: Sequence[object], what: str) -> Sequence[object]:
         del what
         return values
 

@@ -338,7 +338,7 @@ def shards_of(
     return OtherShards(adapter, share, ordered)
 
 
-def _in_common_order(data: Any) -> _InCommonOrder | None:
+def _in_common_order(data: object) -> _InCommonOrder | None:
     """Wraps ``data``, if it is a finite `keras.utils.PyDataset`, to shuffle it equally in all processes; else None.
 
     Raises:

@@ -190,7 +190,7 @@ class SharedStep:
             self._logs(state, _utils.unpack_x_y_sample_weight(batch))
         return jnp.stack([jnp.asarray(value, np.float32) for value in terms.denominators])
 
-    def _logs(self, state: Any, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
+    def _logs(self, state: object, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
         """The logs of a step, and the variables that are not trained after it; ``batch`` as ``(x, y, weights)``."""
         raise NotImplementedError
 
@@ -307,9 +307,9 @@ class TrainStep(SharedStep):
         self,
         trainable: Sequence[jax.Array],
         others: Sequence[jax.Array],
-        optimizer: Any,
+        optimizer: object,
         metrics: Sequence[jax.Array],
-        total: Any,
+        total: object,
     ) -> tuple[object, State]:
         """Applies the summed vector; returns the logs for the global batch, and the next state."""
         layout, combination = self._vector, self.combination
@@ -326,10 +326,10 @@ class TrainStep(SharedStep):
             metrics,
         )
 
-    def _logs(self, state: Any, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
+    def _logs(self, state: object, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
         return losses_of(self._model, state, batch)
 
-    def _salted(self, index: int, value: jax.Array, rank: int) -> Any:
+    def _salted(self, index: int, value: jax.Array, rank: int) -> object:
         if index not in self._seeds:
             return value
         return value.at[0].add(np.asarray(rank * _APART % (1 << 32), np.uint32).astype(value.dtype))
@@ -348,7 +348,7 @@ class TestStep(SharedStep):
         self._merge = jax.jit(self.merge) if self._compiled else self.merge
         self._vector: StepVector | None = None
 
-    def __call__(self, state: Any, batch: object) -> tuple[object, Any]:
+    def __call__(self, state: object, batch: object) -> tuple[object, Any]:
         """The logs and the next state; StopIteration when no process has data any more."""
         trainable, others, metrics = state = self._place(state, False)
         if self._vector is None or self._changed:
@@ -369,7 +369,7 @@ class TestStep(SharedStep):
         logs, metrics = self._merge(metrics, self._vector.unpack(total))
         return logs, (trainable, others, metrics)
 
-    def prepare(self, state: Any, batch: object) -> bool:
+    def prepare(self, state: object, batch: object) -> bool:
         changed = super().prepare(state, batch)
         self._changed = self._changed or changed
         return changed
@@ -386,7 +386,7 @@ class TestStep(SharedStep):
         found = [rule.found(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)]
         return [*found, *(logs[name] for name in self.combination.logs)], others
 
-    def merge(self, metrics: Sequence[jax.Array], values: Sequence[Any]) -> Tree:
+    def merge(self, metrics: Sequence[jax.Array], values: Sequence[object]) -> Tree:
         """The logs and metrics for the global batch, from the merged contributions of all processes."""
         count = len(metrics)
         metrics = [rule.merged(*pair) for rule, *pair in zip(self._rules, metrics, values[:count], strict=True)]

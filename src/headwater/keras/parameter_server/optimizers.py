@@ -59,7 +59,7 @@ def clone_optimizer(optimizer: keras.Optimizer, part: ServerPart) -> keras.Optim
     return made
 
 
-def stand_in(variable: Any, shape: Sequence[int]) -> Any:
+def stand_in(variable: keras.Variable, shape: Sequence[int]) -> Any:
     """Returns a variable that stands in for ``variable``, or a part of it, in an optimizer."""
     made = keras.Variable(
         np.zeros(shape, np.float32),
@@ -280,7 +280,7 @@ def _clipped(gradients: Sequence[Array], clipnorm: float, norm: float) -> Sequen
 
 
 def join_state(
-    optimizer: keras.Optimizer, layout: Layout, variables: Sequence[Any], states: Sequence[Mapping[str, Array]]
+    optimizer: keras.Optimizer, layout: Layout, variables: Sequence[object], states: Sequence[Mapping[str, Array]]
 ) -> None:
     """Assembles the state of the model's optimizer from the states of all ``ps``.
 
@@ -311,7 +311,7 @@ def join_state(
 
 
 def split_state(
-    optimizer: keras.Optimizer, layout: Layout, variables: Sequence[Any], updater: KerasUpdater, index: int
+    optimizer: keras.Optimizer, layout: Layout, variables: Sequence[object], updater: KerasUpdater, index: int
 ) -> list[Array]:
     """Returns a ``ps``'s part of the model's optimizer state, in the order of its updater."""
     like = updater.state()

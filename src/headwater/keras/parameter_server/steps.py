@@ -58,7 +58,7 @@ class GradientStep:
         self.combination = combination
         # Only a single worker has metrics without a rule; it keeps their state itself.
         self._rules = [rule or Rule(Merge.MEAN, state=True) for rule in combination.metrics]
-        self._own: list[Any] = []
+        self._own: list[object] = []
         self._metrics: list[Any] = []
         self._fresh: list[Array] = []
         self._named: list[str] = list(combination.logs)
@@ -191,7 +191,7 @@ class GradientStep:
         x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
         return self._embeddings.code(x), y, sample_weight
 
-    def _find_divisors(self, values: Sequence[Any], own: Any, data: Tree) -> Any:
+    def _find_divisors(self, values: Sequence[object], own: object, data: Tree) -> Any:
         """The divisor of each loss term with a divisor that is not proportional to rows."""
         dense, others = self.trained(values, own)
         model = self._model
@@ -345,7 +345,7 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
     )
 
 
-def _optimizer_state(model: Any, known: Mapping[int, Any] | None = None) -> list[Any]:
+def _optimizer_state(model: Any, known: Mapping[int, object] | None = None) -> list[Any]:
     """The values of the optimizer's variables for a step; ``known`` overrides some of them, by ``id``."""
     return [
         jax.numpy.zeros(variable.shape, variable.dtype)  # a placeholder: the step never reads slots of tables

@@ -195,7 +195,7 @@ def _began(path: str) -> str:
     return ".".join(os.path.basename(path).rsplit(".", 4)[1:3])
 
 
-def _records(path: str) -> Iterator[tuple[int, list[Any]]]:
+def _records(path: str) -> Iterator[tuple[int, list[object]]]:
     with TFRecordReader(path) as reader:
         while True:
             offset = reader.offset

@@ -21,8 +21,6 @@ the last frame has a memory, and the others have None. The backup makes these ch
 
 from __future__ import annotations
 
-from typing import Any
-
 from headwater.cluster.task import kinds
 from headwater.ps.replicas.recorded import Change
 from headwater.state.feed import Feed
@@ -33,10 +31,10 @@ class ParameterFeed(Feed):
 
     # Under the lock of the fed host -----------------------------------------------------------------------------------
 
-    def change(self, change: Change, memory: Any) -> None:
+    def change(self, change: Change, memory: object) -> None:
         """Sends a change."""
         self.send(change.kind, (*change.header, memory), change.tensors)
 
-    def remember(self, memory: Any) -> None:
+    def remember(self, memory: object) -> None:
         """Sends a changed record of workers and requests."""
         self.send(kinds.MEMORY, (memory,), ())

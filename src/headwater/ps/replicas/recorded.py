@@ -46,7 +46,7 @@ class RecordedUpdater:
         noted, self._noted = self._noted, []
         return noted
 
-    def _note(self, kind: int, header: Sequence[Any], tensors: Sequence[Array]) -> None:
+    def _note(self, kind: int, header: Sequence[object], tensors: Sequence[Array]) -> None:
         self._noted.append(Change(kind, header, tensors))
 
     @property

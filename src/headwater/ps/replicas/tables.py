@@ -27,7 +27,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -416,7 +415,7 @@ class TablesCopy(KeptCopy):
             self._feeds(feed)
         return feed
 
-    def _between_changes(self) -> AbstractContextManager[Any]:
+    def _between_changes(self) -> AbstractContextManager[object]:
         return self._contents.order
 
 

@@ -26,6 +26,8 @@ from headwater.tf1.functional.tables import (
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
+    from headwater.graph.operation import Tensor
+    from headwater.graph.sparse_tensor import SparseTensor
     from headwater.graph.types import TensorLike
     from headwater.tf1.functional.tables import StaticHashTable
     from headwater.tf1.variables.types import InitializerLike
@@ -109,13 +111,15 @@ def string_to_index_table_from_tensor(
     return index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, name=name)
 
 
-def string_to_index(tensor: TensorLike, mapping: TensorLike, default_value: int = -1, name: str | None = None) -> Any:
+def string_to_index(
+    tensor: TensorLike, mapping: TensorLike, default_value: int = -1, name: str | None = None
+) -> SparseTensor | Tensor:
     """The place in ``mapping`` of each text of ``tensor``, int64 of its shape; ``default_value`` for others."""
     return index_table_from_tensor(mapping, default_value=default_value, name=name).lookup(convert_to_tensor(tensor))
 
 
 def index_to_string(
     tensor: TensorLike, mapping: TensorLike, default_value: str = "UNK", name: str | None = None
-) -> Any:
+) -> SparseTensor | Tensor:
     """The text of ``mapping`` in each place of ``tensor`` (int64), of its shape; ``default_value`` past the end."""
     return index_to_string_table_from_tensor(mapping, default_value, name).lookup(convert_to_tensor(tensor))

@@ -69,7 +69,7 @@ streaming_true_positives_at_thresholds: Callable[..., Metric] = _predictions_fir
 __all__ = ["accuracy", "aggregate_metric_map", "aggregate_metrics", "confusion_matrix"]
 
 
-def accuracy(predictions: Any, labels: Any, weights: Any = None, name: str | None = None) -> Tensor:
+def accuracy(predictions: Any, labels: Any, weights: TensorLike | None = None, name: str | None = None) -> Tensor:
     """The share of ``predictions`` that equal ``labels``, each with its weight, in this batch alone.
 
     Raises:
@@ -102,7 +102,7 @@ def aggregate_metrics(*value_update_tuples: object) -> tuple[list[Any], list[Any
     return list(values), list(updates)
 
 
-def aggregate_metric_map(names_to_tuples: Mapping[str, Metric]) -> tuple[dict[str, Any], dict[str, Any]]:
+def aggregate_metric_map(names_to_tuples: Mapping[str, Metric]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The values and the updates of several metrics, by their names."""
     values = {name: pair[0] for name, pair in names_to_tuples.items()}
     return values, {name: pair[1] for name, pair in names_to_tuples.items()}

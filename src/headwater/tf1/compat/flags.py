@@ -111,30 +111,30 @@ def _define(function: Callable[..., object]) -> Callable[..., object]:
     """A function of absl that defines a flag, which also takes the old names of its arguments."""
 
     @functools.wraps(function)
-    def define(*args: object, **kwargs: object) -> Any:
+    def define(*args: object, **kwargs: object) -> object:
         return function(*args, **{_RENAMED_ARGUMENTS.get(name, name): value for name, value in kwargs.items()})
 
     return define
 
 
 DEFINE = _define(_absl.DEFINE)
-DEFINE_alias: Callable[..., Any] = _define(_absl.DEFINE_alias)
-DEFINE_bool: Callable[..., Any] = _define(_absl.DEFINE_bool)
-DEFINE_boolean: Callable[..., Any] = _define(_absl.DEFINE_boolean)
-DEFINE_enum: Callable[..., Any] = _define(_absl.DEFINE_enum)
-DEFINE_enum_class: Callable[..., Any] = _define(_absl.DEFINE_enum_class)
-DEFINE_flag: Callable[..., Any] = _define(_absl.DEFINE_flag)
-DEFINE_float: Callable[..., Any] = _define(_absl.DEFINE_float)
-DEFINE_integer: Callable[..., Any] = _define(_absl.DEFINE_integer)
-DEFINE_list: Callable[..., Any] = _define(_absl.DEFINE_list)
-DEFINE_multi: Callable[..., Any] = _define(_absl.DEFINE_multi)
-DEFINE_multi_enum: Callable[..., Any] = _define(_absl.DEFINE_multi_enum)
-DEFINE_multi_enum_class: Callable[..., Any] = _define(_absl.DEFINE_multi_enum_class)
-DEFINE_multi_float: Callable[..., Any] = _define(_absl.DEFINE_multi_float)
-DEFINE_multi_integer: Callable[..., Any] = _define(_absl.DEFINE_multi_integer)
-DEFINE_multi_string: Callable[..., Any] = _define(_absl.DEFINE_multi_string)
-DEFINE_spaceseplist: Callable[..., Any] = _define(_absl.DEFINE_spaceseplist)
-DEFINE_string: Callable[..., Any] = _define(_absl.DEFINE_string)
+DEFINE_alias: Callable[..., object] = _define(_absl.DEFINE_alias)
+DEFINE_bool: Callable[..., object] = _define(_absl.DEFINE_bool)
+DEFINE_boolean: Callable[..., object] = _define(_absl.DEFINE_boolean)
+DEFINE_enum: Callable[..., object] = _define(_absl.DEFINE_enum)
+DEFINE_enum_class: Callable[..., object] = _define(_absl.DEFINE_enum_class)
+DEFINE_flag: Callable[..., object] = _define(_absl.DEFINE_flag)
+DEFINE_float: Callable[..., object] = _define(_absl.DEFINE_float)
+DEFINE_integer: Callable[..., object] = _define(_absl.DEFINE_integer)
+DEFINE_list: Callable[..., object] = _define(_absl.DEFINE_list)
+DEFINE_multi: Callable[..., object] = _define(_absl.DEFINE_multi)
+DEFINE_multi_enum: Callable[..., object] = _define(_absl.DEFINE_multi_enum)
+DEFINE_multi_enum_class: Callable[..., object] = _define(_absl.DEFINE_multi_enum_class)
+DEFINE_multi_float: Callable[..., object] = _define(_absl.DEFINE_multi_float)
+DEFINE_multi_integer: Callable[..., object] = _define(_absl.DEFINE_multi_integer)
+DEFINE_multi_string: Callable[..., object] = _define(_absl.DEFINE_multi_string)
+DEFINE_spaceseplist: Callable[..., object] = _define(_absl.DEFINE_spaceseplist)
+DEFINE_string: Callable[..., object] = _define(_absl.DEFINE_string)
 
 # Flags belong to the module that defines them, not to this one: `--help` shows the program's flags.
 _absl.disclaim_key_flags()

@@ -226,7 +226,7 @@ class Finder:
                 return
             parent = parent.rpartition(".")[0]
 
-    def _resolve(self, place: str) -> Any:
+    def _resolve(self, place: str) -> object:
         """Returns the module or namespace that ``place`` names; None if it does not exist."""
         root, _, path = place.partition(".")
         if root != "tf":

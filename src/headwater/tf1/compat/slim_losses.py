@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headwater.graph.collections import GraphKeys
 from headwater.graph.operation import Tensor
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def absolute_difference(
-    predictions: Tensor, labels: Any = None, weights: TensorLike = 1.0, scope: str | None = None
+    predictions: Tensor, labels: object = None, weights: TensorLike = 1.0, scope: str | None = None
 ) -> Tensor:
     """``tf.losses.absolute_difference``."""
     return weighted_losses.absolute_difference(labels, predictions, weights, scope)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from headwater.tf1.compat.names import Area, namespace
 
@@ -16,6 +15,6 @@ _NAMES = {
         run_v1_only""",
 }
 
-__getattr__: Callable[[str], Any]
+__getattr__: Callable[[str], object]
 __dir__: Callable[[], list[str]]
 __getattr__, __dir__ = namespace(__name__, Area("What tests take from TensorFlow.", _NAMES))

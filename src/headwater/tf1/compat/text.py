@@ -6,6 +6,7 @@ import contextlib
 import numbers
 import os
 from collections.abc import Generator
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def as_str_any(value: TensorLike) -> str:
     return as_text(value) if isinstance(value, bytes) else str(value)
 
 
-def path_to_str(path: Any) -> Any:
+def path_to_str(path: str | PathLike[str]) -> Any:
     """Converts a path to text; returns other objects unchanged."""
     return os.fspath(path) if isinstance(path, os.PathLike) else path  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 

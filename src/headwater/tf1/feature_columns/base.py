@@ -33,7 +33,7 @@ class Features:
 
     def __init__(self, features: Mapping[str, SparseLike]) -> None:
         self._features = features
-        self._made: dict[Any, Any] = {}
+        self._made: dict[object, object] = {}
 
     def get(self, column: Any) -> Any:
         """Returns the transformation by ``column``; for a key the feature, with vectors expanded to matrices.
@@ -45,7 +45,7 @@ class Features:
             self._made[column] = self._raw(column) if isinstance(column, str) else column.transform(self)
         return self._made[column]
 
-    def _raw(self, key: str) -> Any:
+    def _raw(self, key: str) -> SparseTensor | Tensor:
         if key not in self._features:
             raise ValueError(f"Feature {key} is not in features dictionary.")
         tensor = convert_to_tensor_or_sparse_tensor(self._features[key])

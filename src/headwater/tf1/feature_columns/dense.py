@@ -21,7 +21,7 @@ from headwater.tf1.functional.sparse import SparseTensor, sparse_tensor_to_dense
 from headwater.tf1.input import parsing
 from headwater.tf1.variables.embedding import safe_embedding_lookup_sparse
 from headwater.tf1.variables.initializers import TruncatedNormal
-from headwater.tf1.variables.scope_settings import AUTO_REUSE
+from headwater.tf1.variables.scope_settings import AUTO_REUSE, ReuseMode
 from headwater.tf1.variables.variable_scope import get_variable, variable_scope
 
 if TYPE_CHECKING:
@@ -336,12 +336,12 @@ def listed(feature_columns: Column | Iterable[Column]) -> list[Any]:
 
 
 def input_layer(
-    features: Any,
+    features: object,
     feature_columns: Iterable[Column],
     weight_collections: Sequence[str] | None = None,
     trainable: bool = True,
-    cols_to_vars: Any = None,
-    cols_to_output_tensors: Any = None,
+    cols_to_vars: object = None,
+    cols_to_output_tensors: object = None,
 ) -> Tensor:
     """Concatenates dense columns, in the order of their names, to a matrix with a row per example.
 
@@ -408,7 +408,7 @@ def collections_of(more: Any) -> list[str]:
     return list(dict.fromkeys([*(more or ()), GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]))
 
 
-def _reuse(shared: str | None) -> Any:
+def _reuse(shared: str | None) -> ReuseMode | None:
     return AUTO_REUSE if shared else None
 
 

@@ -22,8 +22,10 @@ from headwater.tf1.variables.variable_scope import variable_scope
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
+    from headwater.graph.types import TensorLike
     from headwater.shapes import ShapeLike
     from headwater.tf1.feature_columns.base import ColumnsLike
+    from headwater.tf1.input.parsing import VarLenFeature
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class SequenceNumericColumn(Column):
         return self.key
 
     @property
-    def parse_example_spec(self) -> dict[str, Any]:
+    def parse_example_spec(self) -> dict[str, VarLenFeature]:
         return {self.key: parsing.VarLenFeature(self.dtype)}
 
     def transform(self, features: Features) -> SparseTensor:
@@ -180,7 +182,10 @@ def sequence_numeric_column(
 
 
 def sequence_input_layer(
-    features: Any, feature_columns: ColumnsLike, weight_collections: Sequence[str] | None = None, trainable: bool = True
+    features: TensorLike,
+    feature_columns: ColumnsLike,
+    weight_collections: Sequence[str] | None = None,
+    trainable: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Concatenates sequence columns, in the order of their names.
 

@@ -170,7 +170,9 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None, squeez
     return one("Squeeze", input, squeeze_dims=axes, name=name)
 
 
-def transpose(a: TensorLike, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
+def transpose(
+    a: TensorLike, perm: TensorLike | None = None, name: str = "transpose", conjugate: bool = False
+) -> Tensor:
     """Permutes dimensions: ``i`` of the result is ``perm[i]`` of ``a``; reverses them when ``perm`` is None."""
     with name_scope(name, "transpose", [a]) as scope:
         a = convert_to_tensor(a, name="a")

@@ -173,7 +173,7 @@ def _scalar_rank(rank: Any) -> int | Tensor:
 
 def _check_rank(
     x: TensorLike,
-    allowed: Sequence[Any],
+    allowed: Sequence[object],
     default: str,
     wanted: str,
     data: Any,

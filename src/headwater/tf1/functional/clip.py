@@ -21,7 +21,7 @@ def _values(item: TensorLike) -> Tensor:
     return item.values if isinstance(item, IndexedSlices) else convert_to_tensor(item)
 
 
-def _like(item: TensorLike, values: Tensor) -> IndexedSlices | Tensor:
+def _like(item: TensorLike, values: Tensor) -> Any:
     return IndexedSlices(values, item.indices, item.dense_shape) if isinstance(item, IndexedSlices) else values
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -242,10 +243,10 @@ def conv3d_backprop_filter(
     input: TensorLike,
     filter_sizes: Ints,
     out_backprop: TensorLike,
-    strides: Any,
+    strides: Sequence[int],
     padding: str,
     data_format: str = "NDHWC",
-    dilations: Any = (1, 1, 1, 1, 1),
+    dilations: Sequence[int] = (1, 1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
     """The gradient of `conv3d` for its filter, of shape ``filter_sizes``."""
@@ -267,7 +268,7 @@ def depthwise_conv2d(
     filter: TensorLike,
     strides: TensorLike,
     padding: str,
-    rate: Any = None,
+    rate: object = None,
     name: str | None = None,
     data_format: str | None = None,
     dilations: TensorLike | None = None,

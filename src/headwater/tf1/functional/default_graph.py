@@ -85,7 +85,7 @@ def add_to_collection(name: str, value: object) -> None:
     get_default_graph().add_to_collection(name, value)
 
 
-def add_to_collections(names: Any, value: TensorLike) -> None:
+def add_to_collections(names: object, value: TensorLike) -> None:
     """Adds ``value`` to several collections of the default graph."""
     get_default_graph().add_to_collections(names, value)
 

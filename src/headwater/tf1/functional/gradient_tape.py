@@ -110,7 +110,7 @@ class GradientTape:
         self._used = True
         return nest.pack(sources, found)
 
-    def _one(self, targets: Sequence[Tensor], source: Any, given: Sequence[Any] | None, unconnected: str) -> Any:
+    def _one(self, targets: Sequence[Tensor], source: Any, given: Sequence[Any] | None, unconnected: str) -> object:
         wanted = convert_to_tensor(source, as_ref=True)
         since = self._watched.get(wanted)
         if since is None and self._watches_variables and getattr(source, "trainable", False):

@@ -103,7 +103,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: returns ``f`` unchanged. XLA chooses the intermediate values that a gradient recomputes."""
 
     @functools.wraps(f)
-    def decorated(*args: Any, **kwargs: object) -> Any:
+    def decorated(*args: object, **kwargs: object) -> Any:
         return f(*args, **kwargs)
 
     return decorated
@@ -113,7 +113,7 @@ def grad_pass_through(f: Callable[..., object]) -> Callable[..., Tensor]:
     """Decorator: passes the gradient of the function's result to its only argument unchanged."""
 
     @custom_gradient
-    def passing(x: TensorLike) -> Any:
+    def passing(x: TensorLike) -> object:
         return f(x), lambda grad: grad  # pyright: ignore[reportUnknownVariableType, reportUnknownLambdaType]
 
     return passing
@@ -159,7 +159,7 @@ def hessians(
 
 
 @RegisterGradient("DynamicPartition")
-def _dynamic_partition(op: Operation, *grads: Tensor) -> Any:
+def _dynamic_partition(op: Operation, *grads: Tensor) -> list[Tensor | None]:
     data, partitions = op.inputs
     sizes = arrays.shape(partitions)
     order = arrays.reshape(arrays.range(arrays.size(partitions)), sizes)
@@ -176,18 +176,18 @@ def _per_row(data: Tensor, values: Tensor) -> Tensor:
 
 
 @RegisterGradient("SegmentSum")
-def _segment_sum(op: Operation, grad: Tensor) -> Any:
+def _segment_sum(op: Operation, grad: Tensor) -> list[Tensor | None]:
     return [indexing.gather(convert_to_tensor(grad), op.inputs[1]), None]
 
 
 @RegisterGradient("SegmentMean")
-def _segment_mean(op: Operation, grad: Tensor) -> Any:
+def _segment_mean(op: Operation, grad: Tensor) -> list[Tensor | None]:
     data, ids = op.inputs
     counts = reductions.segment_sum(arrays.ones(arrays.shape(ids), data.dtype.base_dtype), ids)
     return [indexing.gather(convert_to_tensor(grad) / _per_row(data, counts), ids), None]
 
 
-def _segment_extreme(op: Operation, grad: Tensor) -> Any:
+def _segment_extreme(op: Operation, grad: Tensor) -> list[Tensor | None]:
     """Divides the gradient equally among equal extremes."""
     data, ids = op.inputs
     hit = math.cast(math.equal(data, indexing.gather(op.outputs[0], ids)), data.dtype.base_dtype)
@@ -219,7 +219,7 @@ for _type, _mean in (("Sum", arrays.ones_like), ("Mean", arrays.identity), ("Sqr
 
 
 @RegisterGradient("Print")
-def _print(op: Operation, grad: TensorLike) -> Any:
+def _print(op: Operation, grad: TensorLike) -> object:
     return [grad, *[None] * (len(op.inputs) - 1)]
 
 

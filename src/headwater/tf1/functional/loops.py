@@ -142,7 +142,7 @@ class _Loop:
     def _arguments(self) -> Structure:
         return nest.pack(self._structure, self._packed(self._inner))
 
-    def _packed(self, tensors: Sequence[Tensor]) -> list[Any]:
+    def _packed(self, tensors: Sequence[Tensor]) -> list[CompositeTensor | Tensor | TensorArray]:
         """The values of the loop, made of ``tensors``."""
         found = iter(tensors)
         return [like_leaf(value, found) for value in self._values]
@@ -241,7 +241,7 @@ def _flat_shapes(invariants: Structure) -> list[TensorShape]:
 # The gradient ---------------------------------------------------------------------------------------------------
 
 
-def _gradient(op: Operation, *grads: Tensor) -> Any:
+def _gradient(op: Operation, *grads: Tensor) -> list[Tensor | None] | list[None]:
     """Returns the gradient as the vector-Jacobian product of a loop with a static number of iterations."""
     attrs = {key: value for key, value in op.attrs.items() if key in op.definition.attrs}
     wanted = [tensor.dtype.is_differentiable for tensor in op.inputs]
@@ -319,7 +319,7 @@ def _uses(function: dict[str, Any], outputs: Sequence[str]) -> set[int] | None:
     return found
 
 
-def _host_gradient(op: Operation, *grads: Tensor) -> Any:
+def _host_gradient(op: Operation, *grads: Tensor) -> list[Tensor | None] | list[None]:
     """Computes the gradient iteration by iteration on the host, for loops that are not compiled due to shapes only.
 
     Raises:

@@ -19,7 +19,7 @@ def flatten(structure: Structure) -> list[Any]:
     return list(_leaves(structure))
 
 
-def _leaves(structure: Structure) -> Iterator[Any]:
+def _leaves(structure: Structure) -> Iterator[object]:
     if isinstance(structure, dict):
         for key in sorted(structure):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             yield from _leaves(structure[key])

@@ -68,7 +68,7 @@ def py_function(
         return py_func(call, list(inp), types if several else types[0] if types else [], name=name)
 
 
-def _typed(part: Any, dtype: DType) -> Any:
+def _typed(part: object, dtype: DType) -> object:
     array = np.asarray(part)
     if dtype == string:
         return array

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from headwater.dtypes import DTypeLike, as_dtype, qint32, quint8
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -73,7 +73,7 @@ def quantize(
     input: TensorLike,
     min_range: TensorLike,
     max_range: TensorLike,
-    T: Any,
+    T: DTypeLike,
     mode: str = "MIN_COMBINED",
     round_mode: str = "HALF_AWAY_FROM_ZERO",
     name: str | None = None,
@@ -110,7 +110,7 @@ def quantize_v2(
     input: TensorLike,
     min_range: TensorLike,
     max_range: TensorLike,
-    T: Any,
+    T: DTypeLike,
     mode: str = "MIN_COMBINED",
     name: str | None = None,
     round_mode: str = "HALF_AWAY_FROM_ZERO",

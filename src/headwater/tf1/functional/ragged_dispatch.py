@@ -87,7 +87,7 @@ def _table() -> dict[tuple[str, str], tuple[str, str]]:
     return found
 
 
-def dispatching(function: Any, module: str, name: str) -> Any:
+def dispatching(function: object, module: str, name: str) -> Any:
     """Wraps ``function``, ``name`` of ``module``: ragged arguments select the implementation in the tables."""
     entry = _table().get((module, name))
     if entry is None or not callable(function):

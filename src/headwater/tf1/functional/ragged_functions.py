@@ -417,7 +417,12 @@ def _summed(value: Any, axis: int, exclusive: bool, backwards: bool) -> Any:
     return value.with_values(found - indexing.gather(base, value.value_rowids()))
 
 
-def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Any:
+def softmax(
+    logits: Any,
+    axis: Any = None,
+    name: str | None = None,
+    dim: Any = None,
+) -> Any:
     """The softmax of each row.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater import dtypes
 from headwater.graph.context import get_default_graph
@@ -13,6 +13,10 @@ from headwater.graph.ragged_value import RaggedTensorValue
 from headwater.tf1.functional import arrays, indexing, math
 from headwater.tf1.functional.ragged_tensor import RaggedTensor, as_ragged_or_tensor, map_flat_values
 
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
+
 Function = Callable[..., Any]
 
 _OPERATORS: Final = (
@@ -21,12 +25,12 @@ _OPERATORS: Final = (
 )
 
 
-def of_one(function: Function, value: Any, *args: Any, **kwargs: Any) -> Any:
+def of_one(function: Function, value: object, *args: object, **kwargs: object) -> Any:
     """``function(value, …)`` of the innermost values; ``value`` is ragged, or a list with ragged tensors in it."""
     return map_flat_values(function, value, *args, **kwargs)
 
 
-def of_two(function: Function, x: Any, y: Any, *args: Any, **kwargs: Any) -> Any:
+def of_two(function: Function, x: Any, y: Any, *args: object, **kwargs: object) -> Any:
     """Applies ``function(x, y, …)`` to the innermost values of two operands, at least one of them ragged.
 
     Dimensions of size 1 are broadcast, as between tensors. Two ragged tensors of the same rank must have the same rows,
@@ -62,7 +66,7 @@ def broadcast(x: Any, y: Any) -> tuple[Any, Any]:
     )
 
 
-def _operand(value: Any, other: Any) -> Any:
+def _operand(value: TensorLike, other: object) -> Any:
     if isinstance(value, RaggedTensor | RaggedTensorValue):
         return as_ragged_or_tensor(value)
     dtype = other.dtype if isinstance(other, RaggedTensor) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from headwater.tf1.functional.ragged_operators import of_two
 from headwater.tf1.functional.ragged_tensor import RaggedTensor, map_flat_values
 from headwater.tf1.functional.reductions import either
 
+if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
+    from headwater.graph.types import Ints, SparseLike, TensorLike
+
+
 Function = Callable[..., Any]
 
 
@@ -24,11 +29,11 @@ def _reduction(plain: Function, segments: Function) -> Function:
     """A reduction of ragged tensors, of a reduction of tensors and the same of unsorted segments."""
 
     def reduce(
-        input_tensor: Any,
-        axis: Any = None,
+        input_tensor: TensorLike,
+        axis: Ints | None = None,
         keepdims: bool | None = None,
         name: str | None = None,
-        reduction_indices: Any = None,
+        reduction_indices: Ints | None = None,
         keep_dims: bool | None = None,
     ) -> Any:
         keep = either(keepdims, keep_dims, "keepdims", "keep_dims")
@@ -89,7 +94,7 @@ def _truth(segments: Function) -> Function:
     return found
 
 
-def _any_of(values: Any, ids: Any, count: Any) -> Any:
+def _any_of(values: SparseLike, ids: SparseLike, count: TensorLike) -> object:
     return map_flat_values(math.maximum, segment_max(values, ids, count), np.int32(0))
 
 
@@ -102,7 +107,9 @@ reduce_all = _reduction(reductions.reduce_all, _truth(segment_prod))
 reduce_any = _reduction(reductions.reduce_any, _truth(_any_of))
 
 
-def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_variance(
+    input_tensor: TensorLike, axis: TensorLike | None = None, keepdims: bool = False, name: str | None = None
+) -> Any:
     """The variance: the mean of the squares less the square of the mean."""
     with name_scope(name, "RaggedReduceVariance"):
         square = map_flat_values(math.square, input_tensor)
@@ -113,7 +120,9 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
         return means[0] - squared
 
 
-def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_std(
+    input_tensor: TensorLike, axis: TensorLike | None = None, keepdims: bool = False, name: str | None = None
+) -> Any:
     """The root of the variance."""
     with name_scope(name, "RaggedReduceStd"):
         variance = reduce_variance(input_tensor, axis, keepdims)
@@ -121,19 +130,19 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
 
 
 def reduce_join(
-    inputs: Any,
-    axis: Any = None,
+    inputs: SparseLike,
+    axis: Ints | None = None,
     keep_dims: bool | None = None,
     separator: str = "",
     name: str | None = None,
-    reduction_indices: Any = None,
+    reduction_indices: Ints | None = None,
     keepdims: bool | None = None,
 ) -> Any:
     """The texts of a dimension as one, with a separator between them."""
     keep = either(keepdims, keep_dims, "keepdims", "keep_dims")
     axis = either(axis, reduction_indices, "axis", "reduction_indices")
 
-    def plain(texts: Any, inner: Any = None) -> Any:
+    def plain(texts: Any, inner: Any = None) -> Tensor:
         return strings.reduce_join(texts, inner, separator=separator)
 
     def joined(texts: Any, ids: Any, count: Any) -> Any:

@@ -48,10 +48,10 @@ def reduce(
     op_type: str,
     input_tensor: TensorLike,
     axis: TensorLike | None,
-    keepdims: Any,
+    keepdims: object,
     name: str | None,
     reduction_indices: Ints | None,
-    keep_dims: Any,
+    keep_dims: object,
 ) -> Tensor:
     """Adds a reduction of type ``op_type``."""
     axis = either(axis, reduction_indices, "axis", "reduction_indices")

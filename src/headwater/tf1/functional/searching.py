@@ -35,12 +35,12 @@ class ListDiff(NamedTuple):
     idx: Tensor
 
 
-def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Unique:
+def unique(x: TensorLike, out_idx: Any = dtypes.int32, name: str | None = None) -> Unique:
     """The different elements of a vector."""
     return Unique(*apply("Unique", x, out_idx=as_dtype(out_idx), name=name).outputs)
 
 
-def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueWithCounts:
+def unique_with_counts(x: TensorLike, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueWithCounts:
     """Returns the distinct elements of a vector, and their counts."""
     return UniqueWithCounts(*apply("UniqueWithCounts", x, out_idx=as_dtype(out_idx), name=name).outputs)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -228,7 +228,7 @@ def pool(
         return function(input, window, steps, padding, kind, scope)
 
 
-def _pool_1d(maximum: bool, doc: str) -> Any:
+def _pool_1d(maximum: bool, doc: str) -> Callable[..., Tensor]:
     def function(
         input: TensorLike, ksize: Ints, strides: Ints, padding: str, data_format: str = "NWC", name: str | None = None
     ) -> Tensor:

@@ -11,7 +11,7 @@ from headwater.dtypes import DTypeLike, as_dtype
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue, as_sparse
-from headwater.graph.types import TensorLike
+from headwater.graph.types import SparseLike, TensorLike
 from headwater.shapes import ShapeLike, as_shape
 from headwater.tf1.functional import arrays, indexing
 from headwater.tf1.functional.apply import one
@@ -71,7 +71,7 @@ def sparse_tensor_dense_matmul(
         return one("UnsortedSegmentSum", scaled, sp_a.indices[:, into], sp_a.dense_shape[into])
 
 
-def convert_to_tensor_or_sparse_tensor(value: Any, dtype: DType | None = None, name: str | None = None) -> Any:
+def convert_to_tensor_or_sparse_tensor(value: SparseLike, dtype: DType | None = None, name: str | None = None) -> Any:
     """Converts ``value`` to a tensor, or to a sparse tensor if it is one or the value of one.
 
     Raises:

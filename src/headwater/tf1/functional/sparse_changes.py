@@ -59,7 +59,9 @@ def sparse_reshape(sp_input: SparseTensor, shape: TensorLike, name: str | None =
         return SparseTensor(indices, sp_input.values, sizes)
 
 
-def sparse_transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None) -> SparseTensor:
+def sparse_transpose(
+    sp_input: SparseTensor, perm: Sequence[int] | None = None, name: str | None = None
+) -> SparseTensor:
     """The dimensions in another order; turned round when None."""
     sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseTranspose", [sp_input.indices]):

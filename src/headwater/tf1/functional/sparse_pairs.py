@@ -31,7 +31,7 @@ def _parts(value: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
     return value.indices, value.values, value.dense_shape
 
 
-def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: TensorLike | None = None) -> Any:
+def sparse_add(a: Any, b: Any, threshold: TensorLike | None = None, thresh: TensorLike | None = None) -> Any:
     """Returns the sum: sparse for two sparse tensors, dense if one of them is dense.
 
     Args:

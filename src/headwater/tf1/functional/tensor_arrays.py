@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from types import NotImplementedType
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.dtypes import as_dtype, int32
@@ -181,7 +182,7 @@ class TensorArray:
             array = array.write(convert_to_tensor(indices)[place], item, name=name)
         return array
 
-    def split(self, value: Any, lengths: TensorLike, name: str | None = None) -> TensorArray:
+    def split(self, value: TensorLike, lengths: TensorLike, name: str | None = None) -> TensorArray:
         """An array of parts of ``value`` along its first dimension.
 
         Args:
@@ -200,7 +201,7 @@ class TensorArray:
         """Returns the number of elements."""
         return math.add(arrays.shape(self._flow)[0], 0, name=name or "TensorArraySize")
 
-    def close(self, name: str | None = None) -> Any:
+    def close(self, name: str | None = None) -> Operation:
         """Does nothing: an array ends with its step."""
         return arrays.identity(self._flow, name=name or "TensorArrayClose").op
 
@@ -251,7 +252,7 @@ class _SplitArray(TensorArray):
         return arrays.size(self._lengths, name=name or "TensorArraySize")
 
 
-def _elements_gradient(op: Operation, grad: object) -> Any:
+def _elements_gradient(op: Operation, grad: object) -> NotImplementedType:
     """Selects the gradient derived from the operation's own computation: zeros for elements that were not read."""
     del op, grad
     return NotImplemented

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,10 +111,10 @@ def depthwise_conv2d_native_backprop_input(
     input_sizes: TensorLike,
     filter: TensorLike,
     out_backprop: TensorLike,
-    strides: Any,
+    strides: Sequence[int],
     padding: str,
     data_format: str = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
+    dilations: Sequence[int] = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
     """The gradient of `depthwise_conv2d` for its input, of shape ``input_sizes``."""
@@ -134,10 +135,10 @@ def depthwise_conv2d_native_backprop_filter(
     input: TensorLike,
     filter_sizes: Ints,
     out_backprop: TensorLike,
-    strides: Any,
+    strides: Sequence[int],
     padding: str,
     data_format: str = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
+    dilations: Sequence[int] = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
     """The gradient of `depthwise_conv2d` for its filter, of shape ``filter_sizes``."""
@@ -194,8 +195,8 @@ def erosion2d(
 
 def max_pool_with_argmax(
     input: TensorLike,
-    ksize: Any,
-    strides: Any,
+    ksize: Sequence[int],
+    strides: Sequence[int],
     padding: str,
     data_format: str = "NHWC",
     Targmax: DTypeLike | None = None,

@@ -41,7 +41,7 @@ def string_bytes_split(input: Any, name: str | None = None) -> Any:
         return _by_text(input, of_vector)
 
 
-def _decoded(input: Tensor, what: int, **settings: Any) -> Any:
+def _decoded(input: Tensor, what: int, **settings: Any) -> object:
     def of_vector(texts: Tensor) -> RaggedTensor:
         found = apply("UnicodeDecodeWithOffsets", texts, **settings).outputs
         return RaggedTensor.from_row_splits(found[what], found[0], validate=False)

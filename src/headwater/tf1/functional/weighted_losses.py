@@ -17,7 +17,7 @@ from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
-from headwater.graph.types import TensorLike
+from headwater.graph.types import SparseLike, TensorLike
 from headwater.tf1.functional import arrays, losses, math, nn, reductions
 from headwater.tf1.functional.default_graph import control_dependencies, get_collection
 from headwater.tf1.functional.reductions import either
@@ -223,8 +223,8 @@ def log_loss(
 
 
 def mean_pairwise_squared_error(
-    labels: Any,
-    predictions: Any,
+    labels: SparseLike,
+    predictions: TensorLike,
     weights: TensorLike = 1.0,
     scope: str | None = None,
     loss_collection: str = GraphKeys.LOSSES,

@@ -57,7 +57,7 @@ def is_composite(value: object) -> bool:
     return isinstance(value, SparseTensor | SparseTensorValue | RaggedTensor | RaggedTensorValue | Composite)
 
 
-def as_value(value: Any) -> Any:
+def as_value(value: object) -> Any:
     """A sparse or ragged value as a value of a node: arrays where they are known without a step."""
     if not isinstance(value, SparseTensor | RaggedTensor):
         return as_component(value)
@@ -109,7 +109,7 @@ def value_tensor(value: Any) -> Tensor:
 # Specs ----------------------------------------------------------------------------------------------------------------
 
 
-def described(spec: TensorSpec) -> Any:
+def described(spec: TensorSpec) -> RaggedTensorSpec | SparseTensorSpec | TensorSpec:
     """The spec of a component as programs have it."""
     if isinstance(spec, SparseSpec):
         return SparseTensorSpec(spec.shape, spec.dtype)
@@ -118,7 +118,7 @@ def described(spec: TensorSpec) -> Any:
     return spec
 
 
-def specified(spec: Any) -> TensorSpec:
+def specified(spec: object) -> TensorSpec:
     """Converts a program's specification of a component to a `TensorSpec`.
 
     Raises:
@@ -135,7 +135,7 @@ def specified(spec: Any) -> TensorSpec:
     raise TypeError(f"a component of a dataset's element cannot be of {spec!r}")
 
 
-def spec_of_class(kind: Any, dtype: DTypeLike, shape: ShapeLike) -> Any:
+def spec_of_class(kind: object, dtype: DTypeLike, shape: ShapeLike) -> RaggedTensorSpec | SparseTensorSpec | TensorSpec:
     """The spec of a component from ``output_classes``, ``output_types`` and ``output_shapes``.
 
     Raises:
@@ -152,14 +152,14 @@ def spec_of_class(kind: Any, dtype: DTypeLike, shape: ShapeLike) -> Any:
     raise TypeError(f"output_classes: a component of an element cannot be a {kind!r}")
 
 
-def class_of(spec: Any) -> Any:
+def class_of(spec: object) -> Any:
     """Returns the class of a component for ``output_classes``; for a ragged one its specification."""
     if isinstance(spec, RaggedTensorSpec):
         return spec
     return spec.value_type if isinstance(spec, TypeSpec) else Tensor
 
 
-def program_value(value: Any) -> Any:
+def program_value(value: object) -> Any:
     """Converts a component to a value as returned by a session."""
     if isinstance(value, SparseArray):
         return SparseTensorValue(*value.parts)

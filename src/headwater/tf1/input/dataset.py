@@ -9,7 +9,7 @@ for which the tree is written into the graph, an operation for each node.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from headwater.tf1.input.specs import DatasetSpec
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
-    from headwater.graph.types import Structure
+    from headwater.graph.types import SparseLike, Structure
 
 
 class Dataset(plain.Dataset):
@@ -83,11 +83,11 @@ class Dataset(plain.Dataset):
         return composites.program_value(value)
 
     @classmethod
-    def _described(cls, spec: TensorSpec) -> Any:
+    def _described(cls, spec: TensorSpec) -> object:
         return composites.described(spec)
 
     @classmethod
-    def _specified(cls, signature: Any) -> TensorSpec:
+    def _specified(cls, signature: object) -> TensorSpec:
         return composites.specified(signature)
 
     def _packed_specs(self, specs: Sequence[TensorSpec]) -> Structure:
@@ -100,7 +100,7 @@ class Dataset(plain.Dataset):
             super()._packed_specs(specs),
         )
 
-    def _cast(self, dtype: DType) -> Any:
+    def _cast(self, dtype: DType) -> Self:
         def convert(value: object) -> Any:
             return cast(value, dtype)
 
@@ -134,7 +134,7 @@ class Dataset(plain.Dataset):
         return super().__iter__()
 
     @classmethod
-    def from_sparse_tensor_slices(cls, sparse_tensor: Any) -> Any:
+    def from_sparse_tensor_slices(cls, sparse_tensor: object) -> Any:
         """The slices of a sparse tensor along its first dimension: tuples of indices, values and dense shape.
 
         Raises:
@@ -193,7 +193,7 @@ class Dataset(plain.Dataset):
         return next_element(nest.pack(structure, specs), op.outputs)
 
 
-def _lists_tensors(value: Any) -> bool:
+def _lists_tensors(value: SparseLike) -> bool:
     """Returns whether ``value`` is a list with tensors in it."""
     return isinstance(value, list) and any(isinstance(item, Tensor) or _lists_tensors(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
 
@@ -222,7 +222,7 @@ def traced(function: Callable[..., object], inputs: plain.Dataset, kind: str) ->
     return trace(kind, tuple(inputs.node.specs), build)
 
 
-def _as_result(value: Any, kind: str) -> Any:
+def _as_result(value: SparseLike, kind: str) -> object:
     try:
         if isinstance(value, SparseTensorValue):
             return SparseTensor.from_value(value)

@@ -59,7 +59,7 @@ def group_by_window(
         leaves = [Nested(None, (spec,)) for spec in dataset.node.specs]
         grouped = with_keys.changed(Grouped(input=with_keys.node), (None, nest.pack(structure, leaves)))
 
-        def reduced(key: TensorLike, window: TensorLike) -> Any:
+        def reduced(key: TensorLike, window: TensorLike) -> object:
             return reduce_func(key, window if isinstance(window, Dataset) else dataset.zip(window))
 
         return grouped.flat_map(reduced)
@@ -95,7 +95,7 @@ def group_by_reducer(key_func: Callable[..., object], reducer: Reducer) -> Trans
       reducer: the reduction for each key.
     """
 
-    def of_window(key: Any, window: Any) -> Dataset:
+    def of_window(key: object, window: Any) -> Dataset:
         state = window.reduce(reducer.init_func(key), reducer.reduce_func)
         found = reducer.finalize_func(*state) if type(state) is tuple else reducer.finalize_func(state)
         return input_dataset.Dataset.from_tensors(found)
@@ -119,13 +119,13 @@ def rejection_resample(
     def apply(dataset: Dataset) -> Any:
         several = type(dataset._structure) is tuple  # pyright: ignore[reportPrivateUsage]
 
-        def with_class(*element: object) -> Any:
+        def with_class(*element: object) -> tuple[object, object | tuple[object, ...]]:
             return class_func(*element), element if several else element[0]
 
-        def with_frequencies(*both: object) -> Any:
+        def with_frequencies(*both: object) -> object:
             return np.asarray(initial_dist, np.float32), both
 
-        def without(frequencies: Structure, both: object) -> Any:
+        def without(frequencies: Structure, both: object) -> object:
             del frequencies
             return both
 

@@ -190,7 +190,7 @@ def dataset_tensor(node: Node) -> Tensor:
     return graph.create_op(op_type, inputs, attrs, op_type).outputs[0]
 
 
-def element_attrs(specs: Sequence[Any]) -> dict[str, tuple[Any, ...]]:
+def element_attrs(specs: Sequence[object]) -> dict[str, tuple[Any, ...]]:
     """Returns the attributes that describe an element: the type and the dense shape of each component.
 
     If a component is sparse or ragged, ``output_classes`` has the `TensorSpec.code` of each.

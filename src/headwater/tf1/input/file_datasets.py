@@ -187,7 +187,7 @@ def _matching(file_pattern: str | Sequence[str]) -> list[str]:
 
 
 def _shuffled_batches(
-    dataset: Any, batch_size: TensorLike, num_epochs: int | None, shuffle: bool, buffer: Any, seed: Any, drops: bool
+    dataset: Any, batch_size: TensorLike, num_epochs: int | None, shuffle: bool, buffer: Any, seed: object, drops: bool
 ) -> Any:
     if shuffle:
         dataset = dataset.shuffle(buffer, seed)
@@ -426,7 +426,7 @@ def _inferred(rows: Any, selected: list[int], count: int, na_value: str, most: i
     return [as_array([b""] if kind == string else [0], kind) for kind in texts]
 
 
-def _wider(field: str, known: Any, na_value: str) -> Any:
+def _wider(field: str, known: object, na_value: str) -> Any:
     if field in ("", na_value):
         return known
     start = 0 if known is None else _COLUMN_TYPES.index(known)

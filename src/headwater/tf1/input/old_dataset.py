@@ -16,7 +16,7 @@ class Dataset(new.Dataset):
     """Like ``tf.data.Dataset``, with the arguments that `map` had in TensorFlow 1.3."""
 
     @classmethod
-    def _plain_class(cls) -> Any:
+    def _plain_class(cls) -> object:
         return Dataset
 
     def map(  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -16,7 +16,7 @@ from headwater.tf1.input.iterators import Iterator
 from headwater.tf1.input.specs import TypeSpec
 
 if TYPE_CHECKING:
-    from headwater.graph.types import Structure
+    from headwater.graph.types import SparseLike, Structure
 
 
 class Optional:
@@ -58,7 +58,7 @@ class Optional:
         return Optional(_op("OptionalNone", [], {}), value_structure)
 
 
-def _as_component(value: Any) -> Any:
+def _as_component(value: SparseLike) -> object:
     if isinstance(value, SparseTensor | SparseTensorValue):
         return SparseTensor.from_value(value)
     return as_ragged_or_tensor(value)

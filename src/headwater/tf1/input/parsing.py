@@ -162,7 +162,7 @@ def _default(key: str, dtype: DType, shape: TensorShape, value: Any) -> Tensor:
     return tensor if not shape.is_fully_defined() else one("Reshape", tensor, shape)
 
 
-def _result(features: Mapping[str, object], raw: _Raw, outputs: Sequence[Tensor]) -> dict[str, Any]:
+def _result(features: Mapping[str, object], raw: _Raw, outputs: Sequence[Tensor]) -> dict[str, object]:
     """The tensors by the names of the features: sparse indices, values and shapes first, then dense ones."""
     count = len(raw.sparse)
     found: dict[str, object] = {

@@ -52,7 +52,7 @@ def parse_single_sequence_example(
     with name_scope(name, "ParseSingleSequenceExample", [serialized]):
         serialized = convert_to_tensor(serialized, string, name="serialized")
         context = parse_single_example(serialized, context_features) if context_features else {}
-        sequences: dict[str, Any] = {}
+        sequences: dict[str, object] = {}
         for key in sorted(sequence_features or {}):
             sequences[key], _ = _steps(serialized, key, (sequence_features or {})[key])
     return context, sequences
@@ -62,7 +62,7 @@ def parse_sequence_example(
     serialized: TensorLike,
     context_features: Mapping[str, object] | None = None,
     sequence_features: Mapping[str, object] | None = None,
-    example_names: Any = None,
+    example_names: object = None,
     name: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Parses a vector of ``SequenceExample`` messages; see `parse_single_sequence_example`.

@@ -56,4 +56,4 @@ class AffineLayer(Layer):
         self.kernel_initializer, self.kernel_regularizer, self.kernel_constraint = kernel
         self.bias_initializer, self.bias_regularizer, self.bias_constraint = bias
         self.kernel: Any = None
-        self.bias: Any = None
+        self.bias: object = None

@@ -129,13 +129,13 @@ class Layer:
             _refuse(reuse=self._reuse, scope=scope)
         self.trainable = trainable
         self.built = False
-        self.input_spec: Any = None
+        self.input_spec: object = None
         self._dtype: DType | None = None if dtype is None else as_dtype(dtype).base_dtype
         self._trainable_weights: list[Variable] = []
         self._non_trainable_weights: list[Variable] = []
         self._updates: list[tuple[object, list[object] | None]] = []
-        self._losses: list[tuple[Any, list[Any] | None]] = []
-        self._callable_losses: list[Callable[[], Any]] = []
+        self._losses: list[tuple[object, list[object] | None]] = []
+        self._callable_losses: list[Callable[[], object]] = []
         self._graph: Graph | None = None
         self._final_scope: variable_scope | None = None
         self._current_scope: VariableScope | None = None
@@ -252,8 +252,8 @@ class Layer:
     def add_weight(
         self,
         name: str,
-        shape: Any = None,
-        dtype: Any = None,
+        shape: ShapeLike | None = None,
+        dtype: DType | None = None,
         initializer: Any = None,
         regularizer: Any = None,
         trainable: bool | None = None,
@@ -319,7 +319,7 @@ class Layer:
 
     # Calls ---------------------------------------------------------------------------------------------------------
 
-    def apply(self, inputs: Structure, *args: Any, **kwargs: object) -> Any:
+    def apply(self, inputs: Structure, *args: object, **kwargs: object) -> Any:
         """Same as calling the layer."""
         return self(inputs, *args, **kwargs)
 

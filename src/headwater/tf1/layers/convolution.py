@@ -329,7 +329,7 @@ class SeparableConvolution(Convolution):
         self.depthwise_kernel: Any = None
         self.pointwise_kernel: Any = None
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         channels = self._note_channels(input_shape)
         self.depthwise_kernel = self.add_weight(
             "depthwise_kernel", [*self.kernel_size, channels, self.depth_multiplier], trainable=True, **self._depthwise

@@ -54,7 +54,7 @@ class Dense(AffineLayer):
         bias = WeightOptions(bias_initializer, bias_regularizer, bias_constraint)
         super().__init__(activation, use_bias, kernel, bias, activity_regularizer, trainable, name, **kwargs)
         self.units: int = int(units)
-        self.input_spec: Any = InputSpec(min_ndim=2)
+        self.input_spec: object = InputSpec(min_ndim=2)
 
     def build(self, input_shape: ShapeLike) -> None:
         if self._dtype is not None and not (self._dtype.is_floating or self._dtype.is_complex):
@@ -72,7 +72,7 @@ class Dense(AffineLayer):
             trainable=True,
         )
         if self.use_bias:
-            self.bias: Any = self.add_weight(
+            self.bias: object = self.add_weight(
                 "bias",
                 [self.units],
                 initializer=self.bias_initializer,

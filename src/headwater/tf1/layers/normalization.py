@@ -94,7 +94,7 @@ class BatchNormalization(Layer):
         self.moving_variance: Any = None
         self._axes: list[int] = []
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         shape = as_shape(input_shape)
         if shape.ndims is None:
             raise ValueError(f"Input has undefined rank: {shape}")
@@ -110,7 +110,7 @@ class BatchNormalization(Layer):
         if self.fused and not possible:
             raise ValueError("Batch normalization layers with fused=True only support 4D input over axis 1 or 3")
         self.fused = possible if self.fused is None else self.fused
-        self.input_spec: Any = InputSpec(ndim=rank, axes=dict(zip(self._axes, sizes, strict=True)))
+        self.input_spec: object = InputSpec(ndim=rank, axes=dict(zip(self._axes, sizes, strict=True)))
         size = sizes if len(sizes) == 1 else [dims[i] if i in self._axes else 1 for i in range(rank)]
         narrow = self._dtype in (dtypes.float16, dtypes.bfloat16)
         kind = dtypes.float32 if narrow else self._dtype or dtypes.float32

@@ -53,7 +53,7 @@ class Pooling(Layer):
         self.padding: str = padding_name(padding)
         self.data_format = data_format
         self._first = channels_first(data_format)
-        self.input_spec: Any = InputSpec(ndim=self.rank + 2)
+        self.input_spec: object = InputSpec(ndim=self.rank + 2)
 
     def call(self, inputs: Structure) -> Tensor:
         compute = type(self).compute

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headwater import dtypes
 from headwater.graph.operation import Tensor
@@ -21,7 +21,7 @@ def _count(
     predictions: object,
     weights: object,
     of: tuple[bool, bool],
-    collections: tuple[Any, Any],
+    collections: tuple[object, object],
     name: str | None,
     default: str,
 ) -> Metric:

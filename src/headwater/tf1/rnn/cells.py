@@ -216,7 +216,7 @@ class GRUCell(_OneStateCell):
         self._activation = activation or math.tanh
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
-        self._gates: tuple[Any, Any] = (None, None)
+        self._gates: tuple[object, object] = (None, None)
         self._candidate: tuple[Any, Any] = (None, None)
 
     def build(self, input_shape: ShapeLike) -> None:

@@ -111,7 +111,7 @@ def dynamic_rnn(
             leaves = [_turned(leaf) for leaf in leaves]
         lengths = _lengths(sequence_length)
         state = _begin(cell, initial_state, leaves[0], 1, dtype)
-        pattern: list[Any] = []
+        pattern: list[object] = []
 
         def step(states: Sequence[Tensor], slices: Sequence[Tensor]) -> Structure:
             before = nest.pack(state, states[1:])

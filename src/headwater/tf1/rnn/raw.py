@@ -73,7 +73,7 @@ def raw_rnn(
             del time
             return math.logical_not(reductions.reduce_all(done))
 
-        def turn(time: Tensor, done: Tensor, given: Tensor, before: Any, emitted: Any, own: Any) -> Structure:
+        def turn(time: Tensor, done: Tensor, given: Tensor, before: object, emitted: Any, own: object) -> Structure:
             output, after = cell(given, before)
             own = own if has_loop_state else None
             following = time + 1

@@ -113,7 +113,7 @@ class _Wrapper(RNNCell):
     def non_trainable_weights(self) -> list[Variable]:
         return self.cell.non_trainable_weights
 
-    def zero_state(self, batch_size: Any, dtype: DTypeLike | None) -> Structure:
+    def zero_state(self, batch_size: TensorLike, dtype: DTypeLike | None) -> Structure:
         with name_scope(f"{type(self).__name__}ZeroState", None, [batch_size]):
             return self.cell.zero_state(batch_size, dtype)
 
@@ -273,7 +273,7 @@ class DeviceWrapper(_Wrapper):
         super().__init__(cell)
         self._device = device
 
-    def zero_state(self, batch_size: Any, dtype: DTypeLike | None) -> Structure:
+    def zero_state(self, batch_size: TensorLike, dtype: DTypeLike | None) -> Structure:
         with get_default_graph().device(self._device):
             return super().zero_state(batch_size, dtype)
 

@@ -41,7 +41,7 @@ class Assertions(_TestCase):
         if not (f1 == f2 or abs(f1 - f2) <= err):
             self.fail(_with(f"{f1} != {f2} +/- {err}", msg))
 
-    def assertArrayNear(self, farray1: Any, farray2: Any, err: Any, msg: object = None) -> None:
+    def assertArrayNear(self, farray1: Any, farray2: Any, err: object, msg: object = None) -> None:
         """Asserts that two sequences have the same length and differ by at most ``err`` in each element."""
         self.assertEqual(len(farray1), len(farray2), msg)
         for one, other in zip(farray1, farray2, strict=True):
@@ -82,7 +82,7 @@ class Assertions(_TestCase):
         """
         self._all_close(a, b, rtol, atol, msg, "")
 
-    def assertNotAllClose(self, a: Any, b: Any, **kwargs: Any) -> None:
+    def assertNotAllClose(self, a: object, b: object, **kwargs: Any) -> None:
         """Asserts that two structures are not close in the sense of `assertAllClose`, which has the same arguments."""
         self._fails(lambda: self.assertAllClose(a, b, **kwargs), "The two values are close at all elements")
 
@@ -231,7 +231,7 @@ class Assertions(_TestCase):
             value = self.evaluate(value)
         return cast(Array, value) if isinstance(value, np.ndarray) else np.array(value)
 
-    def _same_shape(self, a: Any, b: Any, msg: object) -> tuple[Array, Array]:
+    def _same_shape(self, a: object, b: object, msg: object) -> tuple[Array, Array]:
         first, second = self._array(a), self._array(b)
         if first.shape != second.shape:
             self.fail(_with(f"Shape mismatch: expected {first.shape}, got {second.shape} with {second}", msg))
@@ -299,7 +299,7 @@ def _canonical(device: object) -> str:
     return device.to_string() if isinstance(device, DeviceSpec) else canonical_device_name(device or "")
 
 
-def _fits(error: object, expected: str | Callable[[Any], bool]) -> bool:
+def _fits(error: object, expected: str | Callable[[object], bool]) -> bool:
     if callable(expected):
         return bool(expected(error))
     text = str(error)

@@ -37,7 +37,7 @@ class Benchmark:
 
     def run_op_benchmark(
         self,
-        sess: Any,
+        sess: Session,
         op_or_tensor: Any,
         feed_dict: Mapping[Any, Any] | None = None,
         burn_iters: int = 2,

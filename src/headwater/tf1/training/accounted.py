@@ -24,7 +24,9 @@ from headwater.tf1.input.iterators import Iterator, dataset_factory
 from headwater.tf1.variables.variables import Variable, init_scope
 
 if TYPE_CHECKING:
+    from headwater.data.spec import TensorSpec
     from headwater.graph.types import Structure
+    from headwater.tf1.input.specs import RaggedTensorSpec, SparseTensorSpec
 
 
 _ACCOUNTED: Final = ("headwater", "examples that are accounted for")
@@ -134,7 +136,7 @@ class AccountedDataset:
         self._name = name
         rows = plan.batch if plan.size % plan.batch == 0 else None
 
-        def batched(spec: Any) -> Any:
+        def batched(spec: object) -> RaggedTensorSpec | SparseTensorSpec | TensorSpec:
             return described(specified(spec).batched(rows))
 
         self.element_spec: Structure = nest.map_structure(batched, dataset.element_spec)
@@ -231,7 +233,7 @@ def _first_ps(graph: Graph) -> str | None:
 # Operations added by optimizers ---------------------------------------------------------------------------------------
 
 
-def account_for(gradients: Iterable[Any], updates: Sequence[Any]) -> list[Operation]:
+def account_for(gradients: Iterable[object], updates: Sequence[object]) -> list[Operation]:
     """Returns the operations that record the examples of some gradients atomically with their updates; may be empty.
 
     Args:
@@ -299,7 +301,7 @@ class Gathered:
             return graph.create_op(kind, inputs, {"shared_name": self.name})
 
 
-def gathered_examples(gradients: Iterable[Any]) -> Gathered | None:
+def gathered_examples(gradients: Iterable[object]) -> Gathered | None:
     """Returns the record of the accounted examples of gradients that are gathered; None if there are none.
 
     Raises:
@@ -326,7 +328,7 @@ def _entries(graph: Graph) -> list[_Handed]:
     return graph.get_collection(_ACCOUNTED)
 
 
-def _reached(gradients: Iterable[Any]) -> list[_Handed]:
+def _reached(gradients: Iterable[object]) -> list[_Handed]:
     """Returns the accounted batches from which gradients were computed."""
     entries = {entry.batch: entry for entry in _entries(get_default_graph())}
     if not entries:
@@ -344,7 +346,7 @@ def _reached(gradients: Iterable[Any]) -> list[_Handed]:
     return list(found.values())
 
 
-def _parts(gradients: Iterable[Any]) -> list[Any]:
+def _parts(gradients: Iterable[object]) -> list[Any]:
     found: list[Any] = []
     for grad in gradients:
         parts = (grad.values, grad.indices) if isinstance(grad, IndexedSlices) else (grad,)

@@ -241,7 +241,7 @@ class FinalOpsHook(SessionRunHook):
     def __init__(self, final_ops: Structure, final_ops_feed_dict: FeedDict | None = None) -> None:
         self._final_ops = final_ops
         self._final_ops_feed_dict = final_ops_feed_dict
-        self._final_ops_values: Any = None
+        self._final_ops_values: object = None
 
     @property
     def final_ops_values(self) -> Any:

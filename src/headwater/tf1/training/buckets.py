@@ -31,7 +31,7 @@ _CLOSED = (errors.OutOfRangeError, errors.CancelledError)
 def bucket(
     tensors: Structure,
     which_bucket: TensorLike,
-    batch_size: Any,
+    batch_size: TensorLike,
     num_buckets: int,
     num_threads: int = 1,
     capacity: int = 32,
@@ -39,7 +39,7 @@ def bucket(
     shapes: Any = None,
     dynamic_pad: bool = False,
     allow_smaller_final_batch: bool = False,
-    keep_input: Any = True,
+    keep_input: TensorLike = True,
     shared_name: str | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Any]:
@@ -131,15 +131,15 @@ def bucket(
 def bucket_by_sequence_length(
     input_length: TensorLike,
     tensors: Structure,
-    batch_size: Any,
+    batch_size: TensorLike,
     bucket_boundaries: Sequence[int],
     num_threads: int = 1,
     capacity: int = 32,
     bucket_capacities: Sequence[int] | None = None,
-    shapes: Any = None,
+    shapes: Sequence[int] | None = None,
     dynamic_pad: bool = False,
     allow_smaller_final_batch: bool = False,
-    keep_input: Any = True,
+    keep_input: TensorLike = True,
     shared_name: str | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Any]:
@@ -210,6 +210,6 @@ def _enqueue_if(queue: QueueBase, keep: Tensor, element: Sequence[Tensor]) -> ob
         return graph.create_op("QueueEnqueueIf", [queue.queue_ref, keep, *element], {}, "enqueue_if")
 
 
-def _taken(queue: QueueBase, size: Any, smaller: bool) -> list[Any]:
+def _taken(queue: QueueBase, size: TensorLike, smaller: bool) -> list[Any]:
     taken = queue.dequeue_up_to(size) if smaller else queue.dequeue_many(size)
     return list(taken) if isinstance(taken, list) else [taken]  # pyright: ignore[reportUnknownArgumentType]

@@ -165,7 +165,7 @@ def get_checkpoint_state(checkpoint_dir: Path, latest_filename: str | None = Non
     return state if checkpoint_exists(glob.escape(newest)) else _from_outdated(folder, path, state)
 
 
-def _without_state_file(folder: str, path: str) -> Any:
+def _without_state_file(folder: str, path: str) -> CheckpointState | None:
     found = _find(folder, path, CheckpointState())
     # A first save that was interrupted has data files, but has not overwritten anything yet.
     if found.newest is None and not found.damaged:
@@ -173,7 +173,7 @@ def _without_state_file(folder: str, path: str) -> Any:
     return _instead(found, path, "it is missing")
 
 
-def _from_damaged(folder: str, path: str, state: Structure, problem: str) -> Any:
+def _from_damaged(folder: str, path: str, state: Structure, problem: str) -> CheckpointState:
     found = _find(folder, path, state)
     named: str = state.model_checkpoint_path
     older = found.newest is not None and os.path.abspath(named) != os.path.abspath(found.newest)
@@ -188,7 +188,7 @@ def _from_damaged(folder: str, path: str, state: Structure, problem: str) -> Any
     return _instead(found, path, f"it is damaged: {problem}")
 
 
-def _from_empty(folder: str, path: str, state: Structure) -> Any:
+def _from_empty(folder: str, path: str, state: Structure) -> CheckpointState:
     found = _find(folder, path, state)
     problem = "model_checkpoint_path is missing"
     if found.newest is None and not found.damaged:
@@ -196,7 +196,7 @@ def _from_empty(folder: str, path: str, state: Structure) -> Any:
     return _instead(found, path, f"it is damaged: {problem}")
 
 
-def _from_outdated(folder: str, path: str, state: Structure) -> Any:
+def _from_outdated(folder: str, path: str, state: Structure) -> object:
     found = _find(folder, path, state)
     if found.newest is None and not found.damaged and not found.without_index:
         return state

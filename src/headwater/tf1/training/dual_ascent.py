@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.graph.convert import name_scope
 from headwater.graph.operation import Operation, Tensor
@@ -11,8 +11,11 @@ from headwater.tf1.functional import math
 from headwater.tf1.functional.apply import one
 from headwater.tf1.functional.control_flow import group
 
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
 
-def sdca_fprint(input: Any, name: str | None = None) -> Tensor:
+
+def sdca_fprint(input: TensorLike, name: str | None = None) -> Tensor:
     """Returns two int64 numbers for each text of a vector: the platform-independent FarmHash fingerprint."""
     return one("SdcaFprint", input, name=name)
 

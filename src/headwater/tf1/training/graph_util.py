@@ -12,6 +12,7 @@ from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import graph_pb2, node_def_pb2, types_pb2
 
 if TYPE_CHECKING:
+    from headwater.graph.graph import Graph
     from headwater.graph.types import SessionLike
     from headwater.tensorboard_protos import GraphDef, NodeDef
 
@@ -24,7 +25,7 @@ def _node_name(text: str) -> str:
     return text.removeprefix("^").partition(":")[0]
 
 
-def _like(graph_def: GraphDef, nodes: Iterable[NodeDef]) -> Any:
+def _like(graph_def: GraphDef, nodes: Iterable[NodeDef]) -> object:
     """A graph with ``nodes`` and the versions and functions of another."""
     made = graph_pb2.GraphDef()
     made.node.extend(nodes)
@@ -138,7 +139,7 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | Non
     return _like(input_graph, nodes)
 
 
-def tensor_shape_from_node_def_name(graph: Any, input_name: str) -> TensorShape:
+def tensor_shape_from_node_def_name(graph: Graph, input_name: str) -> TensorShape:
     """The static shape of a tensor, named as an input of a node is: ``x`` or ``x:1``."""
     return graph.get_tensor_by_name(input_name if ":" in input_name else f"{input_name}:0").get_shape()
 

@@ -267,7 +267,7 @@ def _read_collection(graph: Graph, key: str, collection: Any, import_scope: str 
     return list(values)
 
 
-def _once(graph: Graph, proto: object, from_proto: FromProto, import_scope: str | None) -> Any:
+def _once(graph: Graph, proto: object, from_proto: FromProto, import_scope: str | None) -> object:
     name = getattr(proto, "variable_name", None)
     if name is not None:
         full = f"{import_scope}/{name}" if import_scope else name

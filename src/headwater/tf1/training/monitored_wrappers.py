@@ -148,7 +148,7 @@ class HookedSession(WrappedSession):
         self, context: SessionRunContext, wanted: dict[Any, Any], feed_dict: FeedDict | None, options: RunOptions
     ) -> Mapping[Any, Any] | None:
         """Adds the hooks' fetches and options to ``wanted`` and ``options``; returns the merged feed dictionary."""
-        fed: dict[Any, Any] = {}
+        fed: dict[object, object] = {}
         for hook in self._hooks:
             request = hook.before_run(context)
             if request is None:

@@ -21,6 +21,7 @@ from headwater.tf1.variables.variables import Variable, init_scope
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
     from headwater.tf1.training.optimizer import Hyperparameter
+    from headwater.tf1.variables.types import AnyVariable
 
 
 def _now(value: TensorLike) -> Tensor:
@@ -29,7 +30,11 @@ def _now(value: TensorLike) -> Tensor:
 
 
 def assign_moving_average(
-    variable: Any, value: Any, decay: Hyperparameter | None, zero_debias: bool = True, name: str | None = None
+    variable: Variable | Tensor,
+    value: TensorLike,
+    decay: Hyperparameter | None,
+    zero_debias: bool = True,
+    name: str | None = None,
 ) -> Tensor:
     """a ← a − (1 − d)·(a − x).
 
@@ -55,7 +60,7 @@ def assign_moving_average(
         return assign_sub(variable, delta, name=scope)
 
 
-def _debiased_delta(variable: Any, value: Any, weight: Any) -> Any:
+def _debiased_delta(variable: Variable | Tensor, value: TensorLike, weight: Any) -> object:
     """Returns the difference between the average and its bias-corrected value after this update."""
     graph = variable.graph
     dtype = variable.dtype.base_dtype
@@ -141,11 +146,11 @@ class ExponentialMovingAverage:
             return average
         return slot_creator.create_zeros_slot(value, self._name, colocate_with_primary=False)
 
-    def average(self, var: Any) -> Any:
+    def average(self, var: AnyVariable | Tensor) -> Any:
         """Returns the variable with the average of ``var``; None if there is none."""
         return self._averages.get(var)
 
-    def average_name(self, var: Any) -> str:
+    def average_name(self, var: Variable | Tensor) -> str:
         """Returns the name of the average of ``var``, even if it does not exist yet."""
         if var in self._averages:
             return self._averages[var].op.name

@@ -76,7 +76,7 @@ class Checkpoint(Trackable):
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        self._counter: Any = None
+        self._counter: object = None
         self._count: Any = None
         self._savers: dict[bytes, Saver] = {}
         for name, value in sorted(kwargs.items()):
@@ -236,7 +236,7 @@ class LoadStatus:
         """Declares that unused values in the checkpoint are expected. Has no effect: nothing warns about them."""
         return self
 
-    def run_restore_ops(self, session: Any = None) -> None:
+    def run_restore_ops(self, session: SessionLike | None = None) -> None:
         """Assigns the checkpoint's values to existing variables."""
         values = self._restored()
         if not values:

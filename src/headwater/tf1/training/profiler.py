@@ -13,7 +13,7 @@ from headwater.tf1.training.model_analysis import DEFAULTS, GraphNode, print_mod
 if TYPE_CHECKING:
     from headwater.tensorboard_protos import RunMetadata
 
-_BEGIN: Final[Mapping[str, Any]] = {
+_BEGIN: Final[Mapping[str, object]] = {
     **DEFAULTS,
     "max_depth": 100,
     "min_occurrence": 0,
@@ -91,7 +91,7 @@ class ProfileOptionBuilder:
         """The options."""
         return dict(self._options)
 
-    def _with(self, **changes: Any) -> ProfileOptionBuilder:
+    def _with(self, **changes: object) -> ProfileOptionBuilder:
         self._options.update(changes)
         return self
 
@@ -218,7 +218,7 @@ def profile(
       ValueError: an unsupported command or option.
     """
     graph = get_default_graph() if graph is None else graph
-    chosen: dict[str, Any] = {**_BEGIN, **(options or {})}
+    chosen: dict[str, object] = {**_BEGIN, **(options or {})}
     require_no_log(op_log)
     if cmd == "op":
         return _by_type(graph, run_meta, chosen)
@@ -326,7 +326,7 @@ class Profiler:
         """Profiles by operation types."""
         return profile(self._graph, self._of(options), None, "op", options)
 
-    def advise(self, options: Mapping[str, Any]) -> Advice:
+    def advise(self, options: Mapping[str, object]) -> Advice:
         """Advice on the latest step."""
         return advise(self._graph, self._of({}), options)
 

@@ -23,6 +23,7 @@ from headwater.tf1.training.saver import Saver
 from headwater.tf1.variables.variable_lists import local_variables_initializer
 
 if TYPE_CHECKING:
+    from headwater.graph.graph import Graph
     from headwater.graph.types import OpOrTensor, SessionLike, Structure, TensorLike
     from headwater.tensorboard_protos import MetaGraphDef, SaverDef, SignatureDef, TensorInfo
 
@@ -292,7 +293,7 @@ def simple_save(
     session: SessionLike,
     export_dir: str,
     inputs: Mapping[str, Tensor],
-    outputs: Mapping[str, Any],
+    outputs: Mapping[str, object],
     legacy_init_op: OpOrTensor | None = None,
 ) -> None:
     """Writes the model of a session for serving, with one signature."""
@@ -358,7 +359,7 @@ def load(
     return proto
 
 
-def _asset_feeds(graph: Any, folder: str) -> dict[Any, Any]:
+def _asset_feeds(graph: Graph, folder: str) -> dict[Any, Any]:
     """The paths of files that were taken along, where they are now."""
     feeds: dict[Any, Any] = {}
     for tensor in graph.get_collection(GraphKeys.ASSET_FILEPATHS):
@@ -371,7 +372,7 @@ def _asset_feeds(graph: Any, folder: str) -> dict[Any, Any]:
     return feeds
 
 
-def _scoped(saver_def: SaverDef, scope: str | None) -> Any:
+def _scoped(saver_def: SaverDef, scope: str | None) -> object:
     if not scope:
         return saver_def
     made = type(saver_def)()

@@ -124,7 +124,7 @@ class Scaffold:
         return group(local_variables_initializer(), *get_default_graph().get_collection(GraphKeys.TABLE_INITIALIZERS))
 
     @property
-    def init_fn(self) -> Callable[[Any], Any] | None:
+    def init_fn(self) -> Callable[[object], object] | None:
         """``f(session)``, to be called after ``init_op``."""
         user = self._user_init_fn
         return None if user is None else lambda sess: user(self, sess)

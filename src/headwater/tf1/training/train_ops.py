@@ -90,7 +90,7 @@ def multiply_gradients(
     return found
 
 
-def add_gradients_summaries(grads_and_vars: Sequence[tuple[Gradient | None, Variable]]) -> list[Any]:
+def add_gradients_summaries(grads_and_vars: Sequence[tuple[Gradient | None, Variable]]) -> list[Tensor]:
     """Returns histograms of gradients and of their norms."""
     made: list[Tensor] = []
     for gradient, variable in grads_and_vars:
@@ -269,7 +269,7 @@ def _rate(learning_rate: Hyperparameter | None, decay: Callable[[Tensor, Tensor]
     return rate
 
 
-def _constant(value: float) -> Any:
+def _constant(value: float) -> Callable[..., Tensor]:
     def initializer(
         shape: TensorShape, dtype: DTypeLike | None = None, partition_info: PartitionInfo | None = None
     ) -> Any:
@@ -279,7 +279,7 @@ def _constant(value: float) -> Any:
     return initializer
 
 
-def _optimizer(optimizer: Any, rate: Any) -> Any:
+def _optimizer(optimizer: object, rate: object) -> Any:
     if isinstance(optimizer, str):
         if rate is None:
             raise ValueError(f"Learning rate is None, but should be specified if optimizer is string ({optimizer}).")

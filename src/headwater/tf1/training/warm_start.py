@@ -23,6 +23,7 @@ from headwater.tf1.variables.scope_settings import VariableScope
 from headwater.tf1.variables.state import assign
 
 if TYPE_CHECKING:
+    from headwater.graph.operation import Operation
     from headwater.graph.types import SessionLike
     from headwater.tf1.variables.variables import Variable
 
@@ -113,7 +114,7 @@ def _begin(path: str, shapes: Mapping[str, Sequence[int]], name: str, parts: Seq
 
 def assign_from_checkpoint(
     model_path: Path, var_list: Sequence[Variable], ignore_missing_vars: bool = False
-) -> tuple[Any, dict[Any, Any]]:
+) -> tuple[Operation, dict[object, object]]:
     """Returns an operation that assigns values of a checkpoint to variables, and the values to feed to it.
 
     Args:

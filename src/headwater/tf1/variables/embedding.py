@@ -125,7 +125,7 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: float | None) -> Tensor:
     return clip_by_norm(rows, max_norm, axes=list(np.arange(len(ids.dims), len(rows.dims))) or None)
 
 
-def _on_ps(params: Any, max_norm: float | None) -> list[Any]:
+def _on_ps(params: object, max_norm: float | None) -> list[Any]:
     """Returns the parts of a float32 table on ``ps`` tasks, if `_in_bags` can combine its rows; else an empty list."""
     parts: list[Any] = list(params) if isinstance(params, list | tuple | PartitionedVariable) else [params]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     able = max_norm is None and all(

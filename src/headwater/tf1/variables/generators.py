@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -199,7 +199,7 @@ class Generator:
         self._must_be(kind, _FLOATS)
         return self._drawn(op_type, ("shape", shape_tensor(shape), None), dtype=kind, **attrs)
 
-    def _drawn(self, op_type: str, *values: tuple[str, Any, DType | None], **attrs: object) -> Tensor:
+    def _drawn(self, op_type: str, *values: tuple[str, object, DType | None], **attrs: object) -> Tensor:
         return update_op(op_type, [self._state], values, {**attrs, "algorithm": self._algorithm})
 
     def _must_be(self, kind: DType, kinds: tuple[DType, ...]) -> None:

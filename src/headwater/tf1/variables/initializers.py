@@ -331,7 +331,7 @@ class Identity(Initializer):
         return constant(matrix.astype(kind.numpy_dtype), kind, name="eye")
 
 
-def _whole(shape: Any, partition_info: PartitionInfo | None) -> Sequence[int]:
+def _whole(shape: ShapeLike, partition_info: PartitionInfo | None) -> Sequence[int]:
     return [int(d) for d in as_shape(shape)] if partition_info is None else partition_info.full_shape
 
 

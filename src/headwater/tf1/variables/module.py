@@ -60,7 +60,7 @@ class Module:
         """All modules in it."""
         return tuple(self._flatten(lambda value: isinstance(value, Module)))
 
-    def _flatten(self, predicate: Callable[[object], bool]) -> Iterator[Any]:
+    def _flatten(self, predicate: Callable[[Any], bool]) -> Iterator[object]:
         return _found(self, predicate, {id(self)})
 
     @classmethod
@@ -75,7 +75,7 @@ class Module:
         return within
 
 
-def _found(module: Module, predicate: Callable[[object], bool], seen: set[int]) -> Iterator[Any]:
+def _found(module: Module, predicate: Callable[[Any], bool], seen: set[int]) -> Iterator[object]:
     inner: list[Module] = []
     for _, value in sorted(vars(module).items()):
         for leaf in _leaves(value):
@@ -90,7 +90,7 @@ def _found(module: Module, predicate: Callable[[object], bool], seen: set[int]) 
         yield from _found(each, predicate, seen)
 
 
-def _leaves(value: TensorLike) -> Iterator[Any]:
+def _leaves(value: TensorLike) -> Iterator[object]:
     if isinstance(value, dict):
         for _, item in sorted(cast("dict[str, Any]", value).items()):
             yield from _leaves(item)

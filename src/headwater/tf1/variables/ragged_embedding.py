@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.graph.sparse_tensor import SparseTensor
 from headwater.tf1.functional.ragged_tensor import RaggedTensor, as_ragged_or_tensor, map_flat_values
 from headwater.tf1.variables import embedding
 
+if TYPE_CHECKING:
+    from headwater.graph.types import SparseLike
 
-def embedding_lookup(params: Any, ids: Any, *args: Any, **kwargs: Any) -> Any:
+
+def embedding_lookup(params: object, ids: SparseLike, *args: Any, **kwargs: Any) -> Any:
     """The rows ``ids`` of a table, in the rows that the ids are in."""
 
     def rows(flat: Any) -> Any:

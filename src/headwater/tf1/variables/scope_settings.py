@@ -208,7 +208,7 @@ class VariableScope:
             )
 
 
-def first(given: Structure, default: Any) -> Any:
+def first(given: Structure, default: object) -> Any:
     """Returns ``given``, or ``default`` if it is None."""
     return default if given is None else given
 

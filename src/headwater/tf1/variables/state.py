@@ -20,6 +20,7 @@ from headwater.tf1.functional import arrays
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
     from headwater.shapes import ShapeLike
+    from headwater.tf1.variables.types import AnyVariable
     from headwater.tf1.variables.variables import Variable
 
 
@@ -124,7 +125,9 @@ def _is_reference(ref: TensorLike) -> bool:
     return not isinstance(dtype, DType) or dtype.is_ref
 
 
-def _add_or_subtract(op_type: str, ref: Any, value: Tensor, use_locking: bool | None, name: str | None) -> Tensor:
+def _add_or_subtract(
+    op_type: str, ref: AnyVariable | Tensor, value: Tensor, use_locking: bool | None, name: str | None
+) -> Tensor:
     attrs = {"use_locking": bool(use_locking)}
     return update_op(op_type, [ref], [("value", value, ref.dtype.base_dtype)], attrs, name)
 

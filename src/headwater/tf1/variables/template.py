@@ -41,7 +41,7 @@ class Template:
     def _first_scope(self) -> variable_scope:
         return variable_scope(self._unique_name, self._name, custom_getter=self._custom_getter)
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         if self._scope is None:
             entered = self._first_scope()
         else:

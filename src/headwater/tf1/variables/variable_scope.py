@@ -298,7 +298,7 @@ class variable_scope:
         """As a decorator: every call runs in the scope."""
 
         @functools.wraps(function)
-        def within(*args: object, **kwargs: object) -> Any:
+        def within(*args: object, **kwargs: object) -> object:
             with self:
                 return function(*args, **kwargs)
 

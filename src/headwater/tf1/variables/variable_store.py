@@ -22,6 +22,7 @@ import numpy as np  # isort: skip
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
+    from headwater.graph.operation import Tensor
     from headwater.graph.types import Structure
     from headwater.shapes import ShapeLike
     from headwater.tf1.variables.partitioned import Partitioner
@@ -123,7 +124,7 @@ class VariableStore:
         caching_device: str | None = None,
         validate_shape: bool = True,
         use_resource: bool | None = None,
-        constraint: Callable[[Any], Any] | None = None,
+        constraint: Callable[[Tensor], Tensor] | None = None,
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
         aggregation: VariableAggregation = VariableAggregation.NONE,
     ) -> Variable:

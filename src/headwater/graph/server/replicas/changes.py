@@ -123,7 +123,7 @@ class Changes:
         return known.outputs
 
     def _carry_out(self, operation: KeptOperation, step: Step, inputs: Sequence[Any]) -> Outcome:
-        notes: dict[str, Any] = {}
+        notes: dict[str, object] = {}
         error: OpError | None = None
         with self._resources.lock:
             while True:

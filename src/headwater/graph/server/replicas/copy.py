@@ -110,7 +110,7 @@ class _Contents:
     def finished(self, session: str, step: int) -> None:
         self.changes.finished(session, step)
 
-    def passed(self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
+    def passed(self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[object]) -> None:
         self.changes.passed(session, step, transfer, tensors)
         self._copy.secure(self, lambda _: _require_there(channel))
 
@@ -131,7 +131,7 @@ class _Contents:
         with self.runtime.resources.lock:
             self._tell(*self._seal())
 
-    def _seal(self) -> tuple[int, Sequence[object], Sequence[Any]]:
+    def _seal(self) -> tuple[int, tuple[bytes, str, bool], tuple[()]]:
         """Returns a frame that sends the note to the backup."""
         return kinds.SEAL, (self.note.text, self.note.together, self.note.prepares), ()
 
@@ -389,7 +389,7 @@ class GraphCopy(KeptCopy):
             self._feeds(feed)
         return feed
 
-    def _between_changes(self) -> AbstractContextManager[Any]:
+    def _between_changes(self) -> AbstractContextManager[object]:
         return self._contents.runtime.resources.lock
 
     def _step_down(self) -> None:
@@ -413,7 +413,7 @@ def claim_words(claim: Claim) -> tuple[object, ...]:
     return dataclasses.astuple(claim)
 
 
-def _claim(words: Any, frame: Frame, peer: str) -> Claim:
+def _claim(words: object, frame: Frame, peer: str) -> Claim:
     match words:
         case (str(task), int(generation), float() | int() as started, str(address)):
             return Claim(task=task, generation=generation, started=started, address=address)

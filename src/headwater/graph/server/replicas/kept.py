@@ -92,7 +92,7 @@ class CopiedResources(Resources):
                     self._touches(container, name, kind, found)
             return super().of_kind(kind)
 
-    def _touches(self, container: str, name: str, kind: type[Any], found: object) -> None:
+    def _touches(self, container: str, name: str, kind: type[object], found: object) -> None:
         """Records that an operation uses a resource. `Changes` checks later whether the operation has changed the
         resource."""
         touched = self._touched
@@ -152,7 +152,7 @@ class Attempt(Step):
     ) -> None:
         super().__init__(step.number, step.session, step.deadline)
         self.operation: tuple[object, ...] = (step.session, step.number, *place)
-        self.notes: dict[str, Any] = notes
+        self.notes: dict[str, object] = notes
         self.follows = step.follows
         self._step = step
         self._error = error
@@ -219,7 +219,7 @@ class Tried:
         return bool(_handles(self.outcome.outputs))
 
 
-def _handles(values: Sequence[Any]) -> list[int]:
+def _handles(values: Sequence[object]) -> list[int]:
     """Returns the indices of the values that are handles of resources."""
     return [index for index, value in enumerate(values) if is_handle(value)]
 

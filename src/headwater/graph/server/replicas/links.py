@@ -50,7 +50,7 @@ class OneCopy(Protocol):
 
 
 def ask_whether_it_serves(
-    channel: Channel, task: TaskName, learn: Callable[[Sequence[Any]], None] = lambda _: None
+    channel: Channel, task: TaskName, learn: Callable[[Sequence[object]], None] = lambda _: None
 ) -> PeerStatus:
     """Asks the replica of ``task`` at the other end of a new channel for its status; closes the channel on errors.
 

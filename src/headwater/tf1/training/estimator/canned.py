@@ -60,7 +60,7 @@ def linear_rate(most: float, columns: int) -> float:
     return min(most, 1.0 / math.sqrt(columns))
 
 
-def _spread(partitioner: Partitioner) -> Any:
+def _spread(partitioner: Partitioner) -> Callable[..., Sequence[int]]:
     """Returns ``partitioner``, or a partitioner that cuts large tables into a part per ps; None without ps."""
     count = RunConfig().num_ps_replicas if partitioner is None else 0
     return min_max_variable_partitioner(count, min_slice_size=_MIN_SLICE_BYTES) if count else partitioner
@@ -81,7 +81,7 @@ def _network(
     activation: Callable[..., Tensor],
     drop: float | None,
     normalize: bool,
-    partitioner: Any,
+    partitioner: Partitioner,
 ) -> Tensor:
     training = mode == ModeKeys.TRAIN
     partitioner = _spread(partitioner)
@@ -113,7 +113,7 @@ def dnn_logit_fn_builder(
     dropout: float | None,
     input_layer_partitioner: Callable[..., Sequence[int]],
     batch_norm: bool,
-) -> Callable[[Mapping[str, Any], str], Tensor]:
+) -> Callable[[Mapping[str, object], str], Tensor]:
     """Returns a function from features and a mode to the logits of a network; see `DNNEstimator`.
 
     Raises:
@@ -121,7 +121,7 @@ def dnn_logit_fn_builder(
     """
     _check_units(units)
 
-    def logits(features: Mapping[str, Any], mode: str) -> Tensor:
+    def logits(features: Mapping[str, object], mode: str) -> Tensor:
         return _network(
             features,
             mode,

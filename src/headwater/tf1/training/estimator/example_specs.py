@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headwater import dtypes
 from headwater.tf1.feature_columns.dense import NumericColumn, make_parse_example_spec, numeric_column
@@ -53,7 +53,7 @@ def regressor_parse_example_spec(
 
 
 def _with_label_and_weight(
-    spec: dict[str, Any], label_key: str, label: object, weight_column: object
+    spec: dict[str, object], label_key: str, label: object, weight_column: object
 ) -> dict[str, object]:
     if label_key in spec:
         raise ValueError(f"label should not be used as feature. label_key: {label_key}, features: {sorted(spec)}")

@@ -17,7 +17,7 @@ from headwater.tf1.training.estimator.export import ClassificationOutput, Export
 from headwater.tf1.training.estimator.specs import EstimatorSpec, ModeKeys
 
 if TYPE_CHECKING:
-    from headwater.graph.types import OpOrTensor, Structure, TensorLike
+    from headwater.graph.types import OpOrTensor, SparseLike, Structure, TensorLike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class Head:
     def _predictions(self, logits: Tensor) -> dict[str, Tensor]:
         raise NotImplementedError
 
-    def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, Any]:
+    def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: object) -> dict[str, Any]:
         raise NotImplementedError
 
     def _exports(self, predictions: Mapping[str, Tensor]) -> dict[str, ExportOutput]:
@@ -229,7 +229,7 @@ class RegressionHead(Head):
     def _predictions(self, logits: Tensor) -> dict[str, Tensor]:
         return {"predictions": logits}
 
-    def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, object]:
+    def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: object) -> dict[str, object]:
         return {
             "label/mean": means.mean(labels, weights),
             "prediction/mean": means.mean(predictions["predictions"], weights),
@@ -265,7 +265,7 @@ def class_head(
     return BinaryHead(**settings) if n_classes == 2 else MultiClassHead(**settings)
 
 
-def areas(labels: Tensor, probabilities: Tensor, weights: Any) -> dict[str, object]:
+def areas(labels: Tensor, probabilities: Tensor, weights: SparseLike) -> dict[str, object]:
     """The areas under the curves of ``probabilities``: receiver operating characteristic, and precision by recall."""
     careful = thresholds.auc(labels, probabilities, weights, curve="PR", summation_method="careful_interpolation")
     return {"auc": thresholds.auc(labels, probabilities, weights), "auc_precision_recall": careful}

@@ -87,7 +87,7 @@ class InMemoryEvaluatorHook(SessionRunHook):
     def end(self, session: SessionLike) -> None:
         self._evaluate(session)
 
-    def _evaluate(self, session: Any) -> None:
+    def _evaluate(self, session: SessionLike) -> None:
         values = session.run(self._variables)
         self._timer.update_last_triggered_step(self._count)
         self._estimator.evaluate_with(self._input_fn, self._steps, self._hooks, self._name, values)

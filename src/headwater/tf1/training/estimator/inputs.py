@@ -66,7 +66,7 @@ def features_and_labels(result: Structure) -> tuple[Any, Any, list[SessionRunHoo
 
 
 def numpy_input_fn(
-    x: Any,
+    x: object,
     y: Structure = None,
     batch_size: int = 128,
     num_epochs: int | None = 1,
@@ -106,7 +106,7 @@ def numpy_input_fn(
     return input_fn
 
 
-def _batches(examples: Structure, batch_size: int, num_epochs: int | None, shuffle: bool, capacity: int) -> Any:
+def _batches(examples: Structure, batch_size: int, num_epochs: int | None, shuffle: bool, capacity: int) -> object:
     if shuffle:
         examples = examples.shuffle(capacity)
     return examples.repeat(num_epochs).batch(batch_size).make_one_shot_iterator().get_next()
@@ -138,6 +138,6 @@ def pandas_input_fn(
     )
 
 
-def _column(series: Any) -> Any:
+def _column(series: Any) -> object:
     values = series.to_numpy()
     return values.astype(str).astype(object) if values.dtype == object else values

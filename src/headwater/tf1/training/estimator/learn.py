@@ -23,7 +23,7 @@ from headwater.tf1.training.estimator.train_and_evaluate import start_server, tr
 if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
     from headwater.graph.registry import HostArray
-    from headwater.graph.types import Structure
+    from headwater.graph.types import SparseLike, Structure
     from headwater.tensorboard_protos import ConfigProto
     from headwater.tf1.feature_columns.base import Column
     from headwater.tf1.training.estimator.estimator import Estimator
@@ -182,7 +182,7 @@ class _Fits(canned.Estimator):
 
 
 def _input_fn(
-    x: Any, y: Any, input_fn: Callable[..., Structure] | None, batch_size: int | None, epochs: int | None
+    x: object, y: object, input_fn: Callable[..., Structure] | None, batch_size: int | None, epochs: int | None
 ) -> Callable[..., Structure]:
     """Returns ``input_fn``, or a function of the arrays: if ``epochs`` is None, in random order without end."""
     if input_fn is not None:
@@ -199,7 +199,7 @@ def _input_fn(
     return numpy_input_fn(features, labels, batch_size or count, epochs, epochs is None, max(count, 1))
 
 
-def infer_real_valued_columns_from_input(x: Any) -> list[Column]:
+def infer_real_valued_columns_from_input(x: SparseLike) -> list[Column]:
     """The columns of an array of features, [examples, numbers], which it is given to `fit` as; or of arrays by name."""
     arrays: dict[str, Any] = {str(name): each for name, each in x.items()} if isinstance(x, Mapping) else {"": x}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportUnknownArgumentType]
     return [
@@ -418,7 +418,7 @@ class Experiment:
     def estimator(self) -> Estimator:
         return self._estimator
 
-    def train(self, delay_secs: float | None = None) -> Any:
+    def train(self, delay_secs: float | None = None) -> Estimator:
         """Trains, once ``delay_secs`` have passed; in a cluster this task's server runs meanwhile."""
         config = self._estimator.config
         if config.master:

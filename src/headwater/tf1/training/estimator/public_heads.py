@@ -18,6 +18,7 @@ from headwater.tf1.training.training_util import get_global_step
 
 if TYPE_CHECKING:
     from headwater.graph.types import OpOrTensor, Structure, TensorLike
+    from headwater.tf1.training.optimizer import Optimizer
 
 
 _REDUCTIONS = {"sum_over_batch_size": Reduction.SUM_OVER_BATCH_SIZE, "sum": Reduction.SUM}
@@ -84,7 +85,7 @@ class Head(heads.Head):
         mode: str,
         logits: TensorLike,
         labels: Tensor | None = None,
-        optimizer: Any = None,
+        optimizer: Optimizer | None = None,
         trainable_variables: Any = None,
         train_op_fn: Callable[[Tensor], OpOrTensor] | None = None,
         update_ops: Any = None,
@@ -133,7 +134,7 @@ def regularized(loss: Tensor, more: Sequence[TensorLike] | None) -> Tensor:
 
 
 def at_thresholds(
-    labels: Tensor, probabilities: Tensor, thresholds: Sequence[float], weights: Any
+    labels: Tensor, probabilities: Tensor, thresholds: Sequence[float], weights: TensorLike
 ) -> dict[str, object]:
     """Accuracy, precision and recall where probabilities from each of ``thresholds`` on count as 1."""
     found: dict[str, object] = {}

@@ -39,7 +39,7 @@ class DistributeConfig(NamedTuple):
     """
 
     train_distribute: Any = None
-    eval_distribute: Any = None
+    eval_distribute: object = None
     remote_cluster: object = None
 
 

@@ -231,7 +231,7 @@ class MultiHead(Head):
         del mode
         return self._losses(labels, self._divided(logits), features, regularization_losses)[0]
 
-    def _losses(self, labels: Any, logits: Mapping[str, Tensor], features: Structure, more: Any) -> Any:
+    def _losses(self, labels: TensorLike, logits: Mapping[str, Tensor], features: Structure, more: Any) -> Any:
         """Returns the total loss, and the loss of each head by the head's name."""
         if not isinstance(labels, Mapping):
             raise ValueError(f"labels must be a dict by the names of heads. Given: {labels}")
@@ -246,7 +246,7 @@ class MultiHead(Head):
         mode: str,
         logits: TensorLike,
         labels: Any = None,
-        optimizer: Any = None,
+        optimizer: object = None,
         trainable_variables: Any = None,
         train_op_fn: Callable[[Tensor], OpOrTensor] | None = None,
         update_ops: Any = None,
@@ -271,7 +271,7 @@ class MultiHead(Head):
         train = training_op(loss, optimizer, trainable_variables, train_op_fn, update_ops)
         return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train)
 
-    def _all_exports(self, features: Any, logits: Mapping[str, Tensor]) -> dict[str, ExportOutput]:
+    def _all_exports(self, features: object, logits: Mapping[str, Tensor]) -> dict[str, ExportOutput]:
         """Each head's outputs by ``head`` and ``head/signature``; the first head's serve where none is named."""
         default = saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
         found: dict[str, ExportOutput] = {}

@@ -192,7 +192,7 @@ class TPUEstimatorSpec(_TPUEstimatorSpec):
         )
 
 
-def _check_pair(name: str, pair: Any) -> None:
+def _check_pair(name: str, pair: object) -> None:
     if not isinstance(pair, (tuple, list)):
         raise ValueError(f"{name} should be tuple or list")
     parts = cast("Sequence[Any]", pair)
@@ -204,7 +204,7 @@ def _check_pair(name: str, pair: Any) -> None:
         raise ValueError(f"{name}[1] should be tuple or list, or dict.")
 
 
-def _called(pair: Any) -> Any:
+def _called(pair: Any) -> object:
     function, tensors = pair
     return function(**tensors) if isinstance(tensors, Mapping) else function(*tensors)
 
@@ -278,7 +278,7 @@ class TPUEstimator(Estimator):
         size = self._batch_sizes[mode]
         return {**self.params, **({} if size is None else {_BATCH_SIZE: size})}
 
-    def _call_input_fn(self, input_fn: Callable[..., Any], mode: str) -> Any:
+    def _call_input_fn(self, input_fn: Callable[..., object], mode: str) -> object:
         if "params" not in arguments_of(input_fn):
             raise ValueError(
                 f"input_fn ({input_fn}) does not include params argument, required by TPUEstimator to pass batch size "
@@ -286,7 +286,7 @@ class TPUEstimator(Estimator):
             )
         return super()._call_input_fn(input_fn, mode)
 
-    def _model_params(self, mode: str) -> Any:
+    def _model_params(self, mode: str) -> object:
         return {**self._input_params(mode), _USE_TPU: False}
 
 

@@ -32,7 +32,7 @@ class _Evaluator:
         self._max_steps = max_steps
         self._last: str | None = None
         self.metrics: dict[str, Any] | None = None
-        self.exported: list[Any] = []
+        self.exported: list[object] = []
 
     @property
     def finished(self) -> bool:

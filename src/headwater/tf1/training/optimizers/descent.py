@@ -35,7 +35,7 @@ class GradientDescentOptimizer(SettingsOptimizer):
         rate = self._setting("learning_rate", var)
         return self._apply("ApplyGradientDescent", var, (), [("alpha", rate), ("delta", grad)])
 
-    def _apply_sparse_duplicate_indices(self, grad: Any, var: GraphTensor) -> Any:
+    def _apply_sparse_duplicate_indices(self, grad: Any, var: GraphTensor) -> Operation:
         # Subtracting rows one after the other adds up those with the same index.
         grad, rate = grad.summed, self._setting("learning_rate", var)
         scaled = grad.graph.create_op("Mul", [grad.values, rate]).outputs[0]

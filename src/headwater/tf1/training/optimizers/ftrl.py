@@ -10,7 +10,7 @@ from headwater.tf1.variables.initializers import Constant
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation
-    from headwater.graph.types import GraphTensor
+    from headwater.graph.types import GraphTensor, TensorLike
     from headwater.tf1.variables.variables import Variable
 
 
@@ -93,7 +93,7 @@ class FtrlOptimizer(SettingsOptimizer):
         values = [(key, self._setting(name, var)) for key, name in zip(arguments, names, strict=False)]
         return [*values, ("lr_power", self._setting("learning_rate_power", var))]
 
-    def _apply_dense(self, grad: Any, var: GraphTensor) -> Operation:
+    def _apply_dense(self, grad: TensorLike, var: GraphTensor) -> Operation:
         op_type = "ApplyFtrlV2" if self._shrinks else "ApplyFtrl"
         return self._apply(op_type, var, self._SLOTS, [("grad", grad), *self._values(var)])
 
