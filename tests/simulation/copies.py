@@ -1,10 +1,10 @@
 """Histories of parameter servers with two replicas of each part, and one failure at a time.
 
 A failure kills, stops or disconnects a task; the next failure happens once each part has two replicas again. Under this
-condition no acknowledged update is lost, and none is applied twice. If two replicas of a part ever acknowledged updates
-at the same time, the updates of one of them would be lost. Each example of an epoch counts once: on the first parameter
-server, and on all of them if only parameter servers fail. In some histories a table in rows, or a growing table, counts
-units as well.
+condition no acknowledged update is lost, and none is applied twice. This also shows that two replicas of a part never
+acknowledge updates at the same time: the updates of one of them would be lost. Each example of an epoch counts once: on
+the first parameter server, and on all of them if only parameter servers fail. In some histories a table in rows, or a
+growing table, counts units as well.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def reported(state: JobState, report: JobReport, now: float) -> JobDecision:
         # The engine's count decreases when it forgets deleted tasks, so only an increase counts.
         further = max(0, report.restarts.get(name, 0) - task.restarts)
         if further:
-            notes.append(Note("restarting", f"{task.label} was started again by the engine", task.label))
+            notes.append(Note("restarting", f"{task.label} was restarted by the engine", task.label))
             attempt, restarts = task.attempt + further, task.restarts + further
             task = replace(task, attempt=attempt, restarts=restarts, started_at=None, progress_at=None)
         found = report.tasks.get(name)
@@ -177,7 +177,7 @@ def reported(state: JobState, report: JobReport, now: float) -> JobDecision:
             continue  # not a failure; a later report has the engine's reaction
         if goes_on and _replaced(task, found):
             where = f" from {task.host}" if task.host else ""
-            notes.append(Note("preempted", f"{task.label} was taken away{where}; it starts again", task.label))
+            notes.append(Note("preempted", f"{task.label} was preempted{where} and will restart", task.label))
             task = replace(task, attempt=task.attempt + (not further), started_at=None, progress_at=None)
         moved = _task(task, found, now)
         state = state.with_task(moved)
@@ -192,7 +192,7 @@ def reported(state: JobState, report: JobReport, now: float) -> JobDecision:
         if state.phase is JobPhase.RUNNING:
             # The engine requeued the job by itself, for example after a preemption or a node failure.
             state = replace(state, phase=JobPhase.QUEUED, queued_at=now, reason=report.reason)
-            notes.append(Note("preempted", f"the engine has none of its tasks run any more: {report.reason}"))
+            notes.append(Note("preempted", f"the engine has requeued the job: {report.reason}"))
         elif state.phase is JobPhase.QUEUED and report.reason and report.reason != state.reason:
             state = replace(state, reason=report.reason)
             notes.append(Note("pending", report.reason))
@@ -290,10 +290,10 @@ def _conclusion(state: JobState, report: JobReport, now: float) -> JobDecision:
             if not state.spec.requeue:
                 return ends(JobPhase.FAILED, report.reason, note)
             state = replace(state, requeues=state.requeues + 1)
-            return ends(JobPhase.QUEUED, f"{report.reason}; the job goes back to the queue", note)
+            return ends(JobPhase.QUEUED, f"{report.reason}; the job returns to the queue", note)
         case "crowded":
             state = replace(state, not_before=now + report.pause_s)
-            again = f"{report.reason}; all is given back, and tried again after {report.pause_s:.0f} s"
+            again = f"{report.reason}; its resources are released, and it is retried after {report.pause_s:.0f} s"
             return ends(JobPhase.QUEUED, again, Note("pending", again))
         case "lost":
             return _again(state, report.reason, now, Note("lost", report.reason))
@@ -304,8 +304,7 @@ def _conclusion(state: JobState, report: JobReport, now: float) -> JobDecision:
 
 
 def _cause(state: JobState, reason: str) -> str:
-    """Returns ``reason``. If it is the reason of the first failure of a task, the description of that failure with its
-    last output lines replaces it."""
+    """Returns ``reason``, with the last output lines of the failed task if it is the reason of the first failure."""
     first = state.first
     if first is None or first.reason not in reason:
         return reason
@@ -362,8 +361,10 @@ def _task(task: TaskState, found: Found | None, now: float) -> TaskState:
 
 
 def _replaced(task: TaskState, found: Found | None) -> bool:
-    """Returns whether the engine has replaced the process of a running task that did not fail, or is about to: it
-    reports the task as waiting, or with a later start."""
+    """Returns whether the engine replaces the process of a running task that has not failed.
+
+    The engine then reports the task as waiting, or with a later start.
+    """
     if task.phase is not TaskPhase.RUNNING or task.started_at is None:
         return False
     return isinstance(found, Running) and (bool(found.waiting) or found.started_at > task.started_at + _CLOCK_S)

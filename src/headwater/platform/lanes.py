@@ -82,7 +82,7 @@ class Lane:
                 self.backend = self._connect()
             except BackendError as error:
                 if str(error) != self._failure:
-                    _log.warning("backend %s cannot be used now, and is tried again: %s", self.name, error)
+                    _log.warning("backend %s cannot be used now, and will be retried: %s", self.name, error)
                 self._failure = str(error)
                 self._retry_at = self._clock() + self._pause_s
                 self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)

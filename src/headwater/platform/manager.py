@@ -157,7 +157,7 @@ class Manager:
         busy = {thread.name for thread in self._threads if thread.is_alive()}
         for name, lane in self.lanes.items():
             if f"headwater-{name}" in busy:
-                _log.warning("backend %s still waits for an answer: it is left behind", name)
+                _log.warning("backend %s still waits for an answer: its thread is abandoned", name)
             elif lane.backend is not None:
                 lane.backend.close()
 
@@ -286,11 +286,11 @@ class Manager:
                 # The job may have been restarted or deleted in the meantime.
                 if self.job(job_id).state.ended_at in (ended_at, None):
                     self.delete(job_id)
-                    _log.info("job %s: forgotten, with its logs: it ended long ago", job_id, extra={"job": job_id})
+                    _log.info("job %s: deleted with its logs, as it ended long ago", job_id, extra={"job": job_id})
             except (NoSuchJob, NotPossible):
                 continue
             except BackendError as error:
-                _log.warning("job %s: not forgotten yet: %s", job_id, error)
+                _log.warning("job %s: not deleted yet: %s", job_id, error)
         self._archives.forget_all_but(self.store.archives(), now=now, after_s=_ARCHIVE_S)
 
     def job(self, job_id: str) -> JobRecord:
@@ -324,7 +324,7 @@ class Manager:
 
     def turn(self) -> None:
         """Processes each unfinished job once."""
-        # Across all backends in placement order, as a single thread would.
+        # In placement order across all backends, unlike the threads, which each process one backend.
         for record in self.live():
             lane = self.lanes.get(record.backend)
             if lane is not None:
@@ -422,7 +422,7 @@ class Manager:
                 self._jobs.decide(record, NotPlaced(reason), JobTick())
             elif lane.backend is None:
                 # Deadlines of waiting jobs still apply, and jobs that were never started can still end.
-                reason = f"backend {lane.name} cannot be used now, and is tried again: {lane.problem()}"
+                reason = f"backend {lane.name} cannot be used now, and will be retried: {lane.problem()}"
                 record = self._jobs.decide(record, NotPlaced(reason), JobTick())
                 if record.handle is None:
                     self._jobs.drop_if_over(record)
@@ -434,7 +434,7 @@ class Manager:
         except BackendError as error:
             _log.warning("job %s: %s", record.id, error)
         except Exception:  # noqa: BLE001  one broken job must not keep the others from being processed
-            _log.exception("job %s: this turn failed; it is tried again", record.id)
+            _log.exception("job %s: this turn failed and will be retried", record.id)
 
     def _order(self, record: JobRecord, name: TaskName) -> TaskOrder:
         return task_order(

@@ -310,7 +310,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Job
         return JobDecision(state.with_task(again), (note,))
     else:
         state = replace(state, requeues=state.requeues + 1)
-        decision = _end(state, JobPhase.QUEUED, f"{note.text}; the job goes back to the queue", now, told=True)
+        decision = _end(state, JobPhase.QUEUED, f"{note.text}; the job returns to the queue", now, told=True)
     return JobDecision(decision.state, (note, *decision.notes))
 
 

@@ -319,7 +319,7 @@ class KubernetesSpec(_Model):
       queue: a queue of Kueue, which starts each task when the queue has room for it.
       keep: how long Kubernetes keeps Jobs that have ended; until the job is deleted unless given.
       gang: how long some tasks may hold resources while others cannot be placed: after that, all are given back, and
-        the job is tried again later. null for no limit.
+        the job is retried later. null for no limit.
       network_policy: whether only tasks of the job may connect to its tasks, if the cluster's network supports it.
       disruption_budget: whether to protect tasks that the others need from voluntary evictions: the ``ps`` and the
         chief, or all if a restart concerns the whole job.

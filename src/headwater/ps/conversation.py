@@ -2,7 +2,7 @@
 
 The worker reconnects to a ``ps`` that is lost, however long that takes, and repeats its request where the ``ps`` can
 answer it again. While it waits for one ``ps``, it watches the connections to the others: the awaited ``ps`` may itself
-wait for a gradient that another one has lost.
+depend on a gradient that was lost with another ``ps``.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class ServerSession:
       version: the version of its values, according to its latest answer.
       incarnation: incarnation of the ``ps`` that serves the channel.
       answer_incarnation: incarnation of the ``ps`` that gave the latest answer.
-      pieces: values of its blocks as they were last read, in the layout's order.
-      read: the version of these.
+      pieces: the values of its blocks from the latest read, in the layout's order.
+      read: the version of ``pieces``.
       read_incarnation: incarnation of the ``ps`` from which they were read.
       optimized, added, tables: its blocks with their positions in the layout's order: blocks that the optimizer
         updates, blocks to which changes are added, and tables, of which some rows are read and updated.
@@ -126,7 +126,7 @@ class Conversation:
       worker: this worker's name.
       sessions: one for each ``ps``.
       greet: opens a channel to a ``ps``, given its number, and introduces this worker there.
-      may_leave: whether this worker can do without a ``ps`` that is lost when the job is over.
+      may_leave: returns whether this worker can end without a lost ``ps`` when the job is over.
 
     Attributes:
       sessions: one for each ``ps``.
@@ -156,8 +156,8 @@ class Conversation:
         self._early: dict[Channel, Frame] = {}
         #: Whether a ``ps`` has rejected the gradients of the latest push.
         self._late = False
-        #: Requests to repeat after reconnecting to a ``ps``, by its number, each with the generation of values that it
-        #: was sent to; None: repeat it to any generation.
+        #: By the number of the ``ps``, the request to repeat after reconnecting, and the generation of values for which
+        #: it is valid; None if it is valid for any generation.
         self._repeated: dict[int, tuple[Frame, int | None]] = {}
 
     def meet(self, index: int) -> None:
@@ -174,7 +174,7 @@ class Conversation:
                 self._greet(index)
                 return
             except (UnavailableError, AbortedError) as error:
-                # It is not there yet, or was lost again between two of its first answers.
+                # The ps has not started yet, or was lost again during the handshake.
                 if self._may_leave() and self.others_are_over(index):
                     raise JobOverError(None, None, f"{session.task} has ended with the job: {error.message}") from error
                 if time.monotonic() >= give_up_at:
@@ -182,7 +182,7 @@ class Conversation:
                         raise
                     waited = f"{self._worker} has waited {deadline_s:g} s for {session.task}"
                     raise GaveUpError(None, None, f"{waited}: {error.message}") from error
-                _log.info("%s starts again with %s: %s", self._worker, session.task, error.message)
+                _log.info("%s connects again to %s: %s", self._worker, session.task, error.message)
 
     def others_are_over(self, index: int) -> bool:
         """Returns whether a ``ps`` other than number ``index`` reports that the chief's program has ended."""
@@ -213,9 +213,9 @@ class Conversation:
         """Sends a frame to each ``ps``, then receives an answer from each; None from each that was lost meanwhile.
 
         Args:
-          again: whether to repeat the frame at once to a ``ps`` that was lost and still has its values: another ``ps``
-            may answer only when this one has the frame.
-          always: whether to repeat it also to a ``ps`` that was restarted without its values.
+          again: whether to repeat the frame to a ``ps`` as soon as it is reconnected, if it still has its values.
+            Needed if another ``ps`` answers only after this ``ps`` has received the frame.
+          always: whether to repeat the frame also to a ``ps`` that was restarted without its values.
           after_first: called with the first answer before the others are received.
         """
         self._asked, self._early, self._late = {}, {}, False
@@ -229,7 +229,7 @@ class Conversation:
         # worker's frame while this worker waits for another ps.
         for index in range(len(self.sessions)):
             frame = frames[index]
-            if frame is not None and index not in self._asked:  # else it was sent again after reconnecting
+            if frame is not None and index not in self._asked:  # otherwise it was already sent after reconnecting
                 try:
                     self._send_asked(index, frame)
                 except (UnavailableError, AbortedError) as error:
@@ -311,18 +311,15 @@ class Conversation:
         channel = session.channel
         assert channel is not None
         while True:
-            # While other ps were reconnected in `_waits`, this one may have been, too: no answer arrives on the old
-            # channel.
+            # `_waits` reconnects lost ps. If it has reconnected this ps, no answer will arrive on the old channel.
             if session.channel is not channel:
-                raise _ReconnectedError(
-                    None, None, f"{session.task} was connected again, and has received no request since"
-                )
-            if channel.closed:  # it was found lost while another one was awaited
+                raise _ReconnectedError(None, None, f"{session.task} was reconnected, and the request was not repeated")
+            if channel.closed:  # its loss was noticed while another ps was awaited
                 raise UnavailableError(None, None, f"the channel to {session.task} is gone")
             try:
                 frame = self._early.pop(channel, None) or channel.recv(SILENCE_S)
             except DeadlineExceededError:
-                self._waits(session, "its answer; it says nothing")
+                self._waits(session, "its answer; it has sent nothing")
                 continue
             if frame.kind == kinds.ERROR:
                 raise_error(frame, session.task)
@@ -331,7 +328,7 @@ class Conversation:
             self._waits(session, str(frame.header[0]) if frame.header else "")
             if waiting is not None:
                 waiting()
-            # The awaited update may itself wait for this worker's next gradient.
+            # Do not wait if that can be a deadlock: the awaited update may need this worker's next gradient.
             if self._is_too_late(session):
                 self._send(session, Frame(kinds.RELEASE))
         session.waits_for, session.answer_incarnation = None, session.incarnation
@@ -341,11 +338,10 @@ class Conversation:
         return frame
 
     def _is_too_late(self, waiting_for: ServerSession) -> bool:
-        """Returns whether a ``ps`` has rejected the gradients, so that this worker must not wait for an update at
-        another.
+        """Returns whether a ``ps`` has rejected the gradients, so that this worker must not wait elsewhere.
 
-        That update may need the next gradient of a worker which itself waits for an update that needs this worker's
-        next gradient: a deadlock.
+        Waiting for an update on another ``ps`` could be a deadlock. The update may need the next gradient of a second
+        worker, and that worker may wait for an update that needs the next gradient of this worker.
         """
         for index, (frame, _) in self._repeated.items():
             session, channel = self.sessions[index], self._asked.get(index)
@@ -381,8 +377,7 @@ class Conversation:
         return [wait for session in self.sessions if (wait := session.waits_for) is not None]
 
     def _look_around(self, waiting_for: ServerSession) -> None:
-        """Reconnects to every other ``ps`` that was lost: the awaited one may itself wait for a frame that one of these
-        needs."""
+        """Reconnects to every other lost ``ps``, as the awaited ``ps`` may depend on a frame to one of them."""
         for index, session in enumerate(self.sessions):
             channel = session.channel
             if session is not waiting_for and channel is not None and channel.peer_gone():

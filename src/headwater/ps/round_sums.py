@@ -193,7 +193,7 @@ class _Other:
             try:
                 frame = channel.recv(SILENCE_S)
             except DeadlineExceededError:
-                _log.info("%s waits for %s: its part of a norm; it says nothing", self._task, self._other)
+                _log.info("%s waits for %s: its part of a norm; it has sent nothing", self._task, self._other)
                 continue
             match frame.kind, frame.header:
                 case kinds.DONE, (float(part),):

@@ -27,15 +27,15 @@ class FeedingCopy(BackupCopy):
         """Feeds the backup of ``view`` over a new channel. Where that fails, asks to be alone, and returns None."""
         assert view.backup is not None
         resigned = self._standing.resigned
-        # A slow snapshot arrives in pieces, and a backup with some of them cannot be promoted. Clients gain nothing by
-        # waiting for it, so ask to be alone. They do wait when the job is over: the witness may have ended with it, and
-        # only the witness may let a primary serve alone.
+        # A backup with part of a slow snapshot cannot be promoted, so clients would gain nothing by waiting for it: ask
+        # to be alone instead. When the job is over, clients do wait, because the witness may have ended with the job,
+        # and only the witness may let a primary serve alone.
         waits = not self._fills_slowly or resigned or self._over
         if waits and (feed := self._filled(view, view.backup.ps)) is not None:
             return feed
         if self._standing.view != view:
             return None
-        if resigned and self._over:  # the witness has ended with the job: no other view will be made
+        if resigned and self._over:  # the witness has ended with the job: there will be no other view
             self._pause(PAUSE_S)
             return None
         if not self._fills_slowly:
@@ -95,14 +95,14 @@ class FeedingCopy(BackupCopy):
         return self._feed or feed
 
     def _filled(self, view: View, ps: int) -> Feed | None:
-        """Sends the replica of another ``ps`` the whole state. Returns its feed, or None where that failed."""
+        """Sends the whole state to the replica of another ``ps``. Returns its feed, or None if that failed."""
         try:
             feed = self._dial(view, ps)
             if feed is not None:
                 feed.fill()
         except CancelledError:
             raise
-        except Exception:  # noqa: BLE001 - e.g. no memory; no other replica has the state, so clients need not wait
+        except Exception:  # noqa: BLE001 - such as a lack of memory: this replica then serves without a backup
             _log.exception("%s cannot fill up %s with %s", self._task, self._processes.name(ps), self._called)
             return None
         return None if feed is None or feed.broken.is_set() else feed
@@ -137,7 +137,7 @@ class FeedingCopy(BackupCopy):
                 case _:
                     raise bad_header(answer, other_name)
         except (OpError, ValueError) as error:
-            _log.debug("%s does not take its copy: %s", other_name, error)
+            _log.debug("%s does not accept the feed of its replica: %s", other_name, error)
             link.give_back(channel, False)
             return None
         fits = other == backup and has_all if goes_on else backup is None or other == backup
@@ -161,11 +161,11 @@ class FeedingCopy(BackupCopy):
         return feed
 
     def _begin_going_on(self, channel: Channel, other: Copy, view: View) -> Feed:
-        """Makes the feed of a replica that has the whole state already: it begins with the view, without a snapshot."""
+        """Creates the feed of a replica that already has the whole state: it begins with the view, not a snapshot."""
         return Feed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
 
     def _feeds(self, feed: Feed) -> None:
-        """Sends changes to ``feed`` from now on; its snapshot has all changes up to now."""
+        """Sends all further changes to ``feed``, whose snapshot has the changes made so far."""
         with self._changed:
             if self._beside is not None:
                 self._beside.beside = feed
@@ -189,7 +189,7 @@ class FeedingCopy(BackupCopy):
         # Set before the witness is asked: its answer may be lost, and then the target may already be the backup.
         with self._changed:
             self._standing = replace(self._standing, pairing=feed.target)
-        # The target has to have all changes up to now before it may become the backup.
+        # The target may become the backup only after it has received all changes made so far.
         if not feed.wait(self._given(feed), lambda: not self._closed):
             with self._changed:  # the witness was not asked, so the target cannot be the backup
                 self._standing = replace(self._standing, pairing=None)
@@ -229,7 +229,7 @@ class FeedingCopy(BackupCopy):
                 self._feed = third
             self._changed.notify_all()
         if not whole or not replaced:
-            third.end()  # changes are sent to it through the other feed, so it lacks those since that feed broke
+            third.end()  # it was sent changes through the other feed, so it lacks the changes since that feed broke
         if replaced:
             feed.end()
 

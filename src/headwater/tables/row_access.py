@@ -71,7 +71,7 @@ def tag_of(hashed: int, shift: int) -> int:
 
 @inlined
 def find(d: Words, words: int, hashed: int, key: int, check: int) -> int:
-    """Returns the slot of a key in a shard, or -1 - the slot for it where it is missing."""
+    """Returns the slot of a key in a shard; for a missing key the free slot as a negative number, ``-1 - slot``."""
     slots = d[f.SLOTS]
     shift = d[f.SHIFT]
     index = numbers_at(d[f.INDEX], slots)
@@ -112,8 +112,8 @@ def record(d: Any, row: int, width: int) -> Any:
 def bring_near(d: Words, words: int, width: int, keys: Words, order: Words, first: int, last: int) -> None:
     """Prefetches the memory of a shard's keys ``order[first:last]``.
 
-    A row's data is in three places: the index, the words, the record. Without this, their cache misses would be waited
-    for one after the other.
+    A row's data is in three places: the index, the words, the record. Prefetching overlaps their cache
+    misses.
     """
     slots, shift, size = d[f.SLOTS], d[f.SHIFT], width * ROW_WORD_BYTES
     for c in range(first, last):
@@ -143,7 +143,7 @@ def record_bytes(words: int, width: int) -> int:
 
 @inlined
 def keep_old(d: Words, row: int, words: int, width: int) -> None:
-    """Copies a row that is still to be saved to the log, before it is changed or removed. There must be room."""
+    """Copies a row into the log before the row changes, if a running save still needs it. The log must have room."""
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
     use = meta[row * words + 1]
     if d[f.SAVING] == 0 or (use & f.SAVED_BIT) == d[f.PARITY]:
@@ -218,7 +218,7 @@ def make_row(d: Words, at: int, hashed: int, key: int, check: int, step: int, sh
 
 @inlined
 def sighted(d: Words, key: int) -> int:
-    """Counts a sighting of a key without a row; returns the number so far."""
+    """Counts a sighting of a key without a row; returns the number of its sightings."""
     slots = d[f.CANDIDATE_SLOTS]
     seen = words_at(d[f.CANDIDATES], 2 * slots)
     if 4 * d[f.CANDIDATES_USED] >= 3 * slots:

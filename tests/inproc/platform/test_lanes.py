@@ -121,7 +121,7 @@ def test_jobs_say_that_their_backend_cannot_be_used(tmp_path: Path) -> None:
     running = Running(tmp_path, BackendSource(name="ray", kind=ScriptedTasks, connect=connect))
     job_id = running.submit("deadlines: {pending: 1s}")
     reason = running.until(job_id, JobPhase.FAILED)
-    assert "backend ray cannot be used now, and is tried again: nobody listens at head:6379" in reason
+    assert "backend ray cannot be used now, and will be retried: nobody listens at head:6379" in reason
     running.close()
 
 

@@ -627,7 +627,7 @@ def test_what_an_engine_has_too_little_room_for_is_given_back_and_tried_again(
     engine_server.turn()
     state = engine_server.job(job_id).state
     assert (state.phase, state.restarts, state.requeues, engine.deleted) == (JobPhase.QUEUED, 0, 0, ["#0"])
-    assert state.reason == "worker-1 found no room in 300 s; all is given back, and tried again after 60 s"
+    assert state.reason == "worker-1 found no room in 300 s; its resources are released, and it is retried after 60 s"
     engine_server.turn(after=59.0)
     assert "#1" not in engine.orders
     engine_server.turn(after=1.0)
@@ -679,7 +679,7 @@ def test_tasks_that_an_engine_takes_away_are_counted_once(engine_server: Server,
     notes = [event.note for event in engine_server.store.events(job_id=job_id)]
     assert engine_server.job(job_id).state.preemptions == 3
     assert [note.text for note in notes if note.kind == "preempted"][:1] == [
-        "worker-1 was taken away; it starts again",
+        "worker-1 was preempted and will restart",
     ]
     assert "failed" not in [note.kind for note in notes]
 

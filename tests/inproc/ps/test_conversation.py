@@ -50,7 +50,7 @@ def test_an_answer_is_not_waited_for_on_a_channel_on_which_nothing_was_asked() -
     servers = Servers()
     servers.ends[0].send(Frame(kinds.WAIT, ("something",)))
     servers.ends[1].close()
-    with pytest.raises(UnavailableError, match="ps0 was connected again"):
+    with pytest.raises(UnavailableError, match="ps0 was reconnected"):
         servers.conversation.ask(servers.sessions[0], Frame(kinds.READY))
 
     servers.ends[0].send(Frame(kinds.DONE, (1,)))

@@ -108,7 +108,7 @@ def test_a_preempted_job_saves_and_goes_on(running: Server, tmp_path: Path) -> N
     job = running.over(job_id)
     assert (job["phase"], job["requeues"], job["restarts"]) == ("succeeded", 1, 0)
     assert running.log(job_id, "worker-0") == ["ready", "continues after step 41"]
-    assert any("goes back to the queue" in line for line in running.events(job_id))
+    assert any("returns to the queue" in line for line in running.events(job_id))
 
 
 # Counts steps; saves at the begin and when it is asked to end, and no more in between.

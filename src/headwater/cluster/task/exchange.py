@@ -71,7 +71,7 @@ def take_within(link: GivesChannels, task: str, within_s: float) -> Channel:
             if time.monotonic() >= until or (isinstance(cause, ConnectFailure) and cause.problem in _ENDS):
                 raise
             if tried == 1:
-                _log.info("%s is tried again for up to %.0f s: %s", task, until - time.monotonic(), error.message)
+                _log.info("%s is retried for up to %.0f s: %s", task, until - time.monotonic(), error.message)
         pause(_PAUSE_S)
     raise AssertionError
 

@@ -5,16 +5,16 @@ Used by graphs, Keras and JAX. Frames to the chief, each exchange on a new chann
     LEAVE_PART  (what, number, at, *words)   stores part ``at`` of the state that the same ``ps`` leaves next, such as
                                          rows of tables, which are too many for one frame; answered by DONE ()
     LEAVE_STATE (what, number, *words)   stores a state of that ``ps`` and completes it; answered by DONE ()
-    FETCH_STATE (what, number)           answered by DONE (mark, *words) with the same tensors, and with DONE () where
-                                         there is none
+    FETCH_STATE (what, number)           answered by DONE (mark, *words) with the same tensors, or by DONE () if there
+                                         is no state
     FETCH_PART  (what, number, mark, at) part ``at`` of the state of that mark; answered by DONE (*words)
     DROP_STATE  (what, number, mark)     the ``ps`` has restored that state and is about to serve it: the chief discards
                                          it, so that no later incarnation restores it; answered by DONE ()
 
-All are idempotent: each may be sent again where the channel is lost before the answer.
+All requests are idempotent: each may be repeated after its channel was lost before the answer.
 
-Where the chief does not answer, a ``ps`` starts without its state, and workers update other values. No later
-incarnation may restore that state, as it is outdated. So the chief discards it once its own program has connected to an
+If the chief does not answer, a ``ps`` starts without its state, and workers update other values. The state is then
+outdated, and no later incarnation may restore it. So the chief discards it once its own program has connected to an
 incarnation that started without it; see `LeftStates.met`.
 """
 
@@ -48,7 +48,7 @@ CHIEF_S: Final = 30.0
 _TRIES: Final = 3
 
 
-# The words of a part; and the place of its tensors in the file, or the tensors where they hold Python objects.
+# The words of a part, and its tensors: their place in the file, or the tensors themselves if they hold Python objects.
 _Part = tuple[Sequence[object], "Stored | Sequence[Any]"]
 
 

@@ -445,7 +445,7 @@ class Accumulator(Kept):
             if taken is not None:
                 return taken
             self._wanted[id(waiting)] = required
-            # On a replicated task, this operation is tried again after each wait: the run in which it began is the
+            # On a replicated task, this operation is retried after each wait: the run in which it began is the
             # first try's.
             run_number = at_first(waiting, "life", self._runs.run_number)
             try:

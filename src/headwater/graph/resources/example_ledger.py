@@ -218,7 +218,7 @@ class ExampleLedger(Kept):
                     break
                 if starved is not None:
                     starved()
-        # On a replicated task, the step is still waiting: it is tried again later.
+        # On a replicated task, the step is still waiting: it is retried later.
         except StillWaitsError:
             raise
         except BaseException:

@@ -86,7 +86,7 @@ class StillWaitsError(Exception):
 
 
 def at_first(waiting: object, name: str, value: T) -> T:
-    """Returns the ``value`` of the operation's first try, if ``waiting`` is an operation that is tried again after
+    """Returns the ``value`` of the operation's first try, if ``waiting`` is an operation that is retried after
     waits."""
     # Only steps of replicated tasks have notes; elsewhere, an operation waits in place and is not tried again.
     notes = getattr(waiting, "notes", None)

@@ -62,7 +62,7 @@ class Queue(Kept):
         # the elements and wait for each other.
         self._collecting = False
         # How many elements an enqueue of a replicated task has added before it had to wait, by operation; it continues
-        # there when it is tried again.
+        # there when it is retried.
         self._begun: dict[tuple[Any, ...], int] = {}
         self._rows: Rows | None = None
         self._of_one_shape = (

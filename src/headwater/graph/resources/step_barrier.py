@@ -153,7 +153,7 @@ class StepBarrier(Kept):
             try:
                 waiting.wait_until(self._condition, goes_on, f"the gradients of other replicas for step {done}")
             except StillWaitsError:
-                # On a replicated task, the operation is tried again after the wait; meanwhile the replica still counts
+                # On a replicated task, the operation is retried after the wait; meanwhile the replica still counts
                 # as waiting.
                 tried_again = True
                 raise

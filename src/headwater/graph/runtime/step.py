@@ -56,7 +56,7 @@ class Step:
       has_read_ahead: whether `take_given` may return a transfer.
       follows: whether it repeats a change of the primary on a backup.
       committed: whether other tasks may rely on this task's part of it: see `commit`.
-      stopped: where it was cancelled; None if it was not, or if an instruction is half done.
+      stopped: where it was cancelled; None if it was not cancelled, or if an instruction is partly done.
     """
 
     # Defaults are class attributes, because `__init__` runs for each step, and few steps have other values.
@@ -109,8 +109,9 @@ class Step:
             call()
 
     def away(self) -> bool:
-        """Whether the master is disconnected but may reconnect; called now and then while an operation waits. Until the
-        master has reconnected, the operation does not complete: its effect would be lost with the master.
+        """Whether the master is disconnected but may reconnect; called regularly while an operation waits.
+
+        The operation does not complete before the master has reconnected, as its result would be lost.
 
         Raises:
           CancelledError: the master has not reconnected in time.
@@ -129,8 +130,7 @@ class Step:
                 condition.notify_all()
 
     def commit(self) -> None:
-        """Commits the step, so that `withdraw` does not end it any more: other tasks will do their parts, relying on
-        this task to do its part.
+        """Commits the step: from now on `withdraw` does not end it, because other tasks apply their parts of it.
 
         Raises:
           CancelledError, DeadlineExceededError: as `check`.

@@ -58,7 +58,7 @@ class Replicas(Protocol):
         ...
 
     def add_up(self, vector: object, what: str) -> Any:
-        """The sum over all processes of a vector."""
+        """Returns the sum of a vector over all processes."""
         ...
 
     def gather(self, values: Sequence[object], what: str) -> list[Sequence[Tree]]:
@@ -185,13 +185,13 @@ class SharedStep:
         return factors_of(combination.divisors, own[:-1], np.asarray(whole[:-1]), (rows or 1) / whole[-1])
 
     def divisors(self, state: Tree, batch: Tree) -> Any:
-        """This process's divisor of each loss term with a divisor that is not proportional to rows."""
+        """Divisors of the loss terms in this process; only of terms whose divisor is not proportional to the rows."""
         with recorded_losses(sums=self.combination.sums) as terms, self._synchronized(batch):
             self._logs(state, _utils.unpack_x_y_sample_weight(batch))
         return jnp.stack([jnp.asarray(value, np.float32) for value in terms.denominators])
 
     def _logs(self, state: object, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
-        """The logs of a step, and the variables that are not trained after it; ``batch`` as ``(x, y, weights)``."""
+        """The logs of a step and the new values of non-trainable variables; ``batch`` is ``(x, y, weights)``."""
         raise NotImplementedError
 
     def _synchronized(self, batch: Tree) -> AbstractContextManager[None]:
@@ -199,11 +199,11 @@ class SharedStep:
         return nullcontext() if self._exchange is None else self._exchange.of_rows(rows_of(batch))
 
     def _exchanging(self, function: Any, *args: object) -> Any:
-        """Calls a function with such layers."""
+        """Calls a function whose layers with synchronized statistics exchange them."""
         return function(*args) if self._exchange is None else self._exchange.run(function, *args)
 
     def _attend(self) -> None:
-        """Takes the place of `_exchanging` in a process without examples."""
+        """Takes part in the exchanges of `_exchanging` in a process without examples."""
         if self._exchange is not None:
             self._exchange.attend()
 

@@ -98,7 +98,7 @@ class Journal:
                 self._write([_packed(pending[at]) for at in range(count)])
             except OpError as error:
                 self._retry_at = self._clock() + self._retry_s
-                then = f"{count} records wait, and are tried again"
+                then = f"{count} records wait, and are retried"
                 if count > MOST:
                     self._retry_at, then = math.inf, "The journal ends here: headwater audit will miss what follows"
                     pending.clear()

@@ -67,7 +67,7 @@ class ShardCopy(KeptCopy):
     ) -> None:
         self._make = make
         self._expect = expect
-        #: Workers that this task waits for before it ends with the job, and the end of the wait.
+        #: Workers whose connection this task awaits before it ends with the job, and the deadline.
         self._awaited: tuple[Collection[str], float] | None = None
         self._steps = 0
         self._since = 0.0
@@ -81,11 +81,11 @@ class ShardCopy(KeptCopy):
         """Installs the host and its updater as this replica's contents."""
         self._memory: Any = None
         self._told: Any = None
-        # Changes whose memory has not arrived. They are made together with it: a promotion in between would have
-        # values without the record of the requests that made them, so that a retry would be applied twice.
+        # Received changes without their record of requests (`HostMemory`), which follows. Both are applied together:
+        # after a promotion with the changes but without the record, a retry would be applied twice.
         self._ahead: list[Change] = []
         for table in updater.tables:
-            table.watch()  # for `begin_saving`, by which a new backup gets the rows
+            table.watch()  # required by `begin_saving`, which provides the rows for a new backup
         host.secured = lambda channel: self._secure(host, channel)
         host.workers.stays_s = COME_S
         self._host: HostedParameters = host
@@ -178,7 +178,7 @@ class ShardCopy(KeptCopy):
             if self._host is not host or not self._serving:
                 return None, 0
             noted, feed = self._updater.take(), self._feed
-            # These changes need not be kept: the next feed begins with the whole state.
+            # Without a feed, drop the changes: the next feed begins with the whole state.
             if not isinstance(feed, ParameterFeed) or feed.broken.is_set():
                 return feed, 0
             try:
@@ -190,10 +190,11 @@ class ShardCopy(KeptCopy):
 
     def _send(self, feed: ParameterFeed, host: HostedParameters, noted: Sequence[Change]) -> None:
         memory = host.memory.words()
-        # A promoted backup continues from this state, so the journal must have the records up to it.
+        # Write the journal first: a promoted backup continues from this state, and the journal must not lag behind it.
         host.updates.accounts.flush()
         if noted:
-            # Only the last change has the memory, so that the backup makes all changes of an answer, or none.
+            # Only the last change carries the record of requests, so that the backup applies all changes of an answer
+            # or none.
             for change in noted[:-1]:
                 feed.change(change, None)
             feed.change(noted[-1], memory)
@@ -238,7 +239,7 @@ class ShardCopy(KeptCopy):
                 self._host.version,
                 self._standing.view,
             )
-        # A host that was made after the end of the job was reported does not know of it.
+        # The host may have been created after the end of the job was reported.
         if self._over:
             self._host.job_over()
 
@@ -261,7 +262,8 @@ class ShardCopy(KeptCopy):
 
         Call `_all_sent` once they have been sent.
         """
-        # The present feed gets the recorded changes: the snapshot contains them, so the new feed must not.
+        # Send the recorded changes to the existing feed now: the snapshot contains them, so the new feed must not get
+        # them.
         self._note(host)
         tables = self._updater.tables
         memory = self._told = host.memory.words()
@@ -269,7 +271,7 @@ class ShardCopy(KeptCopy):
         begins = [Change(kinds.STATE, (len(values), None if tables else memory), [*values, *state])]
         rows = [self._rows(host, number) for number in range(len(tables))]
         ends = [Change(kinds.MEMORY, (memory,), ())] if tables else []
-        # From here on, rows that change are first set aside with their present values.
+        # From here on, the current values of a row are set aside before the row changes.
         for table in tables:
             table.begin_saving(whole=True)
         return chain(begins, *rows, ends)
@@ -316,8 +318,10 @@ class ShardCopy(KeptCopy):
             self._await_workers(())
 
     def _await_workers(self, workers: Collection[str]) -> None:
-        """Delays this task's end with the job until these workers have connected, within `COME_S`; replaces earlier
-        ones."""
+        """Makes this task wait for the connection of these workers, up to `COME_S`, before it ends with the job.
+
+        Replaces the workers of an earlier call.
+        """
         if self._expect is not None:
             if self._awaited is not None:
                 self._expect(self._awaited[0], coming=False)

@@ -32,7 +32,7 @@ class _BackgroundWriter:
     """A thread that owns an event file. Callers wait for the disk only in `flush` and `close`.
 
     Events are written when ``max_queue`` of them wait, or after ``flush_secs`` seconds. Where the disk is full they
-    wait, and it is tried again with a new file. After other errors of the disk the events at hand are lost, which is
+    wait, and it is retried with a new file. After other errors of the disk the events at hand are lost, which is
     logged.
     """
 

@@ -1,7 +1,7 @@
 """Resources other than variables on a replicated task, and how operations on them are run.
 
 An operation runs atomically under the lock of the resources. If it has to wait, the attempt ends without effects, the
-step waits without the lock, and the operation is tried again. So all its effects are one change, with one place in the
+step waits without the lock, and the operation is retried. So all its effects are one change, with one place in the
 order of all changes. A waiting step has changed nothing; after a failover it waits on the new primary.
 """
 

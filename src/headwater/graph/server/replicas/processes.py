@@ -196,7 +196,7 @@ class GraphProcesses:
         return [number for number in self.numbers() if number != self._me]
 
     def _await_news(self, missed: Collection[int], again_s: float) -> None:
-        """Waits until there are records to send; processes in ``missed`` are tried again after ``again_s`` seconds."""
+        """Waits until there are records to send; processes in ``missed`` are retried after ``again_s`` seconds."""
 
         def untold() -> bool:
             others = [number for number in self._others() if number not in missed]
