@@ -52,11 +52,13 @@ class BlockValues:
         given = dict(zip(places, values, strict=True))
         for at, value in given.items():
             check(self.specs[at].name, value, self.shapes[at], np.dtype(self.specs[at].dtype))
+        # Copy the values, as updates donate their buffers, and the received arrays belong to a frame.
         self.optimized = [jnp.array(given[at]) for at in self.optimized_at]
         self.others = [jnp.array(given[at]) for at in self.others_at]
 
     def get(self, extras: Sequence[int] | None) -> list[Array]:
         """Returns values as `headwater.ps.updater.Updater.values` does."""
+        # Views without a copy: while they exist, JAX writes the next update to another buffer.
         optimized = [np.asarray(value) for value in self.optimized]
         if extras is not None:
             return [*optimized, *(np.asarray(self.others[number]) for number in extras)]

@@ -78,6 +78,7 @@ class EpochSums:
             before.numbers = _pick(codes % 3, numbers + before.numbers, numbers, before.numbers)
             return
         if before is not None:
+            # The first gradient of a newer update completes the previous update.
             self._sums[epoch] = self._folded(epoch)
         self._open[epoch] = _Open(version, numbers, codes)
 
@@ -87,6 +88,7 @@ class EpochSums:
         if update is None or before is None:
             return self._sums[epoch] if update is None else update.numbers
         ways, numbers = update.codes // 3, update.numbers
+        # `_pick` has no code for the last value: it is selected below.
         found = _pick(np.maximum(ways - 1, 0), numbers + before, numbers, before)
         return np.where(ways == 1, numbers, found)
 

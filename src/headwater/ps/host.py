@@ -274,6 +274,7 @@ class HostedParameters:
                 claim = Claim(task=worker, generation=channel.peer_generation, started=started)
             case _:
                 raise bad_header(hello, channel.peer)
+        # Checked before the worker becomes known here: a refused worker must not count as a member.
         refused = self._refused(claim, signature, choice)
         if refused is not None:
             channel.send(error_frame(0, refused, self._task))

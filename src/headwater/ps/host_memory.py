@@ -88,6 +88,8 @@ class HostMemory:
             step_numbers.epoch, step_numbers.given, step_numbers.base, step_numbers.steps = state.steps
             for worker, one in state.answered.items():
                 workers.incarnations[worker] = one.incarnation
+                # A worker without a number had a gradient in an unfinished round: it pushes that gradient again as a
+                # new request.
                 if one.number >= 0:
                     updates.latest[worker] = Request(
                         number=one.number, applied=one.applied, version=one.version, step_number=one.step_number

@@ -98,6 +98,7 @@ class LeavingTables:
         left = self._tables.pop(table.name, None)
         if left is None or self._file is None:
             return False
+        # The program may have been changed before the restart.
         if not same(left.packed, pack(table.config)):
             _log.warning("%s discards deposited table %r: its configuration has changed", self._task, table.name)
             return False
@@ -144,6 +145,7 @@ class LeavingTables:
     def _leave(self, tables: Sequence[Table]) -> None:
         if not tables:
             return
+        # Updates are frozen, so the counts belong to the rows that follow.
         with self._service.still() as applied:
             clients = list(applied.items())
         told, parts = list[object](), 0

@@ -123,6 +123,7 @@ class ParameterTask:
             self.shell.add_service(_Tables(self))
             self._service.offer(TABLES, self._offer_tables)
         if members.is_chief:
+            # One task must decide on views: the witness runs on the chief, whose end is the end of the job.
             self.shell.add_service(WitnessService(self._left))
             self.shell.add_service(self._left)
         # Also where the program ends without calling `finish`: the ps wait for every worker.
@@ -239,6 +240,7 @@ class ParameterTask:
             updater = updater or RecordedUpdater(make_updater(shard))
             return make(shard, shard_name(name, shard), updater), updater
 
+        # Set before the replicas exist: from here on `_offer_tables` knows how many parts the tables have.
         self._shards_of_copies = shards
         expect = None if shards is None else self.shell.expect
         sites = self._sites() if shards is None else self._moving_sites(name, shards)

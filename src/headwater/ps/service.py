@@ -117,6 +117,7 @@ class ParameterService(Service):
             reminder.tell(channel, f"the program of {self._task} to create {name!r}")
         if first.kind == kinds.HELLO:
             with self._changed:
+                # Only HELLO counts: other tasks open channels, too, but only workers are served.
                 self._served.add(channel.peer_generation)
             found.serve(channel, first, self._watchdog)
         else:
@@ -211,6 +212,7 @@ class ParameterService(Service):
     def add_to(self, snapshot: Snapshot) -> Snapshot:
         hosted = list(self._hosted.values())
         used = list(self._used)
+        # Largest first, as a snapshot lists at most `MAX_VARIABLES` variables.
         sizes = sorted(
             itertools.chain.from_iterable(parameters.sizes() for parameters in hosted),
             key=lambda size: (-size.nbytes, size.name),

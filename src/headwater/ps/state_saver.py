@@ -118,6 +118,7 @@ class ParameterSaver(StateSaver):
         """
         self._periodic.stop()
         if self._host.workers.is_over:
+            # A later job in the same folder must not continue from the states of a finished one.
             self._remove_all()
             return
         # Freeze before the last save: a gradient that is acknowledged after it would be lost.
@@ -146,6 +147,7 @@ class ParameterSaver(StateSaver):
         for number, table in enumerate(self._host.tables):
             while True:
                 with self._host.lock:
+                    # The lock is released between pieces, so that updates wait only briefly.
                     taken = table.take_saved(ROWS_AT_ONCE)
                 if taken is None:
                     break

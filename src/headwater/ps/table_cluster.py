@@ -91,6 +91,7 @@ class LocalTables:
 
     def restart(self, index: int) -> None:
         """Stops a server, discarding its tables, and starts it again."""
+        # Replace the service before closing the channels: a client reconnects immediately.
         self.services[index] = self._service(index)
         self.disconnect(index)
 

@@ -119,6 +119,7 @@ class TableService:
             if known is None:
                 known = Table(name, config, task=self._task)
                 own = any(one.restore(known) for one in (self.saver, self.left) if one is not None)
+                # Own or deposited rows are newer than those of the folder.
                 if folder is not None and not own:
                     self._restore(known, folder)
                 self._tables[name] = known

@@ -141,6 +141,7 @@ class Divided:
                 total[part.which] += rows
             return total / self.bags.divisors[:, None]
         if len(arrived) == 1 and self.bags is None:
+            # The rows of a single task are the result already: avoid a copy.
             return arrived[0]
         found = np.empty((len(self.words), dim), np.float32)
         for place, rows in zip(self.places, arrived, strict=True):
@@ -302,6 +303,7 @@ def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, w
 
 def _parts(divided: Divided, bags: Bags) -> list[BagsPart]:
     if len(divided.bounds) == 2:
+        # A single task has all keys, so the ids need not be renumbered.
         return [BagsPart(counts=np.diff(bags.offsets), numbers=divided.inverse, weights=bags.weights)]
     owner, number = np.empty(len(divided.words), np.int64), np.empty(len(divided.words), np.int64)
     for task, place in enumerate(divided.places):

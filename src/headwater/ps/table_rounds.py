@@ -90,6 +90,7 @@ class TableRounds:
         """Returns whether the named round is another one than the present: of a later version, or a new incarnation."""
         if named.incarnation == self.incarnation:
             return named.version > self.version
+        # Incarnations are random numbers without an order: an unknown one is new, unless it is a past one.
         return named.incarnation not in self.past
 
     def over(self, named: Round) -> list[RowGradients]:

@@ -64,6 +64,7 @@ class TableTransfer:
         answers = self._conversation.exchange(frames)
         parts: dict[int, list[tuple[int, Array]]] = {variable: [] for variable in wanted}
         for index, (session, found, frame) in enumerate(zip(self._sessions, answers, frames, strict=True)):
+            # A read has no effect, so it can be repeated to a ps that was lost meanwhile.
             answer = self._conversation.ask_until(index, frame) if found is None else found
             if len(answer.tensors) != len(session.tables):
                 raise bad_header(answer, session.task)
@@ -92,6 +93,7 @@ class TableTransfer:
           gradients: the gradients of these rows.
         """
         there = gradients[within(part, numbers)]
+        # Gradients get at least 16 bits, also where rows are sent as int8.
         form = "float32" if self._wire == "float32" else "bfloat16"
         return [self._numbers(part, numbers), as_travelling(there, form)]
 
@@ -151,6 +153,7 @@ class TableTransfer:
         _, block = self._sessions[index].tables[number]
         spec = self._layout.variables[block.variable]
         count = block_shape(spec, block)[0]
+        # A table may be larger than the limit of a frame.
         step = max(1, AT_ONCE_BYTES // row_bytes(spec))
         for start in range(0, count, step):
             frame = Frame(kinds.READ_ROWS, (number, start, min(start + step, count), list(parts)))

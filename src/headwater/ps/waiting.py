@@ -57,6 +57,7 @@ class Waiting:
         with self._changed:
             self.pauses_for = what
             until = self._context.clock() + within_s
+            # Without new rounds, such a moment occurs as soon as the workers of the present round wait.
             while (again := self._updates.asked_again()) is None and self._context.clock() < until:
                 self._changed.wait(LOOK_S)
             self.pauses_for, self.held_for = "", "" if again is None else what
@@ -82,6 +83,7 @@ class Waiting:
           UnavailableError: this host no longer owns its state, or the channel was closed, as when the task ends.
         """
         with self._changed:
+            # Poll, as nothing notifies this thread when the channel is closed.
             while self.held_for and is_here() and not channel.closed:
                 self._changed.wait(LOOK_S)
             if self.held_for or not is_here():
@@ -140,6 +142,7 @@ class Waiting:
         """
         changed = changed or self._changed
         self._raise_disagreement()
+        # The disagreement is raised first: a worker with another program must get the error even if it need not wait.
         if ready():
             return
         updates, channel, clock = self._updates, connection.channel, self._context.clock
@@ -153,6 +156,7 @@ class Waiting:
                     raise UnavailableError(None, None, f"{channel.peer} is gone")
                 self._raise_disagreement()
                 now, members = clock(), updates.state.members
+                # Waiting workers drive the patience deadline, as a host has no timer thread.
                 if self._context.choice.patience_s is not None:
                     updates.event(Tick())
                     for slow in members.keys() - updates.state.members.keys():

@@ -127,6 +127,7 @@ class ProgressWatchdog:
             runs = known.runs.get((session, plan), 0) + 1
             known.runs[session, plan] = runs
             known.repeats = known.repeats or runs > 1
+            # The first run of a plan may follow a long preparation, so only later runs show the usual interval.
             if runs > 1:
                 interval = now - known.since
                 known.usual_s += (interval - known.usual_s) * (_WEIGHT if runs > 2 else 1.0)
@@ -186,6 +187,7 @@ class ProgressWatchdog:
             del self._workers[worker]
 
     def _progress(self, now: float) -> tuple[WorkerProgress, ...]:
+        # A session may end without the end of its channels, so look for ended sessions here.
         over = [
             (name, its) for name, known in self._workers.items() for its in known.channels if not self._is_open(its)
         ]
@@ -197,6 +199,7 @@ class ProgressWatchdog:
             late = self._late(name, now)
             others = [other for its, other in training.items() if its != name]
             limit = self._limit(known)
+            # A worker whose step waits here shows, too, that the others would continue but for this one.
             go_on = any(other.last() - known.last() >= limit or other.waits_for() for other in others)
             found.append(
                 WorkerProgress(

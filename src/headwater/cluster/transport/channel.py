@@ -158,6 +158,8 @@ class MemoryChannel:
     def send(self, frame: Frame) -> None:
         if self.closed:
             raise closed_here(self.peer, self._reason)
+        # Encode even within a process: the ends must not share arrays, and invalid frames must fail here as on a
+        # network.
         encoded = frames.encode(frame)
         if self._ended.is_set():
             self.close()
@@ -175,6 +177,7 @@ class MemoryChannel:
         except Empty:
             assert timeout_s is not None
             raise nothing_came(self.peer, timeout_s) from None
+        # None wakes this thread after either end was closed.
         if data is None:
             here = self.closed
             self.close()

@@ -78,6 +78,8 @@ class Accounts:
 
     def _note_epochs(self, ledger: Ledger, known: Collection[int]) -> None:
         for epoch, begun in ledger.plans().items():
+            # The journal needs the plan of an epoch before its first range: `headwater audit` checks the ranges against
+            # it.
             if epoch not in known:
                 plan = begun.size, begun.unit, begun.batch, begun.shuffle, begun.seed
                 self._note("epoch", ledger.training, epoch, *plan)
@@ -120,6 +122,8 @@ class Accounts:
         """Records the gradient of ranges; returns whether it may be applied, see `Ledger.give`."""
         if not works:  # the program does not account for its examples
             return True
+        # A ledger that was lost in a restart has not assigned these ranges: the gradient is dropped, and the ranges are
+        # assigned again.
         return self._ledger is not None and self._ledger.give(worker, works)
 
     def dropped(self, worker: str, works: Sequence[Work]) -> None:
@@ -134,6 +138,7 @@ class Accounts:
             return
         found = ledger.applied()
         if found.given:
+            # Only queued here: `flush` writes the record before an answer acknowledges the update.
             given = [[worker, *work] for worker, work in found.given]
             self._note("applied", update, self._clock(), ledger.training, given)
         for epoch in found.over:

@@ -125,6 +125,7 @@ class CopyHolder:
             # A restarted ps whose replicas are named by views, or are being filled, already has its share.
             if any(not copy.is_spare for copy in self.copies.values()):
                 return
+            # In a finished job there are no workers to serve and no replicas to move.
             if any(one.over for one in told):
                 self._hear_over("other ps say so")
                 return

@@ -200,6 +200,7 @@ class CopiedTables(TableService):
             (kinds.ROUND, (words,), tensors),
             *(_opened(table) for table in tables),
         ]
+        # Rows are not copied here: a snapshot sets aside the rows that change while it is sent.
         return begins, [(table, TableSnapshot(table)) for table in tables]
 
     def follow(self, frame: Frame, channel: Channel) -> None:
@@ -211,6 +212,7 @@ class CopiedTables(TableService):
             case kinds.ROUND, (int(), words):
                 self.rounds = TableRounds.from_parts(words, frame.tensors)
             case kinds.OPEN_TABLES, (int(), str(name), packed, int(step), float(rate)):
+                # A function cannot be sent in a frame, so the program of this task has to register the table with it.
                 function = names_function(packed)
                 config = self._copy.programs.wait(name, lambda: not channel.closed)[0] if function else unpack(packed)
                 table = self.make(name, config)
@@ -348,6 +350,7 @@ class TablesCopy(KeptCopy):
         """Returns once the backup has everything that the next answer on ``channel`` may acknowledge; see
         `_secure_answer`."""
         feed = self._feed
+        # Read before the wait: changes that are sent later need no confirmation for this answer.
         number = feed.given if feed is not None else 0
         self._secure_answer(channel, feed, number, lambda: self._contents is contents)
 
@@ -387,6 +390,7 @@ class TablesCopy(KeptCopy):
     def _take_up(self) -> None:
         self._since = time.monotonic()
         view = self._standing.view
+        # The first view is the start of the job and no failover, so it is not reported.
         if view is not None and view.term > 1:
             _log.warning("%s serves %s now: %s", self._task, self._called, view)
 
