@@ -3,13 +3,13 @@
 #   in a threading.local, or it affects only names that are generated later.
 # Fact: the call replaces the threading.local itself. Another thread that is inside `with keras.name_scope(...)` loses the
 #   scope at once: a variable that it creates afterwards has no prefix in its path.
-# Version: keras 3.15.1 with jax 0.12.0.1.
+# Version: keras 3.15.1 with jax 0.10.2.
 # Source: keras/src/backend/common/global_state.py, clear_session.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet keras==3.15.1 jax==0.12.0.1
+"$folder/venv/bin/pip" install --quiet keras==3.15.1 jax==0.10.2
 cat > "$folder/program.py" <<'EOF'
 import threading
 
