@@ -139,7 +139,7 @@ def _names_in_text(text: str) -> Iterator[str]:
 
 
 def _chain(node: ast.AST, places: Mapping[str, str]) -> str:
-    """``tf.nn.relu`` for the expression, or an empty text for what is no name."""
+    """``tf.nn.relu`` for the expression, or an empty text for what is not a name."""
     words: list[str] = []
     while isinstance(node, ast.Attribute):
         words.append(node.attr)

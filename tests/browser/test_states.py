@@ -76,7 +76,7 @@ def check(watched: Watched, name: str) -> None:
         wide = "table => table.scrollWidth > table.clientWidth && table.getAttribute('aria-label')"
         assert not any(page.locator(".table").evaluate_all(f"tables => tables.map({wide})")), name
     assert watched.complaints == [], name
-    # What a debugger evaluates is no script of the page's, so that its policy lets it. Of axe's styles it complains.
+    # What a debugger evaluates is not a script of the page's, so that its policy lets it. Of axe's styles it complains.
     page.evaluate(AXE.read_text())
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     assert [(rule["id"], [node["html"][:200] for node in rule["nodes"]]) for rule in found["violations"]] == [], name

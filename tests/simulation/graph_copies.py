@@ -2,7 +2,8 @@
 
 A failure kills, stops or disconnects a task; the next failure happens once each ``ps`` task has two replicas again.
 Under this condition no acknowledged step is lost, none is applied twice, and the chief never initializes the model a
-second time. If two replicas of a task ever acknowledged steps at the same time, the steps of one of them would be lost.
+second time. This also shows that two replicas of a task never acknowledge steps at the same time: the steps of one of
+them would be lost.
 In some histories further ``ps`` processes join and drain, so that replicas move. When the second to last process
 drains, the last one has the only replica of everything, and no fault is injected meanwhile.
 """

@@ -332,8 +332,8 @@ class GraphHistory:
     def _in_their_place(self, applied: np.ndarray[Any, Any]) -> list[int]:
         """Returns the units that lost synchronous workers had pushed before they were lost.
 
-        A lost worker may have two gradients in a round: this one, and one of its next incarnation. Then the round is
-        complete without the gradient of another worker, which is stale when it arrives.
+        The round may then have two gradients of one worker: this gradient, and a gradient of its next incarnation. In
+        that case the round is complete without another worker, whose gradient is stale when it arrives.
         """
         if self.setting.mode != "synchronous":
             return []

@@ -26,7 +26,7 @@ class Claim:
     """A task's claim to its place.
 
     Attributes:
-      task: full name of the place; empty for a client that is no task.
+      task: full name of the place; empty for a client that is not a task.
       generation: the generation of the task's incarnation.
       started: the start time of that incarnation, in seconds since 1970; 0 where unknown.
       address: the task's address in its own cluster spec; empty where unknown.

@@ -342,7 +342,7 @@ def expand_counts(text: str) -> list[int]:
         repeat = rest.removesuffix(")") if times else "1"
         if not number.isdigit() or not repeat.isdigit():
             raise ClusterConfigError(
-                "SLURM_STEP_TASKS_PER_NODE", f"has the part {part!r}, which is no number: {text!r}"
+                "SLURM_STEP_TASKS_PER_NODE", f"has the part {part!r}, which is not a number: {text!r}"
             )
         counts += [int(number)] * int(repeat)
     return counts

@@ -339,7 +339,7 @@ def spec_of_code(code: str, shape: ShapeLike, dtype: DTypeLike) -> TensorSpec:
         return RaggedSpec(shape, dtype, int(settings[0]), settings[1])
     if kind == "dense":
         return TensorSpec(shape, dtype)
-    raise InvalidArgumentError(None, None, f"{code!r} is no class of a dataset's component")
+    raise InvalidArgumentError(None, None, f"{code!r} is not a class of a dataset's component")
 
 
 def flat_specs(specs: Sequence[TensorSpec]) -> tuple[TensorSpec, ...]:

@@ -268,7 +268,7 @@ class FixedLengthRecords(FilesNode):
                         None,
                         None,
                         f"Excess bytes at the end of {path}: the bytes between header_bytes={header} and "
-                        f"footer_bytes={footer} is no multiple of record_bytes={length}",
+                        f"footer_bytes={footer} is not a multiple of record_bytes={length}",
                     )
                 _read_exactly(source, header)
                 held = b""

@@ -150,7 +150,7 @@ def skipgrams(
     """Pairs of words that stand near each other, with label 1, and pairs of random words, with label 0.
 
     Args:
-      sequence: words by their numbers; 0 is no word.
+      sequence: words by their numbers; 0 is not a word.
       vocabulary_size: how many words there are, and one.
       window_size: how far apart words of a pair may stand.
       negative_samples: pairs of random words for each other pair.

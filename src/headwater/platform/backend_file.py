@@ -69,7 +69,7 @@ def _backend(
     file: JobFile, name: str, fields: object, data_dir: Path, defaults: dict[str, object] | None
 ) -> BackendSource:
     if name not in _BACKENDS:
-        raise JobSpecError([file.problem((name,), f"is no backend; there are {', '.join(_BACKENDS)}")], file.source)
+        raise JobSpecError([file.problem((name,), f"is not a backend; there are {', '.join(_BACKENDS)}")], file.source)
     if fields is None:
         fields = {}
     if not isinstance(fields, dict):
@@ -82,7 +82,7 @@ def _backend(
     settings_type = getattr(module, settings_name)
     named = cast("JsonObject", fields)
     known = {field.name for field in dataclasses.fields(settings_type)}
-    unknown = [file.problem((name, field), "is no field of it") for field in named if field not in known]
+    unknown = [file.problem((name, field), "is not a field of it") for field in named if field not in known]
     if unknown:
         raise JobSpecError(unknown, file.source)
     given: dict[str, object] = {**(defaults or {}), **named}

@@ -166,7 +166,7 @@ class _Reader:
         mapping: dict[str, object] = {}
         for key_node, value_node in cast("list[tuple[Node, Node]]", node.value):
             if not isinstance(key_node, ScalarNode):
-                raise self._error(key_node, path, "has a key that is no text")
+                raise self._error(key_node, path, "has a key that is not text")
             key = cast("str", key_node.value)
             if key in mapping:
                 raise self._error(key_node, (*path, key), "is there twice")

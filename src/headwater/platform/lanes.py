@@ -140,5 +140,5 @@ class Lane:
         except BackendError as error:
             self._seen = error
         except Exception as error:  # noqa: BLE001  from a client library: report it to the waiting caller
-            _log.exception("backend %s: its machines cannot be told", self.name)
+            _log.exception("backend %s: its hosts cannot be listed", self.name)
             self._seen = BackendError(f"backend {self.name}: {error}")

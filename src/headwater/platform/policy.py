@@ -150,7 +150,7 @@ def _placed(state: JobState, event: Placed, now: float) -> JobDecision:
 
 def _not_placed(state: JobState, event: NotPlaced, now: float) -> JobDecision:
     if state.phase is JobPhase.QUEUED and not event.ever:
-        return _end(state, JobPhase.FAILED, f"nothing that this server has can hold it: {event.reason}", now)
+        return _end(state, JobPhase.FAILED, f"no host of this server is large enough: {event.reason}", now)
     if state.reason == event.reason or state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
         return JobDecision(state)
     return JobDecision(replace(state, reason=event.reason), (Note("pending", event.reason),))

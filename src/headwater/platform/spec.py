@@ -572,7 +572,7 @@ def _problem(file: JobFile, entry: Json) -> Problem:
         return file.problem(path, str(cause))
     match entry["type"]:
         case "extra_forbidden":
-            return file.problem(path, "is no field of a job")
+            return file.problem(path, "is not a field of a job")
         case "missing":
             return file.problem(path, "is missing")
         case _:

@@ -48,7 +48,7 @@ class BlockValues:
         """
         places = sorted([*self.optimized_at, *self.others_at])
         if len(values) != len(places):
-            raise InvalidArgumentError(None, None, f"{len(values)} values came for {len(places)} blocks")
+            raise InvalidArgumentError(None, None, f"{len(values)} values arrived for {len(places)} blocks")
         given = dict(zip(places, values, strict=True))
         for at, value in given.items():
             check(self.specs[at].name, value, self.shapes[at], np.dtype(self.specs[at].dtype))
@@ -90,7 +90,7 @@ def check(name: str, value: Array, shape: tuple[int, ...], dtype: np.dtype[Any])
     """Raises InvalidArgumentError when ``value`` has another shape or dtype."""
     if value.shape != shape or value.dtype != dtype:
         raise InvalidArgumentError(
-            None, None, f"{name} has shape {shape} and dtype {dtype}; {value.shape} and {value.dtype} came"
+            None, None, f"{name} has shape {shape} and dtype {dtype}; {value.shape} and {value.dtype} arrived"
         )
 
 

@@ -127,7 +127,7 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
     Synchronous(patience_s=30.0, workers=4)
     >>> from_text("eventually")
     Traceback (most recent call last):
-    ValueError: 'eventually' is no choice of consistency ...
+    ValueError: 'eventually' is not a choice of consistency ...
 
     Args:
       setting: a text, or a choice, which is returned unchanged.
@@ -162,7 +162,7 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
                 raise ValueError("no choice has that name and that many numbers")
     except ValueError as error:
         raise ValueError(
-            f"{setting!r} is no choice of consistency ({error}); consistency must be 'async', 'sync', 'k=3', "
+            f"{setting!r} is not a choice of consistency ({error}); consistency must be 'async', 'sync', 'k=3', "
             "'k=3 of 5' or 'staleness=4', with ' patience=30' behind it where wanted"
         ) from None
 

@@ -34,7 +34,7 @@ def work_of(work: Any) -> tuple[list[Work], list[Returned]]:
         case ([*given], [*returned]):
             return [range_of(span) for span in given], [(range_of(span), str(reason)) for span, reason in returned]
         case _:
-            raise InvalidArgumentError(None, None, f"{work} are no ranges of examples")
+            raise InvalidArgumentError(None, None, f"{work} are not ranges of examples")
 
 
 def range_of(span: object) -> Work:
@@ -43,7 +43,7 @@ def range_of(span: object) -> Work:
         case (int(epoch), int(start), int(stop)):
             return Work(epoch, start, stop)
         case _:
-            raise InvalidArgumentError(None, None, f"{span} is no range of examples")
+            raise InvalidArgumentError(None, None, f"{span} is not a range of examples")
 
 
 def step_request_of(

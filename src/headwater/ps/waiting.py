@@ -88,9 +88,7 @@ class Waiting:
                 self._changed.wait(LOOK_S)
             if self.held_for or not is_here():
                 what = self.held_for or "another task, which has its state now"
-                raise UnavailableError(
-                    None, None, f"{self._context.task} does not answer, and has workers wait for {what}"
-                )
+                raise UnavailableError(None, None, f"{self._context.task} does not answer: workers wait for {what}")
 
     def wait_filled(self, timeout_s: float) -> bool:
         """Waits for values for at most ``timeout_s`` seconds, and returns whether there are any."""
@@ -118,7 +116,7 @@ class Waiting:
         It may not while the state is frozen, nor as the first of a round while `hold_outside_rounds` waits.
         """
 
-        # Gradients of the present round must be let in: `hold_outside_rounds` may wait for the round to complete.
+        # Accept gradients of the present round: `hold_outside_rounds` may wait for the round to complete.
         def may_come() -> bool:
             return not self.held_for and not (self.pauses_for and not self._updates.state.gathered)
 

@@ -82,7 +82,7 @@ class KeptCopy(PrimaryCopy):
                     with self._answering:
                         fed.send(Frame(kinds.RESIGNS))
             except OpError as error:
-                _log.debug("%s does not hear that %s ends: %s", self._other, self._task, error.message)
+                _log.debug("%s could not be told that %s shuts down: %s", self._other, self._task, error.message)
             finally:
                 self._asking.release()
         fed.close()
@@ -196,7 +196,7 @@ class KeptCopy(PrimaryCopy):
                     self._leave_with(left, view)
         except (OpError, MemoryError) as error:
             log = _log.warning if self._standing.serves else _log.info
-            what = "%s could not leave its copy of %s with %s, so it is lost where no other one has it: %s"
+            what = "%s could not hand its replica of %s to %s; the state is lost unless another replica has it: %s"
             log(what, self._task, self._called, left.chief if left is not None else "no chief", error)
         finally:
             self._resign()
@@ -212,7 +212,7 @@ class KeptCopy(PrimaryCopy):
                 self._step_down()
             feed.wait(feed.given, lambda: True)
             channel.end()
-            what = "%s has left its copy of %s with %s until it is served again: term %d"
+            what = "%s has handed its replica of %s to %s until it is served again: term %d"
             _log.warning(what, self._task, self._called, left.chief, view.term)
         # Not earlier: after this request the witness may promote an empty replica, which fetches the state from the
         # chief.

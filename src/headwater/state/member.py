@@ -255,7 +255,7 @@ class Member(Contents):
             deposed = self._serving and not self._standing.serves
             fed = self._fed
         if stays:
-            if deposed:  # keep the state: it may be needed until the new primary has fed this replica
+            if deposed:  # keep the state until the new primary feeds this replica: it may be needed
                 with self._taking:
                     if self._serving and not self._standing.serves:  # else `take` has demoted it for the new primary
                         self._step_down()

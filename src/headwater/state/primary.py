@@ -63,7 +63,7 @@ class PrimaryCopy(FeedingCopy):
                 self._apply(frame, channel)
                 count += 1
         except Exception:  # noqa: BLE001 - serve without the state that was left: the chief then restores its own
-            _log.exception("%s cannot continue with the copy of %s that was left", self._task, self._called)
+            _log.exception("%s cannot continue with the deposited replica of %s", self._task, self._called)
             with self._changed:
                 self._renew()
             return
@@ -81,8 +81,8 @@ class PrimaryCopy(FeedingCopy):
 
     def _is_elsewhere(self) -> bool:
         """Whether a worker should try the other replica: as far as is known, this one does not serve, nor will soon."""
-        # The primary itself, also without a backup, is not sent away: where it has no values yet, the chief connects
-        # here to bring them.
+        # Workers stay with the primary even if it has no values yet and no backup, as the chief connects here to send
+        # the values.
         view = self._standing.view
         outside = view is not None and self._standing.me not in view
         # When the job is over, the witness makes no more views, so this replica will not be promoted.
@@ -155,19 +155,19 @@ class PrimaryCopy(FeedingCopy):
                 if left or (alone and (now is None or now.has_room)):
                     return
                 if now is not feed:
-                    # The update was made before this became the feed, so the target has it once `secures` is confirmed.
+                    # The update precedes this feed, so the target has it once it has confirmed `secures`.
                     feed, number = now, now.secures if now is not None else 0
                 is_needed = third is not None and self._standing.needs(third.target)
                 if feed is None or feed.broken.is_set() or (is_needed and third is not None and third.broken.is_set()):
                     self._changed.wait(LOOK_S)
             if feed is not None and not feed.broken.is_set():
-                if alone:  # the queue for the replica that is being filled is full: wait for a confirmation
+                if alone:  # wait for room in the queue of the replica that is being filled
                     feed.wait(feed.confirmed + 1, serves)
                 elif feed.wait(number, serves) and (
                     third is None or not self._standing.needs(third.target) or third.wait(by_third, serves)
                 ):
                     return
-            waits(f"{self._other} to have its copy of {self._called}, or {self._task} to be told to go alone")
+            waits(f"{self._other} to have its copy of {self._called}, or {self._task} to get a view without the backup")
 
     # Moving -----------------------------------------------------------------------------------------------------------
 
@@ -200,9 +200,9 @@ class PrimaryCopy(FeedingCopy):
 
     def _hand_over(self, feed: Feed, view: View) -> None:
         """Hands over to the backup, and follows it."""
-        # Go on serving where the witness cannot be asked or knows no view: once this replica has stopped serving, no
-        # replica could serve until the witness answers. Go on also when the job is over, as the backup and the witness
-        # may have ended.
+        # Keep serving if the witness cannot be asked or knows no view: after this replica has stopped serving, no
+        # replica could serve until the witness answers. Also keep serving when the job is over, as the backup and the
+        # witness may have ended.
         if (
             self._ask(RequestKind.VIEW) != view
             or not feed.wait(self._given(feed), lambda: not self._closed)
@@ -212,7 +212,7 @@ class PrimaryCopy(FeedingCopy):
         began = time.monotonic()
         with self._taking:
             self._step_down()
-        # The backup has to confirm the last changes before it may serve; this replica makes no more.
+        # The backup may serve only after it has confirmed the last changes. This replica makes no further changes.
         if feed.wait(self._given(feed), lambda: not self._closed):
             self._ask(RequestKind.HAND_OVER)
         now = self._standing.view

@@ -91,7 +91,7 @@ class PartReader:
         self._file = files.open_file(path, "rb")
         try:
             if self._read(len(_MAGIC)) != _MAGIC:
-                raise DataLossError(None, None, f"{path}: it is no part of a table")
+                raise DataLossError(None, None, f"{path}: it is not a part of a table")
             (length,) = _LENGTH.unpack(self._read(4))
             if length > _MAX_HEADER:
                 raise DataLossError(None, None, f"{path}: its header cannot have {length} bytes")

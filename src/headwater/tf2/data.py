@@ -121,7 +121,7 @@ class Dataset(graphs.Dataset):
                 made, structure = graphs.traced(function, inputs, kind)
             made.graph = graph  # keeps the graph, and so its Python functions, alive
             return made, structure
-        except Exception as error:  # noqa: BLE001 - whatever it needs that is no function of a graph's tensors
+        except Exception as error:  # noqa: BLE001 - whatever it needs that is not a function of a graph's tensors
             _log.debug("%s runs element by element: %s", kind, error)
 
         def one(*parts: object) -> Tree:

@@ -118,7 +118,7 @@ class Server:
         path = getattr(sys.modules["__main__"], "__file__", None)
         if path is None:
             raise ClusterConfigError(
-                "TF_CONFIG", "the program is no file, so that it cannot be run as the chief's half"
+                "TF_CONFIG", "the program is not a file, so that it cannot be run as the chief's half"
             )
         runpy.run_path(path, run_name="__main__")
         raise SystemExit(0)
@@ -300,7 +300,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
 
 
 def _is_within(resolver: Any) -> bool:
-    """Whether this process is no task of the cluster, but has made a `Server` for each of its ``ps`` and workers."""
+    """Whether this process is not a task of the cluster, but has made a `Server` for each of its ``ps`` and workers."""
     if resolver is None or resolver.task_type:
         return False
     cluster = ClusterSpec(resolver.cluster_spec())

@@ -142,7 +142,7 @@ class GradientTape:
         """Watches tensors or variables, so that gradients with respect to them can be computed.
 
         Raises:
-          ValueError: one is no array or variable.
+          ValueError: one is not an array or variable.
         """
         for leaf in _flat(tensor):
             if isinstance(leaf, _Variable):

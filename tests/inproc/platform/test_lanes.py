@@ -150,5 +150,5 @@ def test_what_nothing_can_ever_hold_fails_at_once(tmp_path: Path) -> None:
 
     running = Running(tmp_path, Small())
     reason = running.until(running.submit("workers: {cpus: 500}"), JobPhase.FAILED)
-    assert reason == "nothing that this server has can hold it: worker 0 asks for 500 CPUs: local has 2 CPUs"
+    assert reason == "no host of this server is large enough: worker 0 asks for 500 CPUs: local has 2 CPUs"
     running.close()

@@ -247,7 +247,7 @@ def test_sessions_need_their_csrf_secret_for_changes(store: Store) -> None:
     known = auth.identify_session(opened.secret, csrf=opened.csrf, changes=True)
     assert known is not None
     assert known.role == "run"
-    # A session's secret is no token, nor the other way round.
+    # A session's secret is not a token, nor the other way round.
     assert auth.identify(opened.secret) is None
     assert auth.identify_session(secret, csrf=None, changes=False) is None
     auth.take_back(token.id)

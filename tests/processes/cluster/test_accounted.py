@@ -53,9 +53,9 @@ def test_workers_are_killed_and_stopped_and_join(tmp_path: Path) -> None:
             one.wait_for("holding")
         stopped.suspend()
         killed.kill()
-        ps[0].wait_for("of epoch 0, which /job:worker/task:1 had, is handed out again")
+        ps[0].wait_for("of epoch 0, held by /job:worker/task:1, is assigned again")
         release(tmp_path, 0)
-        ps[0].wait_for("which /job:worker/task:2 had, is handed out again: others have waited 2 s for it")
+        ps[0].wait_for("held by /job:worker/task:2, is assigned again: others have waited 2 s for it")
         chief.wait_for("holding", after=chief.next_line("step 3", after=0))
         again = start(cluster, "worker", 1, tmp_path)
         again.wait_for("step 1$")
@@ -83,7 +83,7 @@ def test_rounds_of_workers_of_which_one_is_killed(tmp_path: Path) -> None:
         for one in (killed, other):
             one.wait_for("holding")
         killed.kill()
-        ps[0].wait_for("of epoch 0, which /job:worker/task:1 had, is handed out again")
+        ps[0].wait_for("of epoch 0, held by /job:worker/task:1, is assigned again")
         again = start(cluster, "worker", 1, tmp_path, of)
         release(tmp_path, 2)
         for one in (chief, other, again):

@@ -1,4 +1,4 @@
-"""Sessions of programs that are no tasks, and what is left of workers and clients that come and go: nothing."""
+"""Sessions of programs that are not tasks, and what is left of workers and clients that come and go: nothing."""
 
 from __future__ import annotations
 

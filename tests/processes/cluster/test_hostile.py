@@ -70,7 +70,7 @@ def wire(frame: Frame) -> bytes:
 
 
 def malformed(trap: bytes) -> list[bytes]:
-    """Bytes that are no frame."""
+    """Bytes that are not a valid frame."""
     float32 = 1
     return [
         b"GET / HTTP/1.1\r\n\r\n" + bytes(64),

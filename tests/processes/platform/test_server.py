@@ -172,7 +172,7 @@ def test_preempted_training_goes_on_from_where_it_was(running: Server, tmp_path:
 def test_more_than_there_can_be_fails_at_once_with_the_reason(running: Server) -> None:
     job = running.over(running.submit("true", workers={"cpus": 9999}))
     assert job["phase"] == "failed"
-    assert "nothing that this server has can hold it: worker 0 asks for 9999 CPUs: local has" in job["reason"]
+    assert "no host of this server is large enough: worker 0 asks for 9999 CPUs: local has" in job["reason"]
 
 
 def test_scaling_and_the_end_of_ps(running: Server, tmp_path: Path) -> None:
@@ -390,7 +390,7 @@ def test_what_is_wrong_with_a_job_file_is_one_line_each(tmp_path: Path) -> None:
     failed = Process([*HEADWATER, "submit", str(path)], dict(os.environ))
     assert failed.ends() == 2
     assert f"{path}:1: name: " in failed.output
-    assert f"{path}:3: worker: is no field of a job" in failed.output
+    assert f"{path}:3: worker: is not a field of a job" in failed.output
 
 
 def test_two_servers_on_the_same_data(tmp_path: Path) -> None:

@@ -59,13 +59,13 @@ def test_workers_are_killed_and_stopped_and_join(
             one.wait_for("holding")
         stopped.suspend()
         killed.kill()
-        ps[0].wait_for("of epoch 0, which /job:worker/task:1 had, is handed out again")
+        ps[0].wait_for("of epoch 0, held by /job:worker/task:1, is assigned again")
         join = (*HEADWATER, "worker", "--join", cluster.hosts["ps"][0])
         joins = cluster.run(*join, str(program), choice, of, "--hold_at=1", str(tmp_path))
         joined = joins.wait_for(r"holding as (\d)")[1]
         for released in ("0", joined):
             (tmp_path / f"hold-{released}").write_bytes(b"")
-        ps[0].wait_for("of epoch 0, which /job:worker/task:2 had, is handed out again")
+        ps[0].wait_for("of epoch 0, held by /job:worker/task:2, is assigned again")
         if consistency == "async":  # else the stopped worker may reconnect before another one has received its batch
             joins.wait_for("^batch ", after=joins.line_count())
         chief.wait_for("batch 4 ")

@@ -167,7 +167,7 @@ def test_a_consistency_that_is_none_is_named_at_once(tmp_path: Path) -> None:
     with processes(ps=1, worker=1) as cluster:
         chief = start(cluster, "worker", 0, LEARNS, "--consistency=often", str(tmp_path))
         assert chief.ends() == 1
-        assert "'often' is no choice of consistency" in chief.output
+        assert "'often' is not a choice of consistency" in chief.output
 
 
 def test_a_jax_program_loads_neither_keras_nor_graphs() -> None:

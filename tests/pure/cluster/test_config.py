@@ -139,7 +139,7 @@ def test_workers_that_have_ended() -> None:
     told = ended_tasks(cluster, {ENDED: "/job:worker/task:1, /job:worker/task:2,"})
     assert told == {TaskName("worker", 1), TaskName("worker", 2)}
     for text, words in (
-        ("worker:1", "no task's name"),
+        ("worker:1", "not a task's name"),
         ("/job:worker/task:3", "task.index is 3"),
         ("/job:worker/task:0", "not the chief"),
         ("/job:ps/task:0", "workers only"),

@@ -113,7 +113,7 @@ def test_bad_node_lists(text: str) -> None:
 
 def test_counts() -> None:
     assert expand_counts("2(x3),1") == [2, 2, 2, 1]
-    with pytest.raises(ClusterConfigError, match="no number"):
+    with pytest.raises(ClusterConfigError, match="not a number"):
         expand_counts("2(y3)")
 
 

@@ -37,9 +37,9 @@ def test_the_default_comes_first(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("local: {cpus: lots}\n", "backends.yaml:1: local.cpus: "),
-        ("local: {}\nssh:\n  host: a\n", "backends.yaml:3: ssh.host: is no field of it"),
+        ("local: {}\nssh:\n  host: a\n", "backends.yaml:3: ssh.host: is not a field of it"),
         ("ssh: {hosts: []}\n", "backends.yaml:1: ssh: hosts must name at least one host"),
-        ("cloud: {}\n", "backends.yaml:1: cloud: is no backend; there are local, ssh"),
+        ("cloud: {}\n", "backends.yaml:1: cloud: is not a backend; there are local, ssh"),
         ("local: 3\n", "backends.yaml:1: local: must be a mapping"),
         ("local: {}\ndefault: ssh\n", "backends.yaml:2: default: must be one of local"),
         ("default: local\n", "backends.yaml:1: must have at least one of local"),

@@ -53,7 +53,7 @@ def test_a_whole_job() -> None:
     [
         ("name: a\n", "job.yaml:1: must have a program, a module or a command"),
         (MINIMAL + "command: [ls]\n", "job.yaml:3: command: cannot be given together with program"),
-        (MINIMAL + "worker: 2\n", "job.yaml:3: worker: is no field of a job"),
+        (MINIMAL + "worker: 2\n", "job.yaml:3: worker: is not a field of a job"),
         ("program: a\n", "job.yaml:1: name: is missing"),
         (MINIMAL + "workers: 8:2\n", "job.yaml:3: workers.count: must be from 0 to 1000, the smaller number first"),
         (MINIMAL + "workers:\n  memory: lots\n", "job.yaml:4: workers.memory: must be a size such as 512MiB"),

@@ -306,7 +306,7 @@ def test_choices_as_text(choice: Consistency, patience_s: float | None) -> None:
 
 @pytest.mark.parametrize("text", ["", "synchronous", "asynchronous 3", "k-of-n x", "k-of-n 0", "patience 3", "often"])
 def test_text_that_is_no_choice(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no choice of consistency .*'staleness=4'"):
+    with pytest.raises(ValueError, match=r"is not a choice of consistency .*'staleness=4'"):
         from_text(text)
 
 

@@ -145,7 +145,7 @@ def test_a_delta_has_what_changed_and_what_went(tmp_path):
     table = table_of(initializer=ZEROS)
     table.update(np.arange(1000), np.ones((1000, 4)))
     save(table, tmp_path)
-    table.look_up(np.arange(500))  # reading is no change
+    table.look_up(np.arange(500))  # reading is not a change
     table.update([1, 2, 2000], np.ones((3, 4)))
     table.remove([7, 8])
     table.update([8], np.ones((1, 4)))

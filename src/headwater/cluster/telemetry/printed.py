@@ -46,7 +46,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"is no regular expression: {error}") from error
+        raise ValueError(f"is not a regular expression: {error}") from error
     if not compiled.groupindex.keys() & set(_GROUPS):
         raise ValueError("must have a group (?P<step>...) or (?P<loss>...), or both")
     return compiled

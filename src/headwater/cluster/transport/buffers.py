@@ -39,7 +39,7 @@ _IDLE_REFERENCES = _Remembered(np.empty(1, np.uint8), 0).references()
 def fresh_buffer(nbytes: int) -> NDArray[np.uint8]:
     """Allocates ``nbytes`` of page-aligned, uninitialised memory.
 
-    An array over it refers to it directly, because its own base is no array. (NumPy would otherwise let a
+    An array over it refers to it directly, because its own base is not an array. (NumPy would otherwise let a
     view refer to the array at the bottom, and the count of references to this one would miss it.)
     """
     pages = mmap.mmap(-1, max(nbytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

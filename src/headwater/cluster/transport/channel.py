@@ -124,7 +124,7 @@ def closed_there(peer: str, reason: str = "the other end closed it") -> Unavaila
 
 def nothing_came(peer: str, timeout_s: float) -> DeadlineExceededError:
     """Returns the error for a `Channel.recv` that timed out."""
-    return DeadlineExceededError(None, None, f"nothing came from {peer} within {timeout_s:g} s")
+    return DeadlineExceededError(None, None, f"nothing arrived from {peer} within {timeout_s:g} s")
 
 
 class MemoryChannel:

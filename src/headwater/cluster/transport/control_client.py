@@ -213,7 +213,7 @@ class ControlClient:
           number: the number by which the plan is run.
           plan: the packed plan.
           generation: the required generation of the task; 0 for any.
-          owner: the claim of the task whose master has the session; None for a client that is no task.
+          owner: the claim of the task whose master has the session; None for a client that is not a task.
 
         Raises:
           AbortedError: the task is of another generation.

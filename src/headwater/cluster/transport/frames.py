@@ -303,7 +303,7 @@ def parse_prefix(
     """
     magic, version, flags, kind, header_bytes, layout_bytes, payload_bytes, slot = PREFIX.unpack_from(data, offset)
     if magic != MAGIC:
-        raise _malformed(f"what arrived starts with {bytes(magic)!r}, which is no frame")
+        raise _malformed(f"what arrived starts with {bytes(magic)!r}, which is not a frame")
     if version != VERSION:
         raise _malformed(f"a frame of version {version} arrived; this end reads version {VERSION}")
     if flags & ~known_flags:
@@ -382,7 +382,7 @@ def _parse_entry(entry: Any, number: int) -> tuple[tuple[int, ...], np.dtype[Any
     if len(shape) > MAX_RANK:
         raise _malformed(f"tensor {number} of a frame has rank {len(shape)}, more than {MAX_RANK}")
     if not all(type(dimension) is int and dimension >= 0 for dimension in shape):
-        raise _malformed(f"tensor {number} of a frame has a dimension that is no length: {shape}")
+        raise _malformed(f"tensor {number} of a frame has a dimension that is not a length: {shape}")
     # NumPy wants the product of all dimensions that are not 0 to fit, even where one is 0.
     if math.prod(dimension or 1 for dimension in shape) >= 1 << 56:
         raise _malformed(f"tensor {number} of a frame has a shape that no memory can hold: {shape}")

@@ -70,7 +70,7 @@ class PeerIdentity:
     """One end of a channel.
 
     Attributes:
-      task: the task's name, such as ``/job:ps/task:0``; for a client that is no task, another name.
+      task: the task's name, such as ``/job:ps/task:0``; for a client that is not a task, another name.
       generation: the number of its incarnation; 0 for a client that has none.
     """
 

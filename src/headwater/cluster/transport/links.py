@@ -53,7 +53,7 @@ class Wiring:
 
 
 def client_wiring() -> Wiring:
-    """Returns the settings for a client that is no task of the cluster."""
+    """Returns the settings for a client that is not a task of the cluster."""
     return Wiring(me=PeerIdentity(task=f"client {os.getpid()} on {socket.gethostname()}", generation=0))
 
 

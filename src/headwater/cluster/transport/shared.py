@@ -195,7 +195,7 @@ class SharedMemoryChannel(SocketChannel):
         def release(_: object, memory: mmap.mmap = memory, free: int = _FREE) -> None:
             memory[0] = free
 
-        # Every array over the payload refers to `payload`, whose base is no array; see `fresh_buffer`.
+        # Every array over the payload refers to `payload`, whose base is not an array; see `fresh_buffer`.
         self._in_use[number] = weakref.ref(payload, release)
         return payload
 

@@ -62,7 +62,7 @@ class _Table:
         if footer < 0:
             raise self._damage(f"the table is cut off, its {len(data)} bytes are fewer than a footer's", 0)
         if int.from_bytes(data[-8:], "little") != _MAGIC:
-            raise self._damage("this is no table, or its end is missing: wrong magic number", len(data) - 8)
+            raise self._damage("this is not a table, or its end is missing: wrong magic number", len(data) - 8)
         metaindex, position = self._handle(data, footer, len(data) - 8, footer)
         index, _ = self._handle(data, position, len(data) - 8, footer)
         if _footer(b"".join(map(varint.encode, (*metaindex, *index)))) != data[footer:]:

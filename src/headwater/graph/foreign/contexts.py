@@ -162,7 +162,7 @@ class _Finder:
                 name = stack[-1]
                 missing = [] if name in done else [d for d in map(source_of, self._inputs[name]) if d not in done]
                 if missing and name in pending:
-                    raise ValueError(f"Node '{name}' lies on a cycle that is no loop")
+                    raise ValueError(f"Node '{name}' lies on a cycle that is not a loop")
                 if missing:
                     pending.add(name)
                     stack.extend(missing)

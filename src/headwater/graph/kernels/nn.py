@@ -184,7 +184,7 @@ def _classes(features: HostArray, labels: HostArray) -> tuple[HostArray, HostArr
 
 @kernel("SparseSoftmaxCrossEntropyWithLogits")
 def sparse_softmax_cross_entropy(features: HostArray, labels: HostArray) -> tuple[HostArray, HostArray]:
-    """-log softmax(features)[label] of each row, and its gradient; NaN for a label that is no class."""
+    """-log softmax(features)[label] of each row, and its gradient; NaN for a label that is not a class."""
     shifted, powers, total = _exponentials(features)
     powers /= total
     if not features.size:

@@ -128,7 +128,7 @@ def _sparse_cross_entropy_spec(inference: Inference) -> Sequence[Spec]:
     infer=_sparse_cross_entropy_spec,
 )
 def sparse_softmax_cross_entropy(features: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """-log softmax(features)[label] of each row, and its gradient; NaN for a label that is no class."""
+    """-log softmax(features)[label] of each row, and its gradient; NaN for a label that is not a class."""
     log_p = jax.nn.log_softmax(features, axis=-1)
     classes = features.shape[-1]
     valid = (labels >= 0) & (labels < classes)

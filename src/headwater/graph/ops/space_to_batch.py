@@ -29,7 +29,7 @@ def _blocks_spec(inference: Inference) -> Sequence[Spec]:
         channels = None if depth is None else depth // (block * block)
     for size, name in ((height, "height"), (width, "width")):
         if inference.op_type == "SpaceToDepth" and size is not None and size % block:
-            raise ValueError(f"{name} {size} of {TensorShape(dims)} is no multiple of block_size {block}")
+            raise ValueError(f"{name} {size} of {TensorShape(dims)} is not a multiple of block_size {block}")
     return output(inference, (batch, *new, channels))
 
 
@@ -74,7 +74,7 @@ def _batched_spec(inference: Inference) -> Sequence[Spec]:
             sizes.append(None)
         elif to_batch:
             if (size + before + after) % step:
-                raise ValueError(f"padded size {size + before + after} is no multiple of the block's {step}")
+                raise ValueError(f"padded size {size + before + after} is not a multiple of the block's {step}")
             sizes.append((size + before + after) // step)
         else:
             sizes.append(size * step - before - after)

@@ -96,7 +96,7 @@ def _parsed(text: bytes, dtype: np.dtype[Any]) -> object:
             raise ValueError
         if dtype.kind == "f":
             word = text.strip().lower()
-            if word.endswith(b"y"):  # infinity, which is no number here
+            if word.endswith(b"y"):  # infinity, which is not a number here
                 raise ValueError
             return float(int(word, 16)) if b"x" in word else float(word)
         value = int(text)

@@ -116,7 +116,7 @@ def initialize_from_file(
       vocab_size: number of lines to take; -1 for all.
 
     Raises:
-      InvalidArgumentError: the file has fewer lines or columns, an empty line, or text that is no number.
+      InvalidArgumentError: the file has fewer lines or columns, an empty line, or text that is not a number.
     """
     del context
     path = filename.item().decode()

@@ -50,7 +50,7 @@ def encoded(points: Sequence[int], encoding: str, errors: str, replacement: int)
     """The text of characters.
 
     Raises:
-      InvalidArgumentError: ``errors`` is "strict" and a number is no character.
+      InvalidArgumentError: ``errors`` is "strict" and a number is not a character.
     """
     text: list[str] = []
     for point in points:

@@ -182,7 +182,7 @@ def iterator_of(handle: str) -> IteratorState:
     """Returns the iterator with this handle; NotFoundError if this process has no such iterator (any more)."""
     found: IteratorState | None = _handles.get(handle)
     if found is None:
-        raise NotFoundError(None, None, f"{handle!r} is no handle of an iterator in this process")
+        raise NotFoundError(None, None, f"{handle!r} is not a handle of an iterator in this process")
     return found
 
 

@@ -117,8 +117,10 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...], carried: int
 
 
 def _owned_writes(body: Body, carried: int) -> set[str]:
-    """Returns the writes to arrays that only a loop refers to after its first turn, because nothing else in its body
-    uses them. They can be in place."""
+    """Returns the writes that can be in place.
+
+    After the first turn, nothing but the loop refers to their arrays, because nothing else in the body uses them.
+    """
     sources = {f"{node.name}:0": node.inputs[0] for node in body.nodes if node.definition.name in ALIASES}
 
     def source(tensor: str) -> str:
@@ -259,7 +261,7 @@ def _is_step(node: Node) -> bool:
 
 
 def padded(grads: tuple[Any, ...], outputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Returns ``grads`` with None appended for each of the last outputs, which nothing reads."""
+    """Returns ``grads`` with None appended for the last outputs: nothing reads these."""
     return grads + (None,) * (len(outputs) - len(grads))
 
 

@@ -98,8 +98,8 @@ def _make_scan(attrs: Attrs, taped: bool) -> Callable[..., Any]:
         xs, fixed = inputs[states : states + sequences], inputs[states + sequences :]
         turns = len(xs[0])
         if not turns:
-            # Stacked results have the shapes of one turn, which only an executable knows without running it.
-            raise NoKernel("no turn says the shapes of its results")
+            # Without a turn, kernels cannot know the shapes of its results. An executable can.
+            raise NoKernel("a scan without turns has results of unknown shapes")
         forward, back = body_gradient(function, tuple(map(_is_real, inputs)), states) if taped else (None, None)
         tape = Tape()
         stacked: list[Any] = []

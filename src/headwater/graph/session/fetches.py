@@ -208,7 +208,7 @@ def expand_feeds(graph: Graph, feed_dict: FeedDict) -> dict[Tensor, Any]:
     """The tensors that ``feed_dict`` feeds, with their values. Of two values for one tensor the last one counts.
 
     Raises:
-      TypeError: not a mapping, or a key that is no tensor.
+      TypeError: not a mapping, or a key that is not a tensor.
       ValueError: a tensor that may not be fed, or a tuple of tensors with a value of another structure.
     """
     if not isinstance(feed_dict, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]

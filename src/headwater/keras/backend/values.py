@@ -384,7 +384,7 @@ def gradients(loss: KerasTensor, variables: Value) -> list[KerasTensor]:
     wanted: list[Value] = list(variables) if isinstance(variables, list | tuple) else [variables]
     for each in wanted:
         if not isinstance(each, KerasTensor):
-            raise ValueError(f"{each!r} is no symbolic tensor; the gradients of weights are the optimizer's.")
+            raise ValueError(f"{each!r} is not a symbolic tensor; the gradients of weights are the optimizer's.")
     known = {id(each) for each in wanted}
     others = [each for each in _keras.utils.get_source_inputs(loss) if id(each) not in known]
     found = _Gradients(Function([*others, *wanted], [loss]), len(wanted))([*others, *wanted])

@@ -218,7 +218,9 @@ class Group:
         task = channel.peer.partition(" ")[0]
         ranks = [rank for rank, member in enumerate(self.members) if str(member.task) == task and rank > self.rank]
         if not ranks:
-            _log.warning("%s sent %s away, which is no process of higher rank in this job", self.shell.me, channel.peer)
+            _log.warning(
+                "%s sent %s away, which is not a process of higher rank in this job", self.shell.me, channel.peer
+            )
         elif self._add(ranks[0], channel):
             with self._arrived:
                 self._arrived.wait_for(lambda: self._closed or self._channels.get(ranks[0]) is not channel)

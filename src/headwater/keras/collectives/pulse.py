@@ -27,7 +27,7 @@ def heartbeat_s(environ: Mapping[str, str]) -> float:
     """Returns the time without heartbeats after which a process is lost, in seconds.
 
     Raises:
-      InvalidArgumentError: ``HEADWATER_HEARTBEAT_S`` is no positive number of seconds.
+      InvalidArgumentError: ``HEADWATER_HEARTBEAT_S`` is not a positive number of seconds.
     """
     return positive_seconds_from(environ, VARIABLE, _DEFAULT_S)
 

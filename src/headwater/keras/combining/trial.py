@@ -183,7 +183,7 @@ class _Judge:
         ]
 
     def term(self, number: int, *, sums: bool) -> None:
-        """Records that a loss term was no mean, and whether it was a sum."""
+        """Records that a loss term was not a mean, and whether it was a sum."""
         self._terms.setdefault(number, []).append(sums)
 
     def sums(self) -> frozenset[int]:

@@ -137,7 +137,7 @@ class CallServer(Service):
         except StopIteration:
             return error_frame(0, OutOfRangeError(None, None, f"a dataset ended in {name}"), self._task)
         except UnavailableError as error:
-            # An error of the function is no failure of this worker: the coordinator must not treat it as lost.
+            # An error of the function is not a failure of this worker: the coordinator must not treat it as lost.
             return error_frame(0, UnknownError(None, None, f"in {name}: {error.message}"), self._task)
         except (OpError, CancelledError) as error:
             return error_frame(0, error, self._task)

@@ -70,7 +70,7 @@ def decode(value: Any, arrays: Sequence[Any], local: Callable[[PerWorker], Any])
       local: returns this worker's value for a reference.
 
     Raises:
-      InvalidArgumentError: ``value`` is no result of `encode`.
+      InvalidArgumentError: ``value`` is not a result of `encode`.
     """
 
     def inner(item: object) -> object:

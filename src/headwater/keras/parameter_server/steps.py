@@ -377,7 +377,7 @@ class Split:
       tables: see `GradientStep`.
 
     Attributes:
-      dense_count: number of trainable variables that are no tables.
+      dense_count: number of trainable variables that are not tables.
       floats: which of the non-trainable variables are of real numbers.
       rest: which are not, such as seeds: those every worker has for itself.
     """

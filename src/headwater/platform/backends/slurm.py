@@ -311,7 +311,7 @@ def _tasks(
     for task in [TaskName("worker", index) for index in range(first, first + job.get("further", 0))]:
         starts = _starts(rounds[-1], task)
         further[task] = _further_state(starts, elements.get(task))
-        # Preemption is no failure; each start except the last one was followed by another.
+        # Preemption is not a failure; each start except the last one was followed by another.
         ends = [start.read("exit") for start in starts[:-1]]
         restarts[task] = sum(1 for end in ends if end is not None and not end["stopped"] and not end["preempted"])
     return tasks, further, restarts

@@ -184,7 +184,7 @@ while :; do
     failed || told || interrupted=1
     end_further
     end_all
-    # Slurm may want to start an interrupted job again: that is no result.
+    # Slurm may want to start an interrupted job again: that is not a result.
     [ "$asked" -eq 1 ] || [ "$interrupted" -eq 1 ] && exit 143
     # What ran for long is healthy again, and what cannot be run (127) will not be by another start.
     [ $((SECONDS - began)) -ge {reset_after} ] && restarts=0 && pause={backoff}

@@ -224,7 +224,7 @@ class Agent:
             file.write(base64.b64decode(data))
 
     def unpack_archive(self, job_id: str, path: str) -> None:
-        """Unpacks the uploaded archive of the name of ``path``, else the file ``path``, into the job's folder.
+        """Unpacks an archive into the job's folder: the uploaded one with the file name of ``path``, or else ``path``.
 
         Raises:
           AgentError: it is not an archive, or would write outside of that folder.

@@ -76,8 +76,7 @@ def lease_ports(folder: Path, owner: str, home: Path, count: int) -> list[int]:
 
 
 def lease_again(folder: Path, owner: str, home: Path, ports: list[int]) -> None:
-    """Creates missing leases of ``owner`` for ``ports``; an existing lease of such a port is an earlier one of the same
-    owner.
+    """Creates missing leases of ``owner`` for ``ports``; keeps existing ones, which are of the same owner.
 
     A damaged lease is created again.
     """
@@ -146,7 +145,7 @@ def _bound(family: socket.AddressFamily, place: tuple[object, ...]) -> socket.so
 
 
 def _cannot_be_had(address: Address, error: OSError) -> NoPort:
-    return NoPort(f"port {address.port} cannot be had: {error.strerror}; another program may listen there")
+    return NoPort(f"port {address.port} cannot be bound: {error.strerror}; another program may listen there")
 
 
 @contextlib.contextmanager
@@ -161,7 +160,7 @@ def _alone(folder: Path) -> Generator[None]:
 
 
 def _lease(path: Path, owner: str, home: Path) -> bool:
-    """Creates a lease; returns whether the port was free of leases."""
+    """Creates a lease; returns False if the port is leased already."""
     # Written completely before it gets its name, so that no process takes a partly written lease for an expired one.
     written = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     written.write_bytes(seal(f"{boot_id()} {owner} {home}\n".encode()))
@@ -199,7 +198,7 @@ def _read(path: Path) -> tuple[str, str, str]:
 
 def _check_lease(text: str) -> None:
     if len(text.split(" ", 2)) != 3:
-        raise ValueError("it is no lease of a port")
+        raise ValueError("it is not a lease of a port")
 
 
 def _is_free(port: int) -> bool:

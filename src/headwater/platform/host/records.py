@@ -182,4 +182,4 @@ class HostFolder:
 
 def _check_name(text: str) -> None:
     if re.fullmatch(r"[0-9a-f]{12}\s*", text) is None:
-        raise ValueError("it is no name of a root")
+        raise ValueError("it is not a name of a root")

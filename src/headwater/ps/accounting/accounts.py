@@ -182,7 +182,7 @@ class Accounts:
             self._note("back", self._clock(), ledger.training, worker, *work, tries, aside, reason)
             if aside:
                 _log.error(
-                    "%s: %s is set aside after %d tries, the last by %s: %s. The epoch cannot end whole",
+                    "%s: %s is set aside after %d tries, the last by %s: %s. The epoch cannot be completed",
                     self._task,
                     work,
                     tries,
@@ -190,7 +190,7 @@ class Accounts:
                     reason,
                 )
             elif reason:
-                _log.warning("%s: %s, which %s had, is handed out again: %s", self._task, work, worker, reason)
+                _log.warning("%s: %s, held by %s, is assigned again: %s", self._task, work, worker, reason)
 
     # Saving -----------------------------------------------------------------------------------------------------------
 

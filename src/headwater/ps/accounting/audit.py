@@ -241,7 +241,7 @@ def _take(run: Run, record: Sequence[Any]) -> Run:
         case ["over", _, int(training), int(epoch)]:
             run.epochs[training, epoch].over = True
         case _:
-            raise ValueError(f"{record[0]!r} is no kind of record")
+            raise ValueError(f"{record[0]!r} is not a kind of record")
     return run
 
 

@@ -65,8 +65,8 @@ class Plan:
       tries: number of failures, or losses with a worker, after which a range is set aside.
       shuffle: whether each epoch has an order of its own.
       seed: the seed for these orders; None: the ledger's seed.
-      unit: unit of counting: ``"examples"``; ``"places"``, positions in an order of more examples, of which the epoch
-        is the first part; ``"batches"``, where examples cannot be told apart; or ``"parts"`` of batches, where workers
+      unit: unit of counting: ``"examples"``; ``"places"``, if the epoch has only the first part of an order of
+        more examples; ``"batches"``, where examples cannot be told apart; or ``"parts"`` of batches, where workers
         share each batch: all workers have equally many, whatever examples they have.
     """
 
@@ -171,10 +171,10 @@ class _Epoch:
     out: int = 0
 
     def take(self, share: tuple[int, int] | None) -> _Piece | None:
-        """Assigns the next range, within one batch; of that, the part ``share`` = (number, of how many) where it is
-        shared."""
+        """Assigns the next range within one batch. ``share``, as (number, of how many), limits it to a part of the
+        batch."""
         plan = self.plan
-        # Ranges that were given back first, as the epoch cannot end without them.
+        # Returned ranges first, as the epoch cannot end without them.
         piece = self.waiting[0] if self.waiting else _Piece(self.fresh, plan.size, 0)
         if piece.start >= plan.size:
             return None
@@ -196,7 +196,7 @@ class _Epoch:
     def cut(self, start: int, stop: int) -> bool:
         """Assigns these positions, which belong to one batch; False where not all of them are waiting."""
         if start >= self.fresh:
-            # This ledger has yet to assign the positions in between: keep them as waiting.
+            # The positions before the range were not assigned by this ledger: keep them as waiting.
             left = [(self.fresh, start)]
             self.fresh = stop
         else:
@@ -257,8 +257,8 @@ class Ledger:
 
         Args:
           worker: its name.
-          first, last: the epochs that it goes through. An epoch begins when the previous one is completely assigned,
-          but not before the one before that is over. An epoch that has not begun when a later one has counts as over.
+          first, last: the epochs that it iterates over. Epoch n begins when epoch n-1 is completely assigned and epoch
+            n-2 is over. If a later epoch begins first, an epoch that has not begun counts as over.
           plan: the plan of these epochs.
           share: this worker's part of a batch, as (number, of how many); None: all of it.
 
@@ -273,7 +273,7 @@ class Ledger:
                 work = Work(epoch, piece.start, piece.stop)
                 self._held.setdefault(worker, {})[work] = piece.tries
                 return work
-            # Not while ranges are held or gathered: these may still return to the waiting ones, and be assigned.
+            # Ranges that are held or gathered may still return and be assigned, so the worker waits for them.
             if known.aside and not known.out:
                 return Nothing.ASIDE
         return Nothing.YET if known else Nothing.OVER
@@ -283,7 +283,7 @@ class Ledger:
         return self._over.from_here(0)
 
     def has_work(self, first: int, last: int) -> bool:
-        """Returns whether a worker should ask for a range: there is one, or there will not be any."""
+        """Returns whether a request for a range can be answered now: with a range, or because none will be left."""
         epochs = self._not_over(first, last)
         for epoch in epochs:
             known = self._epochs.get(epoch)
@@ -350,8 +350,8 @@ class Ledger:
         """Records the gradient of ranges that a worker holds; it is gathered for the next update.
 
         Returns:
-          False where the worker does not hold all of them (any more): then the gradient must not be applied, and those
-          that it does hold are assigned again.
+          Whether the gradient may be applied: the worker holds all of the ranges. Otherwise the ranges that it holds
+          are assigned again.
         """
         held = self._held.get(worker, {})
         if len(set(works)) < len(works) or not all(work in held for work in works):
@@ -479,9 +479,10 @@ class Ledger:
         """Serializes the ledger, so that another one can take over.
 
         Args:
-          again: workers that push the gradient gathered here again: in the other ledger they hold its ranges, and other
-            assigned ranges are kept, too. Gradients of earlier incarnations of a worker are not pushed again. None: the
-            other ledger knows only done and set-aside ranges, and everything else is assigned again.
+          again: the workers with a gradient gathered here that push it again to the other ledger. There they hold
+            the ranges of that gradient, and all other assignments are kept. Only the latest gradient of a worker is
+            pushed again. With None, the other ledger knows only the ranges that are done or set aside, and assigns all
+            others again.
         """
         epochs = [
             [epoch, asdict(known.plan), list(known.done), [[*span, reason] for span, reason in known.aside.items()]]
@@ -523,7 +524,7 @@ class Ledger:
                 made._epochs[int(epoch)] = _restored(Plan(**plan), list(_spans(done)), aside)
             made._take_hands(*state.get("hands", ((), (), ())))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise InvalidArgumentError(None, None, f"this is no ledger of examples: {error}") from error
+            raise InvalidArgumentError(None, None, f"this is not a ledger of examples: {error}") from error
         return made
 
     def _take_hands(self, held: Iterable[Any], away: Iterable[Any], epochs: Iterable[Any]) -> None:
@@ -542,7 +543,7 @@ class Ledger:
             every = Intervals(spans)
             # Every position must be in exactly one state, or examples would be lost or counted twice.
             if not sum(stop - start for start, stop in spans) == len(every) == every.end == fresh <= known.plan.size:
-                raise ValueError(f"ranges of epoch {epoch} lie upon each other, or some are missing up to {fresh}")
+                raise ValueError(f"ranges of epoch {epoch} overlap, or some are missing up to {fresh}")
         if out:
             raise ValueError(f"ranges of epochs {sorted(out)} are held, which have not begun")
 
@@ -551,7 +552,7 @@ def _restored(plan: Plan, done: Sequence[Span], aside: Sequence[tuple[int, int, 
     spans = list(_spans((start, stop) for start, stop, _ in aside))
     known = Intervals([*done, *spans])
     if known.end > plan.size or len(known) != len(Intervals(done)) + len(Intervals(spans)):
-        raise ValueError(f"ranges go beyond {plan.size} or lie upon each other")
+        raise ValueError(f"ranges go beyond {plan.size} or overlap")
     return _Epoch(
         plan=plan,
         fresh=known.end,
@@ -564,5 +565,5 @@ def _restored(plan: Plan, done: Sequence[Span], aside: Sequence[tuple[int, int, 
 def _spans(values: Iterable[Any]) -> Iterator[Span]:
     for start, stop in values:
         if not 0 <= start < stop:
-            raise ValueError(f"[{start}, {stop}) is no range")
+            raise ValueError(f"[{start}, {stop}) is not a range")
         yield int(start), int(stop)

@@ -24,7 +24,7 @@ _NO_CLASS = -1
 
 
 def _hits(labels: Any, chosen: Any, class_id: object) -> tuple[Tensor, Tensor, Tensor]:
-    """Counts, for each example, the chosen labels, the chosen classes that are no labels, and the labels not chosen."""
+    """Counts per example the chosen labels, the chosen classes that are not labels, and the labels not chosen."""
     if isinstance(labels, SparseTensor | SparseTensorValue):
         labels = sparse_tensor_to_dense(as_sparse(labels), _NO_CLASS, False)
     labels = math.cast(convert_to_tensor(labels), dtypes.int64)

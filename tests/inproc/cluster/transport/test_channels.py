@@ -125,7 +125,7 @@ def test_received_arrays_stay_as_they_were(pair: Pair, elsewhere: ThreadPoolExec
 def test_a_timeout_leaves_the_channel_usable(pair: Pair) -> None:
     first, second = pair
     for timeout_s in (0, 0.001):
-        with pytest.raises(DeadlineExceededError, match="nothing came"):
+        with pytest.raises(DeadlineExceededError, match="nothing arrived"):
             first.recv(timeout_s=timeout_s)
     second.send(Frame(1, ("late",)))
     assert first.recv(timeout_s=10).header == ("late",)

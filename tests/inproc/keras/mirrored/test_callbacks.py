@@ -128,7 +128,7 @@ class InterruptAt(keras.callbacks.Callback):
             raise Interrupted
 
 
-# Where the steps of an epoch are no divisor of those of the data.
+# Where the steps of an epoch do not divide those of the data.
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A client that is no task: shares the variables of the cluster, overwrites them, and restores them."""
+"""A client that is not a task: shares the variables of the cluster, overwrites them, and restores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tries everything at the ports, sockets and processes of a job that it is no part of, and prints what became of it.
+"""Tries everything at the ports, sockets and processes of a job that it is not a part of, and prints what became of it.
 
 Usage: stranger.py '{"ports": [...], "sockets": [...], "pids": [...]}'
 """

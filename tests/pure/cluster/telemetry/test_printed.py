@@ -43,7 +43,7 @@ def test_a_pattern_of_the_jobs_own() -> None:
     assert math.isnan(found.loss)
 
 
-@pytest.mark.parametrize(("pattern", "why"), [("(", "no regular expression"), ("a(.*)", "must have a group")])
+@pytest.mark.parametrize(("pattern", "why"), [("(", "not a regular expression"), ("a(.*)", "must have a group")])
 def test_a_pattern_that_cannot_be_right(pattern: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         compile_pattern(pattern)

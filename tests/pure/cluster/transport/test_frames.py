@@ -240,7 +240,7 @@ def prefix(**changes: int | bytes) -> bytes:
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"magic": b"GET "}, "no frame"),
+        ({"magic": b"GET "}, "not a frame"),
         ({"version": 2}, "version"),
         ({"flags": 1}, "flags"),
         ({"header": frames.MAX_HEADER_BYTES + 1}, "header"),

@@ -28,7 +28,7 @@ def test_the_text_form(tmp_path: Path) -> None:
     (tmp_path / TEXT_FILE_NAME).write_text(text)
     assert read(str(tmp_path)) == [_graph("serve")]
     (tmp_path / TEXT_FILE_NAME).write_text("meta_graphs {")
-    with pytest.raises(DataLossError, match="no saved model"):
+    with pytest.raises(DataLossError, match="not a saved model"):
         read(str(tmp_path))
 
 
@@ -39,7 +39,7 @@ def test_the_bytes_are_those_of_the_message() -> None:
 @pytest.mark.parametrize("damage", [b"\x12\x7f\x0a", b"\x1a\x01\x00", b"\x12\x02\xff\xff"])
 def test_damage_is_reported(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / FILE_NAME).write_bytes(b"\x08\x01" + damage)
-    with pytest.raises(DataLossError, match="no saved model"):
+    with pytest.raises(DataLossError, match="not a saved model"):
         read(str(tmp_path))
 
 

@@ -177,7 +177,7 @@ def test_a_plan_that_cannot_be_is_refused(wrong: dict[str, int]) -> None:
     "data", [b"", b"[]", b"{}", b'{"run":1,"seed":0,"training":0,"over":[[3,3]],"epochs":[]}', b"\xff"]
 )
 def test_bytes_that_are_no_ledger_are_refused(data: bytes) -> None:
-    with pytest.raises(InvalidArgumentError, match="no ledger"):
+    with pytest.raises(InvalidArgumentError, match="not a ledger"):
         Ledger.from_bytes(data)
 
 
@@ -260,7 +260,7 @@ def test_ranges_that_workers_cannot_hold_are_refused(hands: object) -> None:
     assert isinstance(work, Work)
     book.failed("a", work, "")
     state = json.loads(book.to_bytes(()))
-    with pytest.raises(InvalidArgumentError, match="no ledger of examples"):
+    with pytest.raises(InvalidArgumentError, match="not a ledger of examples"):
         Ledger.from_bytes(json.dumps({**state, "hands": hands}).encode())
 
 
