@@ -39,6 +39,13 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.contrib.learn.python.learn": ("tf.contrib.learn",),
     "tensorflow.contrib.learn.python.learn.*": ("tf.contrib.learn",),
     "tensorflow.contrib.learn.python.learn.estimators.*": ("tf.contrib.learn",),
+    "tensorflow.contrib.cudnn_rnn.python.layers": ("tf.contrib.cudnn_rnn",),
+    "tensorflow.contrib.cudnn_rnn.python.layers.cudnn_rnn": ("tf.contrib.cudnn_rnn",),
+    "tensorflow.contrib.cudnn_rnn.python.ops.cudnn_rnn_ops": (
+        "headwater.tf1.contrib.cudnn_rnn.cells",
+        "headwater.tf1.contrib.cudnn_rnn.converters",
+        "headwater.tf1.contrib.cudnn_rnn.saveables",
+    ),
     "tensorflow.contrib.seq2seq.python.ops.attention_wrapper": (
         "tf.contrib.seq2seq",
         "headwater.tf1.contrib.seq2seq.mechanisms",

@@ -152,7 +152,6 @@ CONTRIB_LEFT_OUT: Final[Mapping[str, tuple[str, str]]] = {
     "compiler": ("selects what XLA compiles; here all compiled parts use XLA", "`tf.xla.experimental`"),
     "constrained_optimization": ("moved to a library of its own", "multipliers as variables, minimised negatively"),
     "copy_graph": ("copies by rewriting graphs", "`tf.import_graph_def` of `graph.as_graph_def()`"),
-    "cudnn_rnn": ("layers of cuDNN", "`tf.nn.dynamic_rnn` and `tf.contrib.rnn.LSTMBlockCell`"),
     "data": ("names of 1.0 to 1.12", "`tf.data.experimental`"),
     "decision_trees": ("messages of boosted trees", "LightGBM or XGBoost"),
     "distribute": ("strategies for TPUs, and earlier names", "`tf.distribute`"),

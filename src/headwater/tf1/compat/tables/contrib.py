@@ -12,6 +12,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
         "``tf.contrib``: its most used functions.",
         modules={
             "crf": "headwater.tf1.compat.tf.contrib.crf",
+            "cudnn_rnn": "headwater.tf1.compat.tf.contrib.cudnn_rnn",
             "data": "headwater.tf1.compat.tf.contrib.data",
             "deprecated": "headwater.tf1.compat.tf.contrib.deprecated",
             "distribute": "headwater.tf1.compat.tf.contrib.distribute",
@@ -41,6 +42,18 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.contrib.crf.scores": """
                 crf_binary_score crf_decode crf_log_likelihood crf_log_norm crf_multitag_sequence_score
                 crf_sequence_score crf_unary_score viterbi_decode""",
+        },
+    ),
+    "tf.contrib.cudnn_rnn": Area(
+        "``tf.contrib.cudnn_rnn``: recurrent networks with the parameters of cuDNN.",
+        names={
+            "headwater.tf1.contrib.cudnn_rnn.cells": "CudnnCompatibleGRUCell CudnnCompatibleLSTMCell",
+            "headwater.tf1.contrib.cudnn_rnn.converters": """
+                CudnnParamsFormatConverterGRU CudnnParamsFormatConverterLSTM CudnnParamsFormatConverterRelu
+                CudnnParamsFormatConverterTanh""",
+            "headwater.tf1.contrib.cudnn_rnn.layers": "CudnnGRU CudnnLSTM CudnnRNNRelu CudnnRNNTanh",
+            "headwater.tf1.contrib.cudnn_rnn.saveables": """
+                CudnnGRUSaveable CudnnLSTMSaveable CudnnRNNReluSaveable CudnnRNNTanhSaveable""",
         },
     ),
     "tf.contrib.data": Area(

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from headwater.tf1.variables.types import InitializerLike
 
 
-class CoupledInputForgetGateLSTMCell(SizedCell):
+class _NormedCell(SizedCell):
+    """A cell with layer normalisation on request: ``_norm`` contains the initial gain and shift."""
+
+    _layer_norm: bool
+    _norm: tuple[float, float]
+
+    def _normed(self, value: Tensor, scope: str) -> Tensor:
+        return normed(value, *self._norm, scope) if self._layer_norm else value
+
+
+class CoupledInputForgetGateLSTMCell(_NormedCell):
     """An LSTM cell whose input gate is 1 minus its forget gate (Greff et al., 2015).
 
     Args:
@@ -72,9 +82,6 @@ class CoupledInputForgetGateLSTMCell(SizedCell):
         self._norm = (norm_gain, norm_shift)
         self._set_lstm_sizes(num_units, num_proj, state_is_tuple)
 
-    def _normed(self, value: Tensor, scope: str) -> Tensor:
-        return normed(value, *self._norm, scope) if self._layer_norm else value
-
     def call(self, inputs: Tensor, state: Structure) -> tuple[Tensor, Structure]:
         with variable_scope(get_variable_scope(), initializer=self._initializer):
             return self._step(inputs, state)
@@ -105,7 +112,7 @@ class CoupledInputForgetGateLSTMCell(SizedCell):
         return new_h, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else arrays.concat([new_c, new_h], 1)
 
 
-class LayerNormBasicLSTMCell(SizedCell):
+class LayerNormBasicLSTMCell(_NormedCell):
     """An LSTM cell with layer normalisation (Ba et al., 2016) and dropout of candidates (Semeniuta et al., 2016).
 
     Args:
@@ -143,9 +150,6 @@ class LayerNormBasicLSTMCell(SizedCell):
         self._keep_prob = dropout_keep_prob
         self._seed = dropout_prob_seed
         self._set_lstm_sizes(num_units)
-
-    def _normed(self, value: Tensor, scope: str) -> Tensor:
-        return normed(value, *self._norm, scope) if self._layer_norm else value
 
     def call(self, inputs: Tensor, state: LSTMStateTuple) -> tuple[Tensor, LSTMStateTuple]:
         c, h = state

@@ -6,6 +6,7 @@ from headwater.tf1.compat import contrib_metrics as metrics
 from headwater.tf1.compat import slim_losses as losses
 from headwater.tf1.compat.tf import estimator_tpu as tpu
 from headwater.tf1.compat.tf.contrib import crf as crf
+from headwater.tf1.compat.tf.contrib import cudnn_rnn as cudnn_rnn
 from headwater.tf1.compat.tf.contrib import data as data
 from headwater.tf1.compat.tf.contrib import deprecated as deprecated
 from headwater.tf1.compat.tf.contrib import distribute as distribute
@@ -25,6 +26,7 @@ from headwater.tf1.compat.tf.contrib import training as training
 
 __all__ = [
     "crf",
+    "cudnn_rnn",
     "data",
     "deprecated",
     "distribute",
