@@ -336,7 +336,7 @@ def _evaluate(function: Callable[..., object], inference: Inference, known: dict
     attrs = {key: value for key, value in inference.attrs.items() if key in names}
     key = (
         function,
-        _hashable(attrs),
+        hashable(attrs),
         tuple((spec.dtype.base_dtype, spec.dims) for spec in inference.inputs),
         tuple((index, value.tobytes(), value.shape) for index, value in known.items()),
     )
@@ -406,15 +406,16 @@ def _spec(out: Any) -> Spec:
     return Spec(from_numpy(np.dtype(out.dtype)), tuple(d if isinstance(d, int) else None for d in out.shape))
 
 
-def _hashable(value: object) -> object:
+def hashable(value: object) -> object:
+    """Returns a hashable object that is equal for equal values of attributes."""
     if isinstance(value, dict):
-        return tuple(sorted((k, _hashable(v)) for k, v in value.items()))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return tuple(sorted((k, hashable(v)) for k, v in value.items()))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, list | tuple):
-        return tuple(_hashable(v) for v in value)  # pyright: ignore[reportUnknownVariableType]
+        return tuple(hashable(v) for v in value)  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, np.ndarray):
         return value.tobytes(), value.shape, str(value.dtype)
     if isinstance(value, FunctionAttr):
-        return value.name, _hashable(value.attrs)
+        return value.name, hashable(value.attrs)
     if isinstance(value, TensorShape):
         return value.as_dims
     return value

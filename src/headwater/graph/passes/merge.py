@@ -1,0 +1,135 @@
+"""Merges equal operations of one task: those of one type with equal attributes and the same inputs.
+
+A model often computes the same twice: a feature of a wide-and-deep model is hashed for its weight and again for its
+embedding. XLA merges equal operations of an executable itself, so only plans with operations on the host are searched,
+in which the pure operations between these are merged, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from headwater.graph.ops.define import hashable
+from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
+from headwater.graph.registry import MAX_KNOWN_ELEMENTS, Kind
+
+_SEGMENTS: Final = [f"{prefix}Segment{of}" for prefix in ("", "Sparse") for of in ("Sum", "Mean")]
+_DETERMINISTIC: Final = frozenset(
+    [
+        *("AsString", "DecodeBase64", "DecodeCSV", "DecodeRaw", "EncodeBase64", "Fingerprint", "ReduceJoin"),
+        *("RegexFullMatch", "RegexReplace", "StaticRegexFullMatch", "StaticRegexReplace", "StringJoin"),
+        *("StringLength", "StringLower", "StringSplit", "StringSplitV2", "StringStrip", "StringToHashBucket"),
+        *("StringToHashBucketFast", "StringToHashBucketStrong", "StringToNumber", "StringUpper", "Substr"),
+        *("ParseExample", "ParseExampleV2", "ParseSingleExample"),
+        *("DynamicPartition", "ListDiff", "Unique", "UniqueWithCounts", "Where"),
+        *("SparseConcat", "SparseCross", "SparseFillEmptyRows", "SparseOrder", "SparseReorder", "SparseReshape"),
+        *("SegmentMax", "SegmentMin", "SegmentProd", "SparseSegmentSqrtN", *_SEGMENTS),
+    ]
+)
+"""Operations on the host that are functions of their inputs and attributes."""
+
+
+def merge_equal(plans: Mapping[str, TaskPlan]) -> Mapping[str, TaskPlan]:
+    """Returns the plans, by task, without operations that compute the same as an earlier one of their task.
+
+    Tensors that are fetched or sent keep their own operations: a program may change a fetched array.
+    """
+    return {task: _Merging(plan).run() if _worthwhile(plan) else plan for task, plan in plans.items()}
+
+
+def _worthwhile(plan: TaskPlan) -> bool:
+    types = [item.node.type for item in plan.instructions if isinstance(item, Host)]
+    found = [op_type for op_type in types if op_type in _DETERMINISTIC]
+    return len(set(found)) < len(found)
+
+
+def _is_pure(node: Node) -> bool:
+    """Whether an operation is a function of its inputs only, and has some."""
+    return node.definition.kind is Kind.PURE and bool(node.inputs) and not node.refs
+
+
+@dataclass(slots=True)
+class _Merging:
+    """The state of merging the operations of one plan.
+
+    Attributes:
+      plan: the plan.
+      first: for the name of each removed operation, the name of the equal one.
+      hosts: the first of equal operations on the host, by type, inputs and attributes.
+      constants: the values of small constants, by tensor name, for comparison.
+      kept: operations with outputs that are fetched or sent.
+    """
+
+    plan: TaskPlan
+    first: dict[str, str] = field(default_factory=dict[str, str])
+    hosts: dict[object, Node] = field(default_factory=dict[object, Node])
+    constants: dict[str, object] = field(default_factory=dict[str, object])
+    kept: set[str] = field(default_factory=set[str])
+
+    def run(self) -> TaskPlan:
+        """Returns the plan without repeated operations."""
+        plan = self.plan
+        sent = [name for item in plan.instructions if isinstance(item, Send) for name in item.tensors]
+        self.kept = {name.rpartition(":")[0] for name in (*plan.fetches, *sent)}
+        for name, value in plan.constants.items():
+            self._note_constant(name, value)
+        instructions = [found for item in plan.instructions if (found := self._merged(item)) is not None]
+        used = {name for item in instructions if isinstance(item, Host) for name in item.node.inputs}
+        constants = {name: value for name, value in plan.constants.items() if name in used or name in plan.fetches}
+        return replace(plan, instructions=tuple(instructions), constants=constants)
+
+    def _note_constant(self, name: str, value: np.ndarray[Any, Any]) -> None:
+        if value.size <= MAX_KNOWN_ELEMENTS and value.dtype != object:
+            self.constants[name] = value.dtype.str, value.shape, value.tobytes()
+
+    def _merged(self, item: Instruction) -> Instruction | None:
+        """Returns an instruction with the names of the remaining tensors; None for a repeated operation."""
+        match item:
+            case Receive() | Send():
+                return item
+            case Host():
+                node = self._renamed(item.node)
+                if (node.type in _DETERMINISTIC or _is_pure(node)) and self._repeats(node, self.hosts):
+                    return None
+                return Host(node)
+            case Compute():
+                return self._merged_nodes(item)
+
+    def _merged_nodes(self, item: Compute) -> Compute:
+        """Returns an executable without repeated operations."""
+        nodes: list[Node] = []
+        inside: dict[object, Node] = {}
+        for original in item.nodes:
+            node = self._renamed(original)
+            if node.type == "Const":
+                self._note_constant(f"{node.name}:0", np.asarray(node.attrs["value"]))
+            elif _is_pure(node) and self._repeats(node, inside):
+                continue
+            nodes.append(node)
+        inputs, static, outputs = map(self._distinct, (item.inputs, item.static, item.outputs))
+        return replace(item, nodes=tuple(nodes), inputs=inputs, static=static, outputs=outputs)
+
+    def _renamed(self, node: Node) -> Node:
+        inputs = tuple(map(self._name, node.inputs))
+        return node if inputs == node.inputs else replace(node, inputs=inputs)
+
+    def _distinct(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(map(self._name, names)))
+
+    def _name(self, tensor: str) -> str:
+        """Returns the name of the remaining tensor that is equal to a tensor."""
+        op, _, index = tensor.rpartition(":")
+        return f"{self.first[op]}:{index}" if op in self.first else tensor
+
+    def _repeats(self, node: Node, known: dict[object, Node]) -> bool:
+        """Whether a known operation computes the same; then its outputs replace the outputs of ``node``."""
+        inputs = tuple([self.constants.get(name, name) for name in node.inputs])
+        found = known.setdefault((node.type, inputs, hashable(dict(node.attrs))), node)
+        if found is node or node.name in self.kept:
+            return False
+        self.first[node.name] = found.name
+        return True
