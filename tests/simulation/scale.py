@@ -117,8 +117,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 3, 10, 30, 100, 300, 1000])
     parser.add_argument("--servers", type=int, default=16)
     parser.add_argument("--steps", type=int, default=5, help="of each worker")
-    parser.add_argument("--message-us", type=float, default=40.0, help="what a process needs for a message")
-    parser.add_argument("--work-ms", type=float, default=100.0, help="what a worker needs for its gradients")
+    parser.add_argument("--message-us", type=float, default=40.0, help="processing time of a message")
+    parser.add_argument("--work-ms", type=float, default=100.0, help="computation time of a gradient")
     options = parser.parse_args()
     os.environ |= {"JAX_PLATFORMS": "cpu", "HEADWATER_CONNECT_DEADLINE_S": "3600", _HASHES: "0"}
     if sys.flags.hash_randomization:

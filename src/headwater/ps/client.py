@@ -66,7 +66,7 @@ class ParameterClient:
       worker: this worker's name. Its links carry its generation.
       chief: whether this worker provides the initial values.
       follows: whether this worker only reads values, as an evaluator does. A restarted ``ps`` does not know it, and may
-        end with the job before this worker has reconnected: that is an error then, and not waited for.
+        end with the job before this worker has reconnected. This worker then raises an error instead of waiting.
       layout: the placement of all blocks on all ``ps``.
       choice: the consistency between workers.
       links: routes to every ``ps``, with its name.
@@ -187,7 +187,7 @@ class ParameterClient:
             if self.trainings < 0:  # else this worker is in a training that others may have finished
                 self.trainings = trainings
             self.epoch, self.seed, self.joined_late = epoch, seed, True
-        # A single ps without values counts: it was lost, though the others still have theirs.
+        # One ps without values is enough: it was restarted, even if the others still have their values.
         self.joined_late = self.joined_late and bool(filled)
         session.version, session.filled, session.incarnation = version, filled, incarnation
         if self._met is not None:
@@ -220,7 +220,9 @@ class ParameterClient:
                 raise UnavailableError(None, None, f"{lost}; the job is over")
             if session.pieces:  # AbortedError makes `meet` greet again, and this worker sends its own values
                 raise AbortedError(None, None, f"{lost}; the chief has ended")
-            raise FailedPreconditionError(None, None, f"{lost}: {self._worker} comes too late, as the chief has ended")
+            raise FailedPreconditionError(
+                None, None, f"{lost}: {self._worker} has connected too late, as the chief has ended"
+            )
         waited_s = time.monotonic() - since
         if self._reach_chief is None or waited_s < Patience.from_environment().deadline_s:
             return
@@ -239,7 +241,7 @@ class ParameterClient:
         if snapshot is not None:
             arrays = [*snapshot.blocks[index], *snapshot.states[index].values()]
             version = snapshot.versions[index]
-            _log.warning("%s brings %s the values of version %d", self._worker, session.task, version)
+            _log.warning("%s sends %s the values of version %d", self._worker, session.task, version)
             return Frame(kinds.FILL, (version, written, snapshot.ledger if index == 0 else None, False), arrays)
         if session.pieces:
             if session.tables:
@@ -575,8 +577,8 @@ class ParameterClient:
     # Frames -----------------------------------------------------------------------------------------------------------
 
     def _values(self, frames: Sequence[Frame], extras: Sequence[Sequence[int]]) -> tuple[int, bool]:
-        """Sends frames whose answers are VALUES and stores these; returns the first one's step number and whether all
-        applied.
+        """Sends requests for values and stores the received values. Returns the step number from the first ``ps``, and
+        whether every ``ps`` applied the gradients.
 
         The frame is repeated, with the same number, to a ``ps`` that was lost and still has its values. A ``ps`` that
         was restarted without them has lost the gradients, too: its values are read again, and the worker continues.

@@ -215,7 +215,7 @@ class TrainingMember:
       clock: number of steps completed.
       gave: number of gradients of the current version that it has contributed.
       waits_since: when it began to wait for its next step, by the caller's clock; None while it is in a step.
-      busy_since: when it began the step that it is in, or the one it was in last.
+      busy_since: the start of its current or latest step.
     """
 
     clock: int
@@ -505,7 +505,7 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
         # The caller applies this gradient before the next event.
         state = replace(_with(state, worker, member), version=state.version + 1)
         return _settled(state, now, (Apply(1, staleness),), reason)
-    # A version above the state's is from before a restart with older values: such a gradient counts nowhere.
+    # A gradient of a version above the current one was computed before a restart that restored older values: drop it.
     if void or staleness or state.updating or version > state.version:
         state = replace(_with(state, worker, member), dropped=state.dropped + 1)
         return _settled(state, now, (Drop(worker, max(1, staleness)),), reason, worker)
@@ -518,8 +518,8 @@ def _settled(
 ) -> ConsistencyDecision:
     """Requests an update where one is due, and releases the workers that may continue.
 
-    Where updates are gathered, a gradient that completes none can release only its ``giver``. Checking all workers for
-    each gradient would take a time per round that grows with the square of their number.
+    If a gradient does not complete an update, it can release only its ``giver``, so only that worker is checked.
+    Checking all workers for each gradient would take a time per round that is quadratic in their number.
     """
     # Forming may release every waiting worker, not only the giver.
     if not state.formed and _missing(state) <= 0:
@@ -582,7 +582,7 @@ def _rule(state: TrainingState) -> Callable[[TrainingMember], bool]:
 
 def _restarted(state: TrainingState, version: int, again: bool, now: float) -> ConsistencyDecision:
     first, state = not (state.started or again), replace(state, started=True)
-    # The first start at the known version takes nothing away: gradients that were gathered before it count.
+    # If this is the first start, and at the known version, the gradients gathered so far stay valid.
     if first and version == state.version and not state.updating:
         return _settled(state, now)
     reason = ""
@@ -612,7 +612,7 @@ def _out_of_patience(state: TrainingState, now: float) -> ConsistencyDecision:
     ]
     if not gone:
         return ConsistencyDecision(state)
-    # One at a time: with the new membership, the others may not be waited for any more.
+    # Remove one worker at a time: after that, the update may no longer need the other late workers.
     reason = _gone(state, gone[0], f"no gradient for {patience:g} s")
     return _settled(_without(state, gone[0]), now, (), reason)
 

@@ -108,7 +108,7 @@ def sums_of_gradients(optimizer: optax.GradientTransformation, params: object) -
     if find_sums(optimizer, params) > 1:
         raise SumsError(
             "the optimizer takes several norms over all leaves, such as clip_by_global_norm twice, and with several ps "
-            "each gradient can bring one: use a single ps"
+            "only one is supported: use a single ps"
         )
     state = _jax.eval_shape(optimizer.init, params)
 
@@ -137,8 +137,8 @@ def sums_of_gradients(optimizer: optax.GradientTransformation, params: object) -
         total = float("nan")
     if total != total:
         raise SumsError(
-            "the optimizer takes a norm over all leaves of something else than the gradients, which a worker does not "
-            "have: put clip_by_global_norm first in the chain, or use a single ps"
+            "the optimizer takes a norm over all leaves that depends on more than the gradients, unknown to a worker: "
+            "put clip_by_global_norm first in the chain, or use a single ps"
         )
     return compiled
 

@@ -70,7 +70,7 @@ def pack(config: TableConfig) -> dict[str, Any]:
     elif optimizer.name:
         packed["optimizer"] = {"name": optimizer.name, "slots": optimizer.slots}
     else:
-        raise ValueError("optimizer: a function cannot travel to a ps; take one of headwater.tables")
+        raise ValueError("optimizer: a function cannot be sent to a ps; use an optimizer of headwater.tables")
     packed["initializer"] = asdict(config.initializer)
     packed["admission"] = asdict(config.admission)
     packed["eviction"] = packed_eviction(config.eviction)
@@ -93,7 +93,7 @@ def packed_eviction(eviction: Eviction | None) -> tuple[str, int] | None:
         case Age(steps):
             return ("age", steps)
         case _:
-            raise ValueError("eviction: a class cannot travel to a ps; take one of headwater.tables")
+            raise ValueError("eviction: a class cannot be sent to a ps; use a policy of headwater.tables")
 
 
 def names_function(packed: object) -> bool:

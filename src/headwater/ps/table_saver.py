@@ -2,8 +2,8 @@
 
 All tables are saved in their state of one moment: whole, or the changes since the last save, as in
 `headwater.tables.snapshots`. A file ``all.NNNNNNNN.json``, written last and atomically, names the saves that belong
-together, and the number of updates of each worker that they hold: so an update whose answer was lost is applied once,
-even if the ``ps`` is restarted in between.
+together, and the number of updates of each worker that they contain. So an update is applied once even if its answer
+was lost and the ``ps`` was restarted.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class TableSaver(PeriodicSaver):
         checked_json.write(os.path.join(self.folder, f"all.{together.number:08d}.json"), told)
 
     def _tidy(self) -> None:
-        """Removes saves that are older than the full save before the latest one, of each table."""
+        """Removes old saves: of each table, all saves before the last but one full save."""
         kept = {name: chain.whole[0] for name, chain in self._chains.items()}
         try:
             for number, name in _numbered(self.folder)[:-1]:

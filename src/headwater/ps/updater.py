@@ -81,8 +81,8 @@ class Updater(Protocol):
         ...
 
     def values(self, extras: Sequence[int] | None) -> list[Array]:
-        """Returns the values of the optimized blocks, then of ``extras`` (positions among the others); None: of all
-        blocks except tables, in the layout's order.
+        """Returns the values of the optimized blocks, then of the other blocks at the positions ``extras``. With None,
+        returns the values of all blocks except tables, in the layout's order.
 
         The arrays are read-only, and later updates do not change them.
         """

@@ -4,7 +4,7 @@ A save is a consistent snapshot: updates wait only while references to its array
 changed since the preceding save are not written again, see `headwater.data.io.state_files`.
 
 A full state is written first, and again when the deltas since have grown to half its size. Once it is complete, files
-older than the preceding full state are removed: so a damaged file costs the saves since then, not everything.
+older than the preceding full state are removed. So if a file is damaged, an older state can still be restored.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Taken:
 
     Attributes:
       at: the time of the snapshot, in seconds since 1970.
-      signature: identifies the thing that the state belongs to.
+      signature: identifies the program or variables to which the state belongs.
       facts: the state except its arrays, as values that JSON can encode.
       arrays: the arrays; later updates do not change them.
       rows: for each table, the number of rows that are yet to be read.
@@ -118,7 +118,7 @@ class PeriodicSaver:
 
     def _could_not(self, what: str, error: OpError) -> None:
         """Reports that ``what`` could not be written."""
-        then = f"the next save is tried in {self._every_s:g} s; should the task be lost, it goes back further"
+        then = f"the next save is tried in {self._every_s:g} s; until then, a restart would restore an older state"
         self._troubles.failed(what, error, then)
 
     def _remove_all(self) -> None:

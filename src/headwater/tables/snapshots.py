@@ -60,7 +60,7 @@ class Save:
 class TableSnapshot:
     """A snapshot of the rows of a table, which can be written while the table is in use.
 
-    Begin the snapshots of several tables within their gates if they have to be of the same moment.
+    To take snapshots of several tables at the same moment, enter the gates of all tables first.
 
     Args:
       table: the table.

@@ -152,7 +152,7 @@ def test_values_travel_as_they_are() -> None:
     assert found["a"] == (1, [2.5, None])
     assert found["w"] == (4, 5)
     np.testing.assert_array_equal(found[3], np.eye(2))
-    with pytest.raises(InvalidArgumentError, match="a function cannot travel"):
+    with pytest.raises(InvalidArgumentError, match="a function cannot be sent"):
         encode(test_values_travel_as_they_are, [])
     with pytest.raises(InvalidArgumentError, match="no value of a call"):
         decode({"array": 7}, [], lambda what: what)

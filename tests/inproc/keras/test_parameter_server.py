@@ -331,7 +331,7 @@ def test_once_the_chief_has_ended_a_worker_brings_the_values_of_a_ps_that_was_st
     local.restart(1)
     sessions = late.conversation.sessions
     sessions[0].link = _SaysOver(sessions[0].link)
-    with pytest.raises(FailedPreconditionError, match=r"/job:ps/task:1 was restarted.* comes too late"):
+    with pytest.raises(FailedPreconditionError, match=r"/job:ps/task:1 was restarted.* has connected too late"):
         late.connect()
     late.close()
     local.stop()
@@ -544,7 +544,7 @@ def test_norms_of_optax_are_its_own_again_afterwards() -> None:
 @pytest.mark.parametrize(
     ("optimizer", "match"),
     [
-        (optax.chain(optax.adam(0.1), optax.clip_by_global_norm(1.0)), "something else than the gradients"),
+        (optax.chain(optax.adam(0.1), optax.clip_by_global_norm(1.0)), "depends on more than the gradients"),
         (optax.chain(optax.clip_by_global_norm(1.0), optax.clip_by_global_norm(2.0)), "several norms"),
     ],
 )

@@ -277,7 +277,7 @@ def test_a_damaged_state_falls_back_to_the_previous_one_and_then_to_the_chiefs_c
     assert local.hosts[1].version == (2 if damaged == "newest" else 1)
     wanted = alone_of(0, 3) if damaged == "newest" else alone_of(0)
     close(LAYOUT.split(client.values(), 1), LAYOUT.split(wanted, 1))
-    assert ("brings /job:ps/task:1 the values of version 1" in caplog.text) == (damaged == "all")
+    assert ("sends /job:ps/task:1 the values of version 1" in caplog.text) == (damaged == "all")
     stop(local, client)
 
 

@@ -508,7 +508,7 @@ def test_what_no_table_can_be_is_refused_where_it_arrives(field: str, value: Any
 
 
 def test_a_function_cannot_travel() -> None:
-    with pytest.raises(ValueError, match="cannot travel"):
+    with pytest.raises(ValueError, match="cannot be sent"):
         pack(TableConfig(dim=4, optimizer=GeneralOptimizer(apply=lambda rows, *_: (rows, []))))
 
 

@@ -42,7 +42,7 @@ def test_dlrm_learns_what_was_planted_and_goes_on_with_the_saved_rows_when_a_ps_
         servers[1].kill()
         servers[1] = start("ps", 1)
         # With the rows of one ps begun anew, it would be far less.
-        chief.wait_for(r"brings /job:ps/task:1 the values", after=at)
+        chief.wait_for(r"sends /job:ps/task:1 the values", after=at)
         after = float(chief.wait_for(r"AUC (0\.\d+)", after=chief.line_count())[1])
         assert after > before - 0.01
         output = chief.succeeds()

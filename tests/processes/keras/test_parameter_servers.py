@@ -43,7 +43,7 @@ def test_workers_and_a_ps_come_and_go_while_the_others_train(tmp_path: Path) -> 
         ps[1].kill()
         ps[1] = start(cluster, "ps", 1, tmp_path)
         line = chief.line_count()
-        brought = int(chief.wait_for(r"brings /job:ps/task:1 the values of version (\d+)")[1])
+        brought = int(chief.wait_for(r"sends /job:ps/task:1 the values of version (\d+)")[1])
         assert brought > 0
         assert int(chief.wait_for(r"epoch \d+ updates (\d+)", after=line)[1]) > before
 
@@ -66,7 +66,7 @@ def test_an_evaluator_ends_though_a_ps_that_was_started_anew_has_ended_before(tm
         evaluator.wait_for(r"epoch \d+ updates \d+ with \['val_loss'\]")
         second.kill()
         second = start(cluster, "ps", 1, tmp_path)
-        chief.wait_for("brings /job:ps/task:1 the values of version")
+        chief.wait_for("sends /job:ps/task:1 the values of version")
         (tmp_path / "stop").touch()
         chief.succeeds()
         second.succeeds()  # the evaluator has not met it

@@ -93,7 +93,7 @@ def test_the_first_ps_is_killed_and_goes_back_with_its_ledger(tmp_path: Path) ->
         ps[0].kill()
         ps[0] = start(cluster, "ps", 0, tmp_path)
         (tmp_path / "hold-0").write_bytes(b"")
-        chief.wait_for("brings /job:ps/task:0 the values of version 59|batch 60 of epoch 1 dropped")
+        chief.wait_for("sends /job:ps/task:0 the values of version 59|batch 60 of epoch 1 dropped")
         chief.succeeds()
         for one in ps:
             one.succeeds()

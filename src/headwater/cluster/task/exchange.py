@@ -100,6 +100,6 @@ def exchange(link: GivesChannels, task: str, frame: Frame, within_s: float, trie
             if tried == tries or time.monotonic() >= until:
                 raise
         finally:
-            # Not for reuse: after a lost answer, the next frame on it could be that answer.
+            # Do not reuse the channel: if the answer was late, the next frame on it would be that answer.
             link.give_back(channel, False)
     raise AssertionError

@@ -87,7 +87,7 @@ class WaitingLink(Link):
         return channel
 
     def watch(self, channel: Channel) -> None:
-        """Has ``channel``, which the other task has opened, closed when that task is lost. `give_back` ends this."""
+        """Registers a channel opened by the other task: it is closed when that task is lost, until `give_back`."""
         self._pool.adopt(channel, self._peer)
 
     def lost(self) -> bool:

@@ -88,7 +88,7 @@ class PlanHandler(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Predecessor:
-    """An incarnation that has handed all of its state to the next one, which continues it under the same generation.
+    """An incarnation that has handed all of its state to the next one. Both have the same generation.
 
     Attributes:
       generation: the generation of both.
@@ -309,8 +309,8 @@ class TaskShell:
             self.say_over()
             return
         missed = self._servers()
-        # A ps that is starting cannot hear this yet, and asks the other ps which workers have ended. It may have asked
-        # them before they heard it, so try once more when all others know.
+        # A ps that is starting cannot be told yet. It asks the other ps which workers have ended, but may have asked
+        # before they were told. So try it once more after all others know.
         for _ in range(2):
             missed = [task for task in missed if not self._hears_leaving(task)]
 
@@ -318,7 +318,7 @@ class TaskShell:
         try:
             self.link(server).tell(Frame(LEAVES))
         except (ConnectFailure, OpError) as error:
-            _log.debug("%s did not hear that %s is done: %s", server, self.me, error)
+            _log.debug("%s could not be told that %s is done: %s", server, self.me, error)
             return False
         return True
 
@@ -327,13 +327,13 @@ class TaskShell:
         known = dict(self._links)
         # A restarted ps would wait for tasks that had left the job before its restart.
         gone = lifetime.gone_from_all(self._whereabouts())
-        # Parameter servers first: where another incarnation has taken this task's place, they refuse, as the job goes
-        # on. Then no other task may be told.
+        # Parameter servers first: if another incarnation has this task's place, the job continues, and they refuse the
+        # message. Then no other task may be told.
         for task in dict.fromkeys([*self._servers(), *known]):
             if task == self.me:
                 continue
             link = known.get(task) or self.link(task)
-            # A ps waits for this message, and may be restarting; a worker that cannot be reached has left.
+            # A ps needs this message and may be restarting, so retry. A worker that cannot be reached has left.
             may_return = task.job == lifetime.PS
             try:
                 link.call(
@@ -344,7 +344,7 @@ class TaskShell:
                 return
             except OpError as error:
                 # A task that has exited need not know.
-                _log.debug("%s did not hear that the job is over: %s", task, error.message)
+                _log.debug("%s could not be told that the job is over: %s", task, error.message)
 
     def _whereabouts(self) -> list[lifetime.Whereabouts]:
         """Returns the reports of the ``ps`` that answer on connected and departed tasks."""

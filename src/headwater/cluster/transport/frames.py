@@ -277,7 +277,7 @@ class PayloadLayout(NamedTuple):
     payload_bytes: int
 
     def arrays(self, payload: Buffer) -> tuple[Array, ...]:
-        """Returns arrays over a payload without strings, which must not be used for anything else afterwards."""
+        """Returns arrays over a payload without strings. The caller must not use the payload for anything else."""
         return tuple([np.ndarray(shape, dtype, payload, at) for shape, dtype, at in self.tensors])
 
 
@@ -383,7 +383,7 @@ def _parse_entry(entry: Any, number: int) -> tuple[tuple[int, ...], np.dtype[Any
         raise _malformed(f"tensor {number} of a frame has rank {len(shape)}, more than {MAX_RANK}")
     if not all(type(dimension) is int and dimension >= 0 for dimension in shape):
         raise _malformed(f"tensor {number} of a frame has a dimension that is not a length: {shape}")
-    # NumPy wants the product of all dimensions that are not 0 to fit, even where one is 0.
+    # NumPy requires that the product of the other dimensions fits, even if one dimension is 0.
     if math.prod(dimension or 1 for dimension in shape) >= 1 << 56:
         raise _malformed(f"tensor {number} of a frame has a shape that no memory can hold: {shape}")
     elements = math.prod(shape)

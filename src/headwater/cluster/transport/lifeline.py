@@ -79,8 +79,8 @@ class Signs:
 
         Args:
           now: the time. Heartbeats that have arrived by then must have been passed to `hear` before.
-          waited_s: how long the caller intended to wait since the last call, in seconds. If more than a second beyond
-            that has passed, this process did not run in the excess, which does not count against the task.
+          waited_s: how long the caller intended to wait since the last call, in seconds. If over a second more has
+            passed, this process was stopped meanwhile, and the excess does not count against the task.
         """
         stood_still = now - self._looked - waited_s - BEAT_S
         self._looked = now
@@ -99,7 +99,7 @@ class Signs:
 
     def is_alive(self) -> bool:
         """Returns whether the last heartbeat is recent, and did not report that the task is stopped."""
-        # By the last judgement rather than the present time: this process may not have run since.
+        # Use the time of the last judgement, not the current time: this process may have been stopped since.
         return self._ever and not self._stopped and self._looked - self._heard < self._silence_s
 
 

@@ -124,7 +124,7 @@ class Link:
                     raise failure.as_error(what) from failure
                 # Heartbeats arrive: the task holds the GIL, or its machine is loaded. Try again without a pause, as a
                 # silent attempt takes until its timeout.
-                _log.warning("%s yet: %s; but its heartbeats arrive, and it is asked again", what, failure)
+                _log.warning("%s yet: %s; but its heartbeats arrive, so the call is retried", what, failure)
 
     def _meet(self, limit_s: float | None = None) -> TaskStatus:
         self._attempt(limit_s).close()

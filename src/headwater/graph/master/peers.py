@@ -299,7 +299,7 @@ def _try(task: object, action: Callable[[], object]) -> None:
     try:
         action()
     except OpError as error:
-        _log.debug("%s did not hear that a session ended: %s", task, error.message)
+        _log.debug("%s could not be told that a session ended: %s", task, error.message)
 
 
 def _visible(task: TaskName, filters: Iterable[str]) -> bool:

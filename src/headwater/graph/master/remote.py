@@ -132,7 +132,7 @@ class RemoteSession:
             try:
                 self._link.control.close_session(handle)
             except OpError as error:
-                _log.debug("%s did not hear that a session ended: %s", self._target, error.message)
+                _log.debug("%s could not be told that a session ended: %s", self._target, error.message)
         if lifeline is not None:
             self._link.give_back(lifeline, False)
         self._link.close()

@@ -330,8 +330,8 @@ class Code:
         return found
 
     def _repeated_result(self, node: Node, op_type: str, inputs: Sequence[str], attrs: Mapping[str, Any]) -> str | None:
-        """Returns a local variable with an operation's outputs, converted from those of another operation that has
-        computed the same; None if there is none."""
+        """Returns a local variable with an operation's outputs, converted from the outputs of the operation that it
+        repeats (see `Repeat`); None if it repeats none."""
         repeat = REPEATS.get(op_type)
         if repeat is None:
             return None
@@ -429,12 +429,12 @@ GRADIENT_MAKERS: Final[dict[str, Maker]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """An operation that computes the same as another one from all inputs but the last.
+    """Describes an operation that repeats another operation: the other one has the same inputs without the last.
 
     Attributes:
       op_type: the type of the other operation.
       attrs: attributes in which both have to agree.
-      convert: converts the results of the other one.
+      convert: converts the results of the other operation.
     """
 
     op_type: str

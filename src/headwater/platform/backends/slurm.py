@@ -280,7 +280,7 @@ def _written(path: Path) -> str | None:
 
 
 def _fetch_logs(source: Path, target: Path, begins: Mapping[str, int]) -> None:
-    """Appends new output of tasks to their logs here, of which this attempt's part begins at ``begins``."""
+    """Appends new output of tasks to their logs here. ``begins``: by log, the offset of this attempt's output."""
     for path in source.glob("*.log"):
         copy = target / path.name
         with path.open("rb") as file, copy.open("ab") as appended:

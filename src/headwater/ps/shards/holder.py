@@ -58,7 +58,7 @@ _NOT_THERE: Final = (Problem.REFUSED, Problem.UNREACHABLE, Problem.UNKNOWN_HOST,
 Make = Callable[[int], tuple[HostedParameters, Updater]]
 #: Makes the handoff of a shard's state to the chief at a graceful shutdown.
 Leaving = Callable[[int, HostedParameters], LeavingState]
-#: Has an updater run once, so that it is compiled before workers wait for it: its shard, and the hyperparameters.
+#: Runs an updater once, to compile it before workers wait for it. Arguments: its shard and the hyperparameters.
 Rehearse = Callable[[Updater, int, Sequence[float]], None]
 
 
@@ -137,11 +137,11 @@ class ShardHolder:
     # Start ------------------------------------------------------------------------------------------------------------
 
     def begin(self, first: Mapping[int, ShardPlace]) -> None:
-        """Asks the other ``ps`` for the places of shards, then makes its own: those that they report to be here, and
-        those that are unknown to all and assigned to this task by ``first``.
+        """Asks the other ``ps`` for the places of shards, then makes this task's shards.
 
-        A ``ps`` that refuses connections or cannot be reached is taken to have no process, and so to know nothing. Any
-        other ``ps`` is waited for, up to `BEGIN_S`.
+        These are the shards that others report to be here, and the shards that ``first`` assigns to this task and whose
+        place nobody knows. A ``ps`` that refuses connections or cannot be reached is assumed to have no process. Any
+        other ``ps`` is awaited, up to `BEGIN_S`.
         """
         answered: set[str] = {self._task}
         give_up_at, reminder = time.monotonic() + BEGIN_S, Reminder()
@@ -415,7 +415,7 @@ class ShardHolder:
         self._part_with(slot)
 
     def _claim(self) -> None:
-        """Makes an empty host for each shard that this ``ps`` owns by all reports but has lost. `_changed` is held.
+        """Makes empty hosts for lost shards, which all reports place on this ``ps``. `_changed` is held.
 
         The chief fills the host again, unless another ``ps`` turns out to own the shard.
         """
@@ -557,8 +557,8 @@ class ShardHolder:
             except (OpError, MemoryError) as error:
                 cause = error.__cause__
                 if isinstance(cause, ConnectFailure) and cause.problem is Problem.REFUSED:
-                    # The target's process has ended, and its shards with it. Only if it had sent this shard on is the
-                    # shard elsewhere: then another ps reports a place with this term or a later one.
+                    # The target's process has ended, and its shards are lost. But if it had sent this shard to another
+                    # ps before, that ps reports a place with this term or a later one.
                     self.directory.ask_all()
                     place = self.directory.of(shard)
                     return place is not None and place.term >= term
@@ -597,7 +597,7 @@ class ShardHolder:
             workers = host.workers.known_workers()
             self._expect(workers)
             with self._changed:
-                # Refuse the shard if this ps shuts down: it has listed its shards for the others already.
+                # Refuse the shard if this ps shuts down: it has already told the others which shards it has.
                 taken = term > slot.void and not (self._leaves or self._closed)
                 if taken:
                     self.directory.note(shard, term, self._task, self._address)

@@ -160,7 +160,7 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
             _moved(directory, primary, frame)
             break
         except UnavailableError:
-            # It may have yet to learn that it is the primary.
+            # The new primary may not know yet that it is the primary.
             if time.monotonic() >= give_up_at:
                 raise
             pause(PAUSE_S)

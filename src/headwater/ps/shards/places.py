@@ -1,8 +1,8 @@
 """Known places of shards, and the planning of moves. Pure.
 
-Each shard has a *place*: a ``ps``, and a *term* that increases with every move. Only the owner of a shard sends it
-away, so of two places of one shard the one with the later term is right, and tasks may exchange their knowledge in any
-order.
+Each shard has a *place*: a ``ps``, and a *term* that increases with every move. Only the owner of a shard sends it to
+another ``ps``. So if two places of a shard are known, the place with the later term is current, and tasks may exchange
+their knowledge in any order.
 """
 
 from __future__ import annotations
