@@ -61,7 +61,7 @@ class Contents:
     def _wake_other(self) -> None:
         """Asks the other ``ps`` for its replica, so that the other ``ps`` makes it and it reports to the witness.
 
-        Called regularly while the witness knows no view, as the other replica has yet to report.
+        Called regularly while the witness knows no view, because the other replica has not reported yet.
         """
 
     @property

@@ -50,7 +50,7 @@ class Witnesses:
         self._known: dict[tuple[str, int], Witness] = {}
 
     def ask(self, name: str, shard: int, request: WitnessRequest) -> View | None:
-        """Returns the view of a shard after ``request``; None while replicas have yet to report their views."""
+        """Returns the view of a shard after ``request``; None until the replicas have reported their views."""
         with self._lock:
             before = self._known.get((name, shard)) or Witness()
             after = self._known[name, shard] = judge(before, request)

@@ -519,7 +519,10 @@ def make_batches(
     steps: int | None,
     by_number: bool = True,
 ) -> Batches:
-    """The batches that `keras.Model.fit` makes of these arguments; ``by_number``: in any order, where that can be."""
+    """Returns the batches that `keras.Model.fit` makes of these arguments.
+
+    With ``by_number``, the batches can be read in any order if the data allow this.
+    """
     if isinstance(x, keras.utils.PyDataset):
         return PyDatasetBatches(x, steps, class_weight, shuffle=bool(shuffle))
     if _adapters.array_data_adapter.can_convert_arrays((x, y, sample_weight)):
@@ -528,7 +531,7 @@ def make_batches(
         data = (x,) if y is None else (x, y) if sample_weight is None else (x, y, sample_weight)
         return ArrayBatches(data, batch_size=batch_size or 32, shuffle=bool(shuffle), steps=steps)
     if y is not None or sample_weight is not None:
-        raise ValueError("y and sample_weight go with arrays; other data hold them themselves")
+        raise ValueError("y and sample_weight are for arrays only; other data contain them")
     reason = _why_iterated(x)
     if by_number and not reason:
         return NumberedBatches(x, steps, class_weight)
@@ -540,10 +543,10 @@ def _why_iterated(data: Tree) -> str:
     if is_dataset(data):
         require_dense(data)
         changes = NumberedElements(data.distributed(1, 0, seed=1)).changes
-        return changes and f"a dataset with {changes} may give others when it is gone over again"
+        return changes and f"a dataset with {changes} may have other elements in another iteration"
     if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
         return ""
-    return f"whether a {type(data).__name__} gives the same again is not known"
+    return f"a {type(data).__name__} may have other elements in another iteration"
 
 
 def rows_of(batch: Tree) -> int:
@@ -560,7 +563,7 @@ def share_of(batch: Tree, index: int, count: int) -> Share:
 
 
 def part_of(batch: Tree, start: int, stop: int, places: int) -> Share:
-    """The rows of the places from ``start`` up to ``stop``, where ``places`` of them make the batch."""
+    """Returns the rows of the parts from ``start`` up to ``stop`` of a batch that is divided into ``places`` parts."""
     batch = tree.map_structure(_as_array, batch, none_is_leaf=False)
     rows = rows_of(batch)
     first, last = rows * start // places, rows * stop // places

@@ -340,7 +340,7 @@ class ServedModel(ModelValues):
                 over = self._client.follow(self._training, epoch)
                 self.sync(state=bool(self.tables))
             except GaveUpError as error:
-                _log.warning("epoch %d and what follows are not validated: %s", epoch, error.message)
+                _log.warning("epoch %d and later epochs are not validated: %s", epoch, error.message)
                 break
             logs = validation()
             container.on_epoch_end(epoch, logs)

@@ -298,7 +298,7 @@ class GradientStep:
             return self._model.get_metrics_result()
 
     def _unscaled(self, gradients: list[Any], scaling: Any) -> tuple[list[Any], list[Any], Any]:
-        """Gradients of the loss as it is, the next factor with the number of steps since it last changed, and whether
+        """Returns the gradients of the unscaled loss; the next scaling variables, see `scaling_variables`; and whether
         the gradients are finite."""
         optimizer = self._model.optimizer
         if not self._scaled:
@@ -361,7 +361,7 @@ def inner_optimizer(optimizer: keras.Optimizer) -> keras.Optimizer:
 
 
 def scaling_variables(optimizer: keras.Optimizer) -> list[Any]:
-    """The steps since a factor for losses last changed, and the factor; nothing where losses are not scaled so."""
+    """The variables of a dynamic loss scale: the steps since its last change, and the scale. Empty without one."""
     return [optimizer.step_counter, optimizer.dynamic_scale] if _scales(optimizer) else []
 
 
@@ -378,8 +378,8 @@ class Split:
 
     Attributes:
       dense_count: number of trainable variables that are not tables.
-      floats: which of the non-trainable variables are of real numbers.
-      rest: which are not, such as seeds: those every worker has for itself.
+      floats: the positions of floating-point variables among the non-trainable variables.
+      rest: the positions of the others, such as seeds, of which each worker has its own copy.
     """
 
     def __init__(self, model: Any, tables: Sequence[keras.Layer]) -> None:

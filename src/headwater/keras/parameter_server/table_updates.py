@@ -42,11 +42,11 @@ class TableUpdates:
     Args:
       shape: the shape of these rows.
       dtype: the dtype of their elements.
-      initial: makes a function that gives the initial values of some of them, by the first number and the one after
-        the last.
+      initial: makes a function that returns the initial values of the rows from a first number up to, but excluding, a
+        last one.
       make: returns the optimizer, built for a variable with a number of rows.
       names_of: names an optimizer's variables.
-      exact: see above.
+      exact: whether updates are exact, see the module.
 
     Attributes:
       values: all rows; none before there are any.

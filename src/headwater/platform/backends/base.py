@@ -263,10 +263,10 @@ class Exited:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lost:
-    """The task is gone with an unknown exit status, or its host has not answered for long.
+    """The task has ended with an unknown exit status, or its host has not answered for long.
 
     Attributes:
-      reason: in words, such as ``host b does not answer since 40 s: connection refused``.
+      reason: in words, such as ``host b has not answered for 40 s: connection refused``.
     """
 
     reason: str

@@ -111,7 +111,7 @@ _BODY = """
 umask 077
 folder={folder}
 mkdir -p "$folder/rounds" "$folder/logs" "$folder/work"
-# Others read these files while they are written: each is there whole or not at all.
+# Other processes read these files at any time, so each file appears atomically.
 put() {{ cat > "$1.tmp" && mv "$1.tmp" "$1"; }}
 put "$folder/job.json" <<'END_OF_JOB'
 {description}
@@ -120,7 +120,7 @@ END_OF_JOB
 {further}
 result() {{ echo "$1" | put "$folder/result-{attempt}"; }}
 step() {{ "${{@:2}}"; echo $? | put "$folder/rounds/$round/$1.code"; }}
-# For how long the job may run, and has: whether its time is over, or somebody else wants it to end.
+# Records the time limit and the elapsed time, which tell the end of the time from another request to end.
 asked() {{
     [ "$asked" -eq 1 ] && return
     asked=1
@@ -134,15 +134,15 @@ failed() {{
     code=0
     return 1
 }}
-# Whether every step that counts has told how it ended: one that was killed from outside has not.
+# Whether every step that counts has recorded its exit code. A step that was killed from outside has not.
 told() {{ for name in "${{names[@]}}"; do [ -e "$folder/rounds/$round/$name.code" ] || return 1; done; }}
 ended() {{ for step in "$@"; do kill -0 "$step" 2>/dev/null && return 1; done; return 0; }}
-# Not by a signal to srun, which would kill what it asks to end.
+# Do not signal srun: it would kill the tasks that are to end gracefully.
 end_all() {{
     scancel --quiet --signal=TERM "$SLURM_JOB_ID" 2>/dev/null
     since=$SECONDS
     while ! ended $(jobs -pr); do
-        # Keepers kill what does not end; this is for what has no keeper yet.
+        # Keepers kill tasks that do not end. This kills tasks that have no keeper yet.
         if [ $((SECONDS - since)) -gt {patience} ]; then
             scancel --quiet --signal=KILL "$SLURM_JOB_ID" 2>/dev/null
             since=$SECONDS
@@ -158,7 +158,7 @@ restarts=0
 pause={backoff}
 while :; do
     began=$SECONDS
-    # A round is one start of all tasks. Each task first ends what other rounds have left on its node.
+    # A round is one start of all tasks. Each task first kills the remains of other rounds on its node.
     round="$SLURM_JOB_ID.${{SLURM_RESTART_COUNT:-0}}.$restarts"
     export {mark}="{job_id}.$round" HEADWATER_SLURM_ROUND="$round"
     end_further
@@ -174,19 +174,19 @@ while :; do
         {tick}wait -n
     done
     ended "${{working[@]}}" && told && wait_for_further
-    # It has the last of the training to validate; a task that fails meanwhile ends the wait.
+    # Wait for the evaluator, which validates the final state. A task that fails meanwhile ends the wait.
     validated=$((SECONDS + {evaluator}))
     while [ -n "$evaluator" ] && ! ended "$evaluator" && ended "${{working[@]}}" && told && ! failed; do
         [ "$asked" -eq 1 ] || [ "$SECONDS" -ge "$validated" ] && break
         sleep 0.5 & wait -n
     done
-    # Once more: an end after this one happens because it is asked for.
+    # Check once more: after this, tasks end because they are asked to.
     failed || told || interrupted=1
     end_further
     end_all
     # Slurm may want to start an interrupted job again: that is not a result.
     [ "$asked" -eq 1 ] || [ "$interrupted" -eq 1 ] && exit 143
-    # What ran for long is healthy again, and what cannot be run (127) will not be by another start.
+    # A job that ran for long counts as healthy again. A program that cannot be run (127) is not restarted.
     [ $((SECONDS - began)) -ge {reset_after} ] && restarts=0 && pause={backoff}
     if [ "$code" -eq 0 ] || [ "$code" -eq 127 ] || [ "$restarts" -ge {limit} ]; then
         result "$code"

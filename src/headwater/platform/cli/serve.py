@@ -140,7 +140,7 @@ def delete_token(
     if as_json:
         show_json({"deleted": token_id})
     else:
-        print(f"{token_id} is taken back")
+        print(f"{token_id} is revoked")
 
 
 @secret.command("set")

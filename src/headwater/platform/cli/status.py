@@ -255,7 +255,7 @@ def _groups(reports: Sequence[TaskReport]) -> Table:
 
 
 def _copies(reports: Sequence[TaskReport]) -> Table:
-    table = _table("copies or shards of", "on", "updates", "how they stand")
+    table = _table("copies or shards of", "on", "updates", "status")
     for report in reports:
         for group in report.snapshot.groups if report.snapshot else ():
             if group.copies or group.shards:
