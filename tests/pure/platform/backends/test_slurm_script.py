@@ -140,7 +140,7 @@ def test_the_evaluator_has_a_deadline_of_its_own() -> None:
     assert [line for line in lines(text, "srun") if line.endswith("evaluator & evaluator=$!")]
     assert "validated=$((SECONDS + 90))" in text
     # The loop of the script itself, with shell functions for what Slurm and the tasks do.
-    loop = text[text.index("    validated=") : text.index("    # Once more:")]
+    loop = text[text.index("    validated=") : text.index("    # Check once more:")]
     for evaluator, elapsed in (("sleep 0.01", 0), ("sleep 60", 1)):
         program = f"""
             ended() {{ for step in "$@"; do kill -0 "$step" 2>/dev/null && return 1; done; return 0; }}
