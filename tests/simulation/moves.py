@@ -36,7 +36,7 @@ def move_some(task: ParameterTask, often: float, least: int, most: int) -> None:
     Args:
       task: the worker.
       often: probability of a move.
-      least, most: range of the random number of parameter servers that get the shards; in some moves, all get some.
+      least, most: range of the random number of parameter servers that get the shards. Some moves use all servers.
     """
     chance = running().random
     if chance.random() >= often:

@@ -74,7 +74,8 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
     unrelated = address and holder.address and newcomer.address
     unrelated = unrelated and (holder.address == address) != (newcomer.address == address)
     if not connected:
-        # Not final for a holder of this cluster's own address: it may be on the other side of a network partition.
+        # A disconnected holder of this cluster's own address may be behind a network partition: the verdict is not
+        # final.
         final = not unrelated or newcomer.address == address
         return Verdict(prevails=True, reason=f"the connection to {holder} has ended", final=final)
     if unrelated:

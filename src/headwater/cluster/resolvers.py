@@ -164,7 +164,7 @@ class UnionClusterResolver(ClusterResolver):
         """Returns the target for a session with a task; without one, the first resolver's target."""
         if task_type is not None and task_id is not None:
             return super().master(task_type, task_id, rpc_layer)
-        # As in TensorFlow: the first resolver alone decides where no task is named.
+        # As in TensorFlow, the first resolver decides alone if no task is named.
         return self._resolvers[0].master(rpc_layer=rpc_layer)
 
 
@@ -314,7 +314,7 @@ def expand_nodes(text: str) -> list[str]:
                 raise ClusterConfigError("node list", f"has the malformed range {item!r}: {text!r}")
             numbers = range(int(low), int(high if dash else low) + 1)
             for found in expand_nodes(tail) if tail else [""]:
-                # With as many digits as the lower bound, whose leading zeros are part of the names.
+                # Pad to the digits of the lower bound, whose leading zeros are part of the names.
                 names += [f"{head}{number:0{len(low)}d}{found}" for number in numbers]
     return names
 

@@ -111,7 +111,7 @@ class ClusterSpec:
 
 
 def _is_cluster_def(value: object) -> bool:
-    # By name, to accept messages of another copy of the same proto, too, such as TensorFlow's own.
+    # Compare by name, to accept messages of another copy of the same proto, such as TensorFlow's own.
     return getattr(getattr(value, "DESCRIPTOR", None), "name", None) == "ClusterDef"
 
 

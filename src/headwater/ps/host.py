@@ -191,7 +191,7 @@ class HostedParameters:
     def group(self) -> GroupProgress:
         """Returns the progress of the training."""
         updates, state, examples = self.updates, self.updates.state, ""
-        # With a time limit: an update may hold the lock for long, and a report must not wait for it.
+        # Limit the wait: an update may hold the lock for long, and a report must not wait for it.
         if self.lock.acquire(timeout=_GLANCE_S):
             try:
                 examples = str(self._accounts)

@@ -199,7 +199,7 @@ def make_layout(variables: Sequence[VariableSpec], tasks: int, partitioner: Part
     for number, spec in enumerate(variables):
         parts = tasks if spec.table else partitioner(spec) if partitioner is not None and spec.shape else 1
         parts = min(parts, tasks, max(1, spec.shape[0] if spec.shape else 1))
-        # By number where loads are equal: every task must compute the same layout.
+        # Order by number where loads are equal, because every task must compute the same layout.
         emptiest = sorted(range(tasks), key=lambda task: (load[task], task))[:parts]
         for part, task in enumerate(emptiest):
             rows = spec.shape[0] if parts > 1 else 0

@@ -85,7 +85,7 @@ class LeavingTables:
             rows = [self._file.add(fetched.part(number).tensors) for number in range(at, at + parts)]
             self._tables[name] = _Table(packed=what, step=step, rate=rate, rates=rates, rows=rows)
             at += parts
-        # Only now that all parts are here: the chief discards them.
+        # Call this only after all parts have arrived, as the chief then discards them.
         fetched.taken()
         self._service.go_on(last, rounds)
 

@@ -178,7 +178,7 @@ def update_digest(optimizer: GradientTransformation, params: Any) -> str:
     """
     state = _jax.eval_shape(optimizer.init, params)
     closed = _jax.make_jaxpr(optimizer.update)(params, state, params)
-    # Without addresses of objects, which differ between processes.
+    # Remove the addresses of objects, which differ between processes.
     digest = hashlib.sha256(re.sub(r"0x[0-9a-f]+", "", str(closed)).encode())
     # The text of a jaxpr does not contain the values of its constants.
     for constant in closed.consts:

@@ -110,7 +110,7 @@ class ParameterTask:
         self._directories: dict[str, Directory] = {}
         self._left = LeftStates()
         self._rebalancing = Rebalancing(partial(self.spread, by_rate=True, above=UNEVEN))
-        # Before JAX is used: a ps would reserve memory of GPUs that workers need.
+        # Set this before JAX is used, or a ps would reserve memory of GPUs that workers need.
         if members.is_server:
             _jax.config.update("jax_platforms", "cpu")
         self.shell: TaskShell = TaskShell(
@@ -126,13 +126,13 @@ class ParameterTask:
             # One task must decide on views: the witness runs on the chief, whose end is the end of the job.
             self.shell.add_service(WitnessService(self._left))
             self.shell.add_service(self._left)
-        # Also where the program ends without calling `finish`: the ps wait for every worker.
+        # A program may end without calling `finish`, but the ps wait for every worker to leave.
         if not members.is_server:
             atexit.register(self.shell.leave)
         self.shell.start()
         if members.is_server and len(members.servers) > 1:
             others = [self.shell.link(server) for server in members.servers if server != members.me]
-            # In a thread, as another ps may be started minutes later.
+            # Ask in a thread, as another ps may be started minutes later.
             threading.Thread(
                 target=self._service.ask_who_ended, args=(others,), name="asks who ended", daemon=True
             ).start()
@@ -376,7 +376,7 @@ class ParameterTask:
             leaving=self._leaving_state,
         )
         self.holders[name] = holder
-        # Before `begin`, so that other ps which start at the same time get answers from this one.
+        # Serve before `begin`: other ps that start at the same time need answers from this one.
         self._service.host(name, holder)
         # A ps that joins later has no initial shards: other ps have had all shards from the beginning.
         holder.begin({} if os.environ.get(JOINED) else first_places(shards, first))
@@ -427,7 +427,7 @@ class ParameterTask:
         """Makes a worker's client of the set ``name``; it is not connected yet."""
         members = self.members
         links = self.ways(name, replicas, shards)
-        # On one task only, or several would move the same shards.
+        # Rebalance on one task only, or several would move the same shards.
         if shards and members.is_chief:
             self._rebalancing.start()
         client = ParameterClient(

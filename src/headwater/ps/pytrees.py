@@ -106,8 +106,8 @@ class ParameterServer:
       recovery: how a ``ps`` that is lost and restarted gets its values. ``"copy"``: the chief sends the values that it
         read last, see ``snapshot_steps``. ``"own"``, the default where ``saves`` names a folder: it recovers the state
         that it has saved itself; for asynchronous and bounded consistency.
-      saves: the folder for recovery ``"own"``, in which each ``ps`` makes one of its own. It must find the folder
-        again, on whatever machine it is restarted. States are removed when the job is over. Without a cluster nothing
+      saves: the folder for recovery ``"own"``, in which each ``ps`` creates a subfolder. A restarted ``ps`` must
+        be able to read it on any machine. States are removed when the job is over. Without a cluster nothing
         is saved.
       save_every_s: interval between two saves of a ``ps``, in seconds.
 
@@ -158,8 +158,8 @@ class ParameterServer:
         self.is_chief: bool = members is None or members.is_chief
         self._snapshot_steps = snapshot_steps
         self._steps = 0
-        # Number of calls of `finish`. A restarted program goes through the same trainings again: those that are over
-        # have no examples for it.
+        # Number of calls of `finish`. A restarted program repeats the same trainings. Trainings that are over have no
+        # examples for it.
         self._finished = 0
         self.epoch: int = -1
         reporter = ProgressReporter.from_environment(str(members.me)) if members else None
@@ -364,7 +364,7 @@ class ParameterServer:
         shuffle: bool = True,
         tries: int = 3,
     ) -> Iterator[Any]:
-        """Yields this worker's batches of the job's examples, of which each counts once in an epoch.
+        """Yields this worker's batches of the job's examples. Each example counts once in an epoch.
 
         The first ``ps`` assigns them. The next `push` after a batch sends the gradients of its examples, which are
         applied and accounted for as one. Examples of a worker that is lost, or whose gradients were dropped, are
@@ -406,7 +406,7 @@ class ParameterServer:
                 try:
                     batch = source.take(work, seed)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the examples are handed out again
-                    _log.exception("source does not give %s of the examples: it is handed out again", work)
+                    _log.exception("source has failed to provide %s of the examples, which is assigned again", work)
                     self._examples.cannot(f"source raised {type(error).__name__}: {error}", work)
                     continue
                 self.epoch = work.epoch

@@ -72,7 +72,7 @@ class StepNumbers:
 
     def reach(self, epoch: int, steps: int, version: int) -> None:
         """Begins ``epoch``, unless it or a later one has begun."""
-        # Only a later epoch: a slow worker must not restart an epoch that others have begun.
+        # Begin only a later epoch: a slow worker must not restart an epoch that others have begun.
         if epoch > self.epoch:
             self.epoch, self.given, self.base, self.steps = epoch, 0, version, steps
             self.longest, self.ends = 0, None

@@ -150,7 +150,7 @@ class Steps:
                     self._changed.notify_all()
                 updates.event(Joined(worker))
                 updates.free.add(worker)
-            # On the worker's own condition, so that the gradients of other workers do not wake this thread.
+            # Wait on the worker's own condition, so that the gradients of other workers do not wake this thread.
             waiting.wait(
                 connection,
                 lambda: worker in updates.free or updates.connections.get(worker) is not connection,
@@ -229,7 +229,7 @@ class Steps:
         awaits_chief = isinstance(self._context.choice, Synchronous)
         step_numbers.asked[connection.worker] = epoch
         self._changed.notify_all()
-        # With the other choices, workers wait for each other's gradients, and so cannot be epochs apart.
+        # Only asynchronous workers can be epochs apart: with the other choices, they wait for the gradients of others.
         if isinstance(self._context.choice, Asynchronous):
             self._waiting.wait(
                 connection, lambda: step_numbers.may_begin(epoch), "others that are more than an epoch behind"

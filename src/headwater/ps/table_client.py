@@ -134,7 +134,7 @@ class TableClient:
     def _settle(self) -> None:
         """Makes every ``ps`` apply the updates of rounds that are over, before a request that names no round."""
         named = self._named()
-        # Once for each round: the further requests of the round find its predecessors applied.
+        # SETTLE is sent once per round: after that, all earlier rounds are applied on every ps.
         if named is not None and named != self._settled:
             self._sessions.exchange([Frame(kinds.SETTLE, named) for _ in self._sessions.tasks])
             self._settled = named
@@ -407,7 +407,7 @@ class TableClient:
                     f"{self._where(name)}: gradients have shape {given.shape}, not {(len(part), dim)}",
                 )
             bad = int(all_finite(given))
-            # Here rather than on the ``ps``: no part of the update has been sent yet.
+            # Check here and not on the ``ps``: no part of the update has been sent yet.
             if bad >= 0:
                 raise self._not_finite(name, f"bag {bad}" if part.bags is not None else f"key {int(part.words[bad])}")
             pooled.append(part.pooled(form, dim))

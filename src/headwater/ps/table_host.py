@@ -293,7 +293,7 @@ class TableService:
                 self._settle(client, as_round(frame.header), channel)
                 return Frame(kinds.DONE)
             case kinds.UPDATE, (int(number), [*names], [*rates], [*forms], [*bags], [*counts], [*sizes], given):
-                # So that `still` finds each update and its number either both done or both not.
+                # Under this lock the update and its number change together, which `still` relies on.
                 with client.lock:
                     ends = self._ends
                     # Updates are idempotent: a number that was applied before is only answered again.

@@ -138,7 +138,7 @@ class TableTransfer:
     ) -> bool:
         for start, arrays in rows or ():
             frame, connection = Frame(kinds.WRITE_ROWS, (number, start), arrays), self._conversation
-            # Without retries within a handshake: after a loss, the whole handshake is repeated.
+            # Do not retry within a handshake: after a loss, the whole handshake is repeated.
             _ = connection.ask_until(index, frame) if retries else connection.ask(self._sessions[index], frame)
         return rows is not None
 

@@ -148,7 +148,7 @@ class Waiting:
         speak_at = began + SPEAK_S
         connection.waits_for = what, began
         try:
-            # With a time limit: no notification tells this thread that its worker has disconnected.
+            # Limit each wait: no notification tells this thread that its worker has disconnected.
             while not changed.wait_for(ready, LOOK_S):
                 if channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} is gone")

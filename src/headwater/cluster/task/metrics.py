@@ -74,7 +74,7 @@ class MetricsServer:
     """
 
     def __init__(self, address: Address, task: str, snapshot: Callable[[], Snapshot]) -> None:
-        # Not the default registry, which also has the metrics of the process and of other libraries.
+        # Use a separate registry: the default one also has metrics of the process and of other libraries.
         registry = CollectorRegistry()
         registry.register(_Collector(task, snapshot))
         try:

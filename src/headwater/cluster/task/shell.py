@@ -239,7 +239,7 @@ class TaskShell:
 
         In the main thread SIGTERM ends the wait rather than the process, so that services can drain first.
         """
-        # In another thread the program does more than serve, and its objects may become garbage.
+        # If another thread waits here, the main thread runs a program whose objects may become garbage.
         if threading.current_thread() is threading.main_thread():
             keep_survivors()
         self._ending.wait()
@@ -428,7 +428,7 @@ class TaskShell:
         with self._lock:
             decision = lifetime.decide(self._state, event)
             self._state = decision.state
-        # Without the lock: services may call back into the shell.
+        # Release the lock first: services may call back into the shell.
         if decision.lost is not None:
             for service in self._services:
                 service.lost(*decision.lost)

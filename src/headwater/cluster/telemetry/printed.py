@@ -16,7 +16,7 @@ _NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
 _STEP = re.compile(r"\b(?:global[ _]?)?step\b['\"]?\s*[:=#]?\s*(\d+)\b", re.IGNORECASE)
 _LOSS = re.compile(rf"\bloss\b['\"]?\s*(?:is\b|[:=])?\s*[\[(]*\s*({_NUMBER})", re.IGNORECASE)
 _GROUPS = ("step", "loss")
-# Only so many characters of a line are searched, as an expression may take long for a long line.
+# Limit the searched characters of a line: an expression may take long for a long line.
 _MOST = 2000
 
 

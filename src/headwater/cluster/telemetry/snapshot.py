@@ -262,7 +262,7 @@ def rates(before: Snapshot, after: Snapshot) -> Rates:
     for peer in after.peers:
         was = old.get(peer.peer)
         sent, received = (was.sent, was.received) if was is not None else (0, 0)
-        # Not below 0: the sum of open channels decreases when a channel is closed.
+        # Limit the difference to 0: the sum over open channels decreases when a channel is closed.
         traffic[peer.peer] = max(0, peer.sent - sent) / seconds, max(0, peer.received - received) / seconds
     looked_up = {table.name: table.hits + table.misses for table in before.tables}
     both = before.global_step is not None and after.global_step is not None

@@ -151,7 +151,7 @@ def _receive_identity(
     known = proven(tokens, proof, DIALLING, *said) if len(theirs) == NONCE_BYTES else None
     if known is None:
         _refuse(messages, Problem.TOKEN, *_token_problem(tokens, proof))
-    # After the proof, so that an unauthenticated end learns neither the name nor the generation of this task.
+    # Check this after the proof: an unauthenticated end must learn neither the name nor the generation of this task.
     if wanted and wanted != me.task:
         _refuse(messages, Problem.OTHER_TASK, f"it looked for {wanted} here", f"it is {me.task}, not {wanted}")
     if wanted_generation not in (0, me.generation):

@@ -59,7 +59,7 @@ def _pings(every_ms: int, timeout_ms: int) -> tuple[tuple[str, int], ...]:
     return (
         ("grpc.keepalive_time_ms", every_ms),
         ("grpc.keepalive_timeout_ms", timeout_ms),
-        # Without this gRPC waits a minute.
+        # By default, gRPC waits a minute.
         ("grpc.http2.ping_timeout_ms", timeout_ms),
     )
 
@@ -433,7 +433,7 @@ class ControlClient:
             self._stood = self._stood or stands
             self._changed.notify_all()
             if self._stood and self._watching is None and not self._closing.is_set():
-                # Not to a task of this same process, which is stopped whenever this end is.
+                # A task of this same process needs no lifeline: it is stopped whenever this end is stopped.
                 if self._on_lost is not None and not listens_here(self._address):
                     self._lifeline = Lifeline(
                         self._address,

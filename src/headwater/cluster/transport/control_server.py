@@ -146,7 +146,7 @@ class _Guard(grpc.ServerInterceptor):
             context.abort(grpc.StatusCode.UNAUTHENTICATED, refusal)
             return iter(())
 
-        # As a stream, so that the request is not read.
+        # Answer as for a stream, so that the request is not read.
         return cast(Any, grpc.stream_stream_rpc_method_handler)(refuse)
 
 

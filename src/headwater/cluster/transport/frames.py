@@ -314,7 +314,7 @@ def parse_prefix(
         raise _malformed(f"a frame announces a layout of {layout_bytes} bytes, more than {MAX_LAYOUT_BYTES}")
     if payload_bytes > max_payload_bytes:
         raise _malformed(f"a frame announces {payload_bytes} bytes of tensors; {max_payload_bytes} are allowed")
-    # Only for large payloads: the query would take longer than the allocation of a small one.
+    # Query the memory for large payloads only: for a small one, the query takes longer than the allocation.
     if payload_bytes >= _ASK_FOR_MEMORY_FROM_BYTES:
         available = psutil.virtual_memory().available
         if payload_bytes > available:

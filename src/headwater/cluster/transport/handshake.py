@@ -148,7 +148,7 @@ class TimedMessages:
         """Breaks the connection; another thread that runs one of the methods gets EOFError or OSError."""
         self._broken_off = True
         with contextlib.suppress(OSError):
-            # Not SSLSocket.shutdown, which would change the TLS state while the other thread uses it.
+            # SSLSocket.shutdown would change the TLS state while the other thread uses it.
             socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
 
     def send(self, data: bytes) -> None:

@@ -57,7 +57,7 @@ class HeartbeatSender:
         """Runs until the task has exited."""
         next_beat = time.monotonic()
         while os.getppid() == self._pid:
-            # Without connections wait for the first one, without a timeout.
+            # Without connections there is nothing to send: wait for the first one, without a timeout.
             left = max(0.0, next_beat - time.monotonic()) * 1000 if self._others else None
             for descriptor, events in self._poll.poll(left):
                 if descriptor != self._task.fileno():
@@ -77,7 +77,7 @@ class HeartbeatSender:
             other = socket.socket(fileno=descriptor)
             other.setblocking(False)
             self._others[descriptor] = other
-            # Not POLLIN: the other end sends nothing on a lifeline.
+            # POLLIN is not polled: the other end sends nothing on a lifeline.
             self._poll.register(descriptor, _GONE)
             self._tell(descriptor, sign_of(self._pid))  # at once, so that the other end has a first heartbeat
         return bool(said)

@@ -330,7 +330,7 @@ class Listener:
             if candidate.splice is None:
                 self._refuse(candidate, "it sent no greeting in time")
             else:
-                # Not a fault: after a restart of this task, other tasks may reconnect only to watch its health.
+                # This is no fault: after a restart of this task, other tasks may reconnect only to watch its health.
                 self._refuse(candidate, "it makes no call that carries the token", logging.INFO)
 
     def _drop(self, candidate: _Unauthenticated) -> None:

@@ -63,7 +63,7 @@ class ChannelPool:
             if not channel.peer_gone():
                 return channel
             self.discard(channel)  # the other end has closed it while it was idle: try the next one
-        # Without the lock, as it may wait minutes for the task. The pool may be closed meanwhile.
+        # Open it without holding the lock, as that may take minutes. The pool may be closed meanwhile.
         channel = self._open_channel(peer)
         with self._lock:
             if not self._closed:

@@ -191,7 +191,7 @@ class SharedMemoryChannel(SocketChannel):
             raise InvalidArgumentError(None, None, f"a frame's tensors are said to be in slot {number}, but are not")
         payload = np.ndarray((prefix.payload_bytes,), np.uint8, memory, _PAGE)
 
-        # As defaults, because at interpreter shutdown the module's names may be cleared first.
+        # Bind them as defaults, because at interpreter shutdown the module's names may be cleared first.
         def release(_: object, memory: mmap.mmap = memory, free: int = _FREE) -> None:
             memory[0] = free
 

@@ -46,7 +46,7 @@ class SocketChannel(ByteStreamChannel):
         self._readable = select.poll()
         self._readable.register(sock, select.POLLIN)
         self._going = select.poll()
-        # Not POLLIN: unread data of the other end does not matter here.
+        # POLLIN is not polled: unread data of the other end does not matter here.
         self._going.register(sock, _GONE)
         self._limit_s = 0.0  # the kernel's receive timeout (SO_RCVTIMEO); 0 for none
         sock.settimeout(None)
@@ -108,7 +108,7 @@ class SocketChannel(ByteStreamChannel):
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):
-            # Not SSLSocket.shutdown, which would change the TLS state while another thread reads.
+            # SSLSocket.shutdown would change the TLS state while another thread reads.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def _dispose(self) -> None:

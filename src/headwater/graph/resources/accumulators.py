@@ -118,7 +118,7 @@ class DenseSum(GradientSum):
         if mean:
             by = np.asarray(count, total.dtype)
             inexact = total.dtype.kind in "fc"
-            # In place, since the sum is cleared next; integers cannot be divided in place.
+            # Divide in place, since the sum is cleared next; integers cannot be divided in place.
             total = np.divide(total, by, out=total) if inexact else (total / by).astype(total.dtype, copy=False)
         return (total,)
 

@@ -530,8 +530,8 @@ class ExampleLedger(Kept):
             )
         if self._seen == cell.updates:
             return
-        # Never loaded, yet with holds: they were received from the previous primary, and belong to steps that may
-        # resume here.
+        # If nothing was loaded yet, existing holds were received from the previous primary. They belong to steps that
+        # may resume here.
         told = self._all_holds() if self._seen is None else []
         if not told:
             for hold in self._all_taken():

@@ -152,7 +152,7 @@ class Queue(Kept):
                     error.half_done = done > 0
                     raise
                 self.changes += 1
-                # As many as there is room for: a batch may be larger than the capacity.
+                # Add as many elements as there is room for: a batch may be larger than the capacity.
                 stop = done + int(min(self._capacity - len(self._items), count - done))
                 items = alone[done:stop] if rows is None else rows.add([component[done:stop] for component in batch])
                 for item in items:
@@ -505,7 +505,7 @@ class PriorityQueue(Queue):
         self._order = itertools.count()
 
     def _held(self) -> list[Element]:
-        # In the order of arrival among equal priorities, which the queue that is filled from this list then has, too.
+        # Elements of equal priority stay in the order of arrival, also in the queue that is filled from this list.
         return [element for _, _, element in sorted(self._items, key=lambda item: item[:2])]
 
     def _put(self, item: Element) -> None:

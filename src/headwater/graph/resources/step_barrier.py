@@ -144,7 +144,7 @@ class StepBarrier(Kept):
             return False
 
         with self._condition:
-            # For example a session that this task has forgotten in a restart.
+            # The task may have forgotten the session in a restart.
             if session not in self._runs.sessions:
                 self._runs = training_runs.joined(self._runs, session)
                 self.changes += 1

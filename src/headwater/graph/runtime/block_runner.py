@@ -71,7 +71,7 @@ class BlockRunner:
         """
         shared: Values = dict(zip(self._needed, self._setup(step), strict=True))
         queue = shared[self._block.sink.inputs[0]].item()
-        # At most half of the queue, so that the program does not read much further ahead than without blocks.
+        # Take at most half of the queue, so that the program does not read much further ahead than without blocks.
         taken = self._take(shared, step, int(min(self._count, max(1, queue.capacity // 2))))
         rows = len(taken[0])
         try:

@@ -130,7 +130,7 @@ class Executable:
         self._run_before = False
         first, rest = split(compute) if self._device is None and self._kernels is None else (None, None)
         if rest is not None and resources.recorder is not None:
-            first = None  # all changes are sent to the backup as one
+            first = None  # all changes are sent to the backup as one change
         self._initial_part = first
         self._initial = None if first is None else self._part(first)
         self._rest = (
@@ -258,11 +258,11 @@ class Executable:
             for tell in made:
                 tell()
         if not taken:
-            # Only now: a run that has failed may fail again.
+            # Record the shapes only after the run: shapes of a failed run may fail again.
             if len(self._taken) >= MOST_EXECUTABLES:
                 self._taken.clear()
             self._taken.add(key)
-        # Without the lock, because reading the results of checks waits for the executable.
+        # Release the lock first, because reading the results of checks waits for the executable.
         if faults:
             self._raise(faults)
         if refused is not None:
@@ -297,7 +297,7 @@ class Executable:
                 )
                 if self._device is None:
                     if len(self._compilations) >= MOST_EXECUTABLES:
-                        self._compilations.clear()  # of shapes that have not come again
+                        self._compilations.clear()  # of shapes that did not occur again
                     self._compilations[key] = self._compile_in_background(inputs)
             weigh = self._ways.weigher(key)
         # Kernels find errors in shapes and types only when they run, so the first run is never announced early.

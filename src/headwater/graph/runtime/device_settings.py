@@ -127,7 +127,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
         if device not in _of_type(there, device_type):
             raise ValueError(f"Unrecognized device: {device!r}")
     kept = [] if device_type is None else [each for each in get_visible_devices() if each.device_type != device_type]
-    # In the order of the machine, whatever order the program uses: numbers of logical devices must not depend on it.
+    # Keep the order of the machine: numbers of logical devices must not depend on the order in the program.
     visible = [device for device in there if device in (*kept, *wanted)]
     if visible == get_visible_devices():
         return

@@ -111,7 +111,8 @@ class CompiledPlan:
         self._fetched_from_gpus = [self._index[name] for name in plan.fetches if name in of_gpus]
         computed = {name for item in on_cpu if isinstance(item, Compute) for name in item.inputs}
         fed = [index for index, name in enumerate(plan.feeds) if name in computed and name not in plan.fetches]
-        # Not on replicated tasks: a copy's memory could be reused before the backup has received its contents.
+        # Replicated tasks cannot do this: the memory of a copy could be reused before the backup has received its
+        # contents.
         self._aligned = AlignedCopies(fed) if fed and resources.recorder is None else None
         self._actions = list(zip(actions, self._dead_after(), strict=True))
         at = _last_update(plan.instructions)

@@ -76,7 +76,7 @@ class _Sums:
             if term is None:
                 continue
             if self._owned[index]:
-                # In place only from the second sum on: the first term may be an array that others use.
+                # From the second sum on, add in place. The first term may be an array that others use.
                 self.values[index] += term
             else:
                 self._owned[index] = self.values[index] is not None

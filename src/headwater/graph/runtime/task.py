@@ -235,7 +235,7 @@ class TaskRuntime:
         with self._lock:
             self._owners.pop(session, None)
             isolated = self._isolated.pop(session, None)
-        # Without the lock of this object: the callbacks take locks of their own.
+        # Release the lock of this object first: the callbacks acquire locks of their own.
         for forget in self.on_release:
             forget(session)
         self.rendezvous.close_session(session)

@@ -236,7 +236,7 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
     """
     touched = arrays
     if op_type.startswith(_OF_ROWS) and arrays:
-        # Of a table and its slots, only the indexed rows are touched.
+        # Exclude a table and its slots: only their indexed rows are read or written.
         touched = [value for value in arrays if value.size != arrays[0].size]
     nbytes = sum(value.nbytes for value in (*touched, *results))
     products = window_products = 0

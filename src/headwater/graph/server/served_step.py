@@ -289,7 +289,7 @@ class ServedStep(Step):
     def recv(self, source: str, transfer: int) -> Sequence[Any]:
         if source != self._master:
             return self._runtime.rendezvous.take(self, transfer, source)
-        # Before a wait for the master, which may itself wait for the receiver of such a transfer.
+        # Confirm before waiting for the master, which may itself wait for the receiver of such a transfer.
         if self.unconfirmed:
             self.confirm()
         while transfer not in self._stash:
@@ -355,7 +355,7 @@ class ServedStep(Step):
             header, tensors = (self.number, transfer, len(last)), [*tensors, *last]
         if self._reads is not None:
             with contextlib.suppress(FailedPreconditionError):  # another session has discarded the values
-                # After the update, so that these are the values that the next run has to read.
+                # Read after the update: the next run has to read these values.
                 version, values = self._reads.read()
                 header = (*(*header, 0, 0)[:3], len(values), version)
                 tensors = [*tensors, *values]

@@ -90,7 +90,7 @@ class TaskServer(Service):
         # A drained ps hands its state to the chief only if the state is kept nowhere else: not on a backup, and not in
         # saved states.
         leaves = task.job == PS and not self._twice and saves_of_environment() is None
-        # Before the shell exists: the fetched state has the generation with which the shell must start.
+        # Fetch before the shell exists: the fetched state has the generation with which the shell must start.
         left = left_state.fetch(cluster, task, inside_grpc=inside_grpc) if leaves else None
         predecessor = None if left is None else left.predecessor
         self.shell: TaskShell = TaskShell(
@@ -103,7 +103,7 @@ class TaskServer(Service):
         self._peers = ClusterPeers(tasks, task, self.runtime.devices, self._link)
         self._steps = StepService(self.runtime, self._peers.push, self.shell.watchdog)
         if left is not None:
-            # Before the shell starts to serve, so that no master finds an empty task with the previous generation.
+            # Restore before the shell serves, so that no master finds an empty task with the previous generation.
             left.restore(self.runtime, self._steps)
         self._leaving = left_state.Leaving(self.shell, self.runtime, self._steps) if leaves else None
         keeps = self._twice and task.job == PS

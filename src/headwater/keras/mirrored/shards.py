@@ -224,8 +224,8 @@ class DatasetShards(Shards):
 
 
 class _InCommonOrder(keras.utils.PyDataset):
-    """Batches of a `keras.utils.PyDataset` in an order that all processes draw alike: Keras shuffles by a source of
-    random numbers that each process has for itself.
+    """Batches of a `keras.utils.PyDataset` in the same random order on all processes. Keras itself would shuffle
+    differently on each process.
 
     Args:
       data: finite.

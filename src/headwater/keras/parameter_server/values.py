@@ -329,7 +329,7 @@ class ModelValues:
     def sync(self, *, state: bool = False) -> None:
         """Reads the current values of the model's variables from the ``ps``; with ``state`` the optimizer's as well.
 
-        A learning rate that the chief's program has set, and no step has brought to the ``ps`` yet, stays.
+        A learning rate that the chief's program has set is kept until a step has sent it to the ``ps``.
         """
         client = self._client
         if client is None:
@@ -350,7 +350,7 @@ class ModelValues:
             self.optimizer.learning_rate = set_rate
 
     def _bring_changes(self) -> None:
-        """Sends changes that the chief's program made to variables since they were read to the ``ps``."""
+        """Sends the ``ps`` the changes that the chief's program has made to variables since they were read."""
         assert self._client is not None
         if self._dynamic is not None:
             self._dynamic.bring()

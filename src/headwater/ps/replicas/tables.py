@@ -160,7 +160,8 @@ class CopiedTables(TableService):
             self._require_served()
             for table, of_table in keys():
                 gone: list[NDArray[np.int64]] = []
-                # Here rather than within the change: the backup could evict other rows that were used equally.
+                # Make room before the change and tell the backup the evicted keys: it could evict other rows that were
+                # used equally.
                 try:
                     table.make_room(of_table, gone, looks_up=looks_up)
                 finally:  # where the room is not enough, rows may have been evicted all the same

@@ -258,7 +258,7 @@ class ShardHolder:
         with self._changed:
             self._over = True
             hosts = self._hosts
-        # Without `_changed`, as each call takes the host's lock, which a running update may hold for long.
+        # Release `_changed` first: each call acquires the host's lock, which a running update may hold for long.
         for host in hosts:
             host.job_over()
 
@@ -427,7 +427,7 @@ class ShardHolder:
         for shard in lost:
             _log.warning("%s has lost shard %d of %r", self._task, shard, self._name)
             self._have(shard, *self._make(shard))
-        # In a thread, as `_changed` is held. Another ps may own the shard after all: its answer shows that.
+        # Ask in a thread, as `_changed` is held here. An answer may show that another ps owns the shard.
         if lost:
             threading.Thread(target=self.directory.ask_all, daemon=True).start()
 

@@ -128,7 +128,7 @@ class Changes:
         with self._resources.lock:
             while True:
                 tried = Tried(self._resources, operation, Attempt(step, operation.place, notes, error), inputs)
-                # Not an error of the operation, but a defect in its implementation: it may have changed a part of a
+                # This is a defect in the implementation of the operation: it may have changed a part of a
                 # resource.
                 if tried.failure is not None:
                     for key in tried.touched:  # so that the next change sends the full state to the backup

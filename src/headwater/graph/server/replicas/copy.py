@@ -226,7 +226,7 @@ class GraphCopy(KeptCopy):
 
     def _end(self) -> None:
         self._contents.end()
-        # In a thread of its own, since it needs the lock of the resources, which a step may hold for long.
+        # Run this in its own thread: it needs the lock of the resources, which a step may hold for long.
         threading.Thread(target=self._contents.cancel, name="end-of-copy", daemon=True).start()
 
     # Service interface ------------------------------------------------------------------------------------------------
