@@ -454,6 +454,6 @@ def require_examples(node: Node, *, shuffle: bool) -> None:
         )
     if shuffle and gone_over is not None:
         raise ValueError(
-            f"the dataset's {type(gone_over).__name__} can only be gone over from its beginning, not shuffled: keep "
+            f"the dataset's {type(gone_over).__name__} can only be iterated from its beginning, not shuffled: keep "
             "its elements in memory with dataset.cache() behind it, or say shuffle=False"
         )

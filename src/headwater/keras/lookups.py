@@ -242,7 +242,7 @@ class _Lookup(_HostLayer):
         if pad_to_max_tokens and max_tokens is None:
             raise ValueError("pad_to_max_tokens needs max_tokens")
         if invert and output_mode != "int":
-            raise ValueError(f"invert goes with output_mode 'int', not {output_mode!r}")
+            raise ValueError(f"invert requires output_mode 'int', not {output_mode!r}")
         _not_sparse(sparse)
         super().__init__(name=name, **kwargs)
         self.max_tokens, self.num_oov_indices = max_tokens, num_oov_indices
@@ -499,7 +499,7 @@ class IntegerLookup(_Lookup):
         if oov_method not in ("floormod", "farmhash"):
             raise ValueError(f"oov_method must be 'floormod' or 'farmhash', not {oov_method!r}")
         if salt is not None and oov_method != "farmhash":
-            raise ValueError("salt goes with oov_method 'farmhash'")
+            raise ValueError("salt requires oov_method 'farmhash'")
         if vocabulary_dtype not in ("int32", "int64"):
             raise ValueError(f"vocabulary_dtype must be 'int32' or 'int64', not {vocabulary_dtype!r}")
         self.vocabulary_dtype, self.oov_method = vocabulary_dtype, oov_method

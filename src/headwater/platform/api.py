@@ -223,7 +223,7 @@ def jobs(
     platform: PlatformOf,
     identity: MayView,
     phase: JobPhase | None = None,
-    live: Annotated[bool | None, Query(description="Only those that are not over, or only those that are.")] = None,
+    live: Annotated[bool | None, Query(description="true: only unfinished jobs; false: only finished jobs.")] = None,
     name: Annotated[str | None, Query(max_length=40)] = None,
     owner: Annotated[str | None, Query(max_length=100)] = None,
     before: Annotated[float | None, Query(description="Only those submitted before.", ge=0, le=1e11)] = None,

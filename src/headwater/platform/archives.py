@@ -57,7 +57,7 @@ def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_membe
     if digest is not None:
         with archive.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != digest[0]:
-                raise ArchiveError(f"{archive} is damaged: its content is not what its name says; hand it in again")
+                raise ArchiveError(f"{archive} is damaged: its content does not match its name; upload it again")
     try:
         if zipfile.is_zipfile(archive):
             _unpack_zip(archive, folder, max_bytes, max_members)

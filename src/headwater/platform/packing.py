@@ -29,7 +29,7 @@ def pack(folder: Path, archive: Path) -> None:
             return None
         size += member.size
         if size > MAX_BYTES:
-            raise ValueError(f"{folder} has more than {MAX_BYTES} bytes: give an archive of what the job needs")
+            raise ValueError(f"{folder} has more than {MAX_BYTES} bytes: provide an archive with fewer files")
         member.uid = member.gid = 0
         member.uname = member.gname = ""
         return member

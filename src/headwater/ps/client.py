@@ -214,7 +214,7 @@ class ParameterClient:
           GaveUpError: the chief could not be reached within the deadline for waits on tasks.
         """
         session = self._sessions[index]
-        lost = f"{session.task} was restarted, and its values are gone"
+        lost = f"{session.task} was restarted, and its values are lost"
         if self.conversation.others_are_over(index):
             if self._follows:
                 raise UnavailableError(None, None, f"{lost}; the job is over")

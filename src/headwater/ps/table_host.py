@@ -213,7 +213,7 @@ class TableService:
                 answer = self._open(tables, channel) if frame is hello else self._handle(client, frame, channel)
             except Exception as error:  # noqa: BLE001 - as in `headwater.ps.host`
                 answer = error_frame(0, error, self._task)
-            self._secure(channel)  # a worker does not repeat what was answered, so it must be safe before
+            self._secure(channel)  # a worker does not repeat an answered request, so its change must be safe first
             channel.send(answer)
             frame = channel.recv()
 

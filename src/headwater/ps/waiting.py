@@ -98,7 +98,7 @@ class Waiting:
     def require_filled(self) -> None:
         """Raises AbortedError where there are no values. The lock is held, here and below."""
         if not self._updates.filled:
-            raise AbortedError(None, None, f"{self._context.task} was restarted: its values are gone")
+            raise AbortedError(None, None, f"{self._context.task} was restarted: its values are lost")
 
     def wait_for_values(self, connection: WorkerConnection) -> None:
         """Waits until there are values."""

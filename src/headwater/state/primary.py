@@ -104,7 +104,7 @@ class PrimaryCopy(FeedingCopy):
                 reason = f"{self._other} serves {self._called}, not {self._task}"
                 channel.send(error_frame(0, UnavailableError(None, None, reason), self._task))
                 return None
-            reminder.tell(channel, f"{self._task} to hear who serves {self._called}")
+            reminder.tell(channel, f"{self._task} to learn which ps serves {self._called}")
         return None
 
     def _secure_answer(self, channel: Channel, feed: Feed | None, number: int, serves: Callable[[], bool]) -> None:

@@ -295,7 +295,10 @@ def test_a_job_does_not_succeed_without_a_worker_that_somebody_has_deleted(clust
     fake._delete("jobs", "team", "linear-x1-worker-1", "Background")
     fake.end(pods(fake)["worker-0"], 0)
     report = backend.poll_job(handle)
-    assert (report.phase, report.reason) == ("lost", "the Job of worker 1 is gone: somebody else has deleted it")
+    assert (report.phase, report.reason) == (
+        "lost",
+        "the Job of worker 1 does not exist: another client has deleted it",
+    )
 
 
 def test_a_job_tells_where_its_tasks_are_and_how_often_they_were_started(cluster: Cluster, tmp_path: Path) -> None:

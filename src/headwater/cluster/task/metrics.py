@@ -26,7 +26,7 @@ _OF_GROUPS: tuple[tuple[str, str, Callable[[GroupProgress], float]], ...] = (
     ("updates", "Updates of a group of variables", lambda group: group.updates),
     ("staleness_mean", "Mean staleness of gradients, in updates", lambda group: group.staleness),
     ("staleness_max", "Greatest staleness of a gradient, in updates", lambda group: group.staleness_max),
-    ("dropped_gradients", "Gradients that came too late", lambda group: group.dropped),
+    ("dropped_gradients", "Gradients that arrived too late", lambda group: group.dropped),
     ("workers", "Workers that take part", lambda group: len(group.workers)),
     ("saved_bytes", "Written to save this task's state of them", lambda group: group.saved_bytes),
     ("lost_updates", "Lost when this task went back to the state that it had saved", lambda group: group.lost_updates),

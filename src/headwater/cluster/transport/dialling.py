@@ -64,7 +64,7 @@ def greet(
         try:
             met = _greet(messages, me, wanted, host, security, LIFELINE * lifeline)
         except Nonsense as nonsense:
-            detail = f"what listens there is not Headwater: it {nonsense}"
+            detail = f"the process that listens there is not Headwater: it {nonsense}"
             raise ConnectFailure(Problem.NOT_HEADWATER, detail) from nonsense
         closing.pop_all()
         return met

@@ -303,7 +303,7 @@ def parse_prefix(
     """
     magic, version, flags, kind, header_bytes, layout_bytes, payload_bytes, slot = PREFIX.unpack_from(data, offset)
     if magic != MAGIC:
-        raise _malformed(f"what arrived starts with {bytes(magic)!r}, which is not a frame")
+        raise _malformed(f"the received data start with {bytes(magic)!r}, which is not a frame")
     if version != VERSION:
         raise _malformed(f"a frame of version {version} arrived; this end reads version {VERSION}")
     if flags & ~known_flags:

@@ -98,7 +98,7 @@ class Link:
         # A stopped task, or one on an unreachable machine, closes no channels: break them, or steps would wait forever.
         with self._lock:
             why = self._control.reason if self._control is not None else ""
-        reason = "it no longer answers; it has ended, was stopped, or its machine is gone"
+        reason = "it no longer answers; it has ended, was stopped, or its machine is lost"
         self._pool.break_off(self._peer, f"{reason}: {why}" if why else reason)
 
     def _attempt(self, limit_s: float | None = None) -> Channel:

@@ -44,7 +44,7 @@ class ByteStreamChannel(ABC):
         self._receiving = False
         self._chunk = bytearray(CHUNK_BYTES)
         self._chunk_view = memoryview(self._chunk)
-        self._start: int = 0  # of what was received into the chunk and not used yet
+        self._start: int = 0  # the start of the unused received bytes in the chunk
         self._end: int = 0
         self._buffers = BufferPool()
         self._frames_sent = 0

@@ -182,7 +182,7 @@ class ChannelConversation:
                     say_at = now + (now - began)
                     _log.warning(
                         "Step %d has waited for %s for %.0f s; the log of that task, and `headwater status` with its "
-                        "address, say for what",
+                        "address, give the reason",
                         self._step.number,
                         self._task,
                         now - began,

@@ -291,7 +291,7 @@ class ClusterPeers:
 
 
 def _restarted(task: str) -> AbortedError:
-    return AbortedError(None, None, f"{task} was restarted: its state is gone, and so is this session's part of it")
+    return AbortedError(None, None, f"{task} was restarted: its state and this session's part of it are lost")
 
 
 def _try(task: object, action: Callable[[], object]) -> None:

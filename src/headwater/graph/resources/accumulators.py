@@ -306,7 +306,7 @@ class Accumulator(Kept):
         and the gathered gradients, which are now invalid, are dropped."""
         with self._condition:
             if step < self._step:
-                _log.warning("the step of accumulator %r goes back from %d to %d", self.name, self._step, step)
+                _log.warning("the step of accumulator %r decreases from %d to %d", self.name, self._step, step)
                 self._clear()
             self._step = step
             self.changes += 1

@@ -191,7 +191,7 @@ class Gate(kept.Kept):
             if self._abandoned:
                 # If this session is lost, too, before it has called `restart`, the next `take` gets the error.
                 self._updater, self._abandoned = session, False
-                raise AbortedError(None, None, f"{self._name}: an update was left undone; its maker is gone")
+                raise AbortedError(None, None, f"{self._name}: an update was not completed: its worker is lost")
             assert self._due is not None
             due, self._due, self._updater = self._due, None, session
             return due, self._start.name

@@ -174,14 +174,14 @@ def is_void(runs: TrainingRuns, session: str) -> bool:
 
 
 def judged(runs: TrainingRuns, session: str, of_step: int, step: int) -> Verdict:
-    """Decides what happens to a gradient of the step ``of_step`` from ``session`` while the training is at ``step``."""
+    """Decides the use of a gradient of the step ``of_step`` from ``session`` while the training is at ``step``."""
     if is_void(runs, session) or (runs.run_number and of_step > step):
         return Verdict.VOID
     return Verdict.STALE if of_step < step else Verdict.TAKE
 
 
 def void_text(runs: TrainingRuns) -> str:
-    """Returns a message that says why a replica's step is void, and what to do."""
+    """Returns a message with the reason why a replica's step is void, and the remedy."""
     return (
         f"the chief has restarted the training at step {runs.began_at}: the step of this replica is void. Run "
         "`local_step_init_op` to take part again; a MonitoredTrainingSession and a Supervisor do so by themselves"

@@ -287,4 +287,4 @@ class Leaving:
         if note.text:
             return note.together
         names = ", ".join(sorted(kind.__name__ for kind in more))
-        return f"no chief has sealed its model, and it keeps what cannot be left ({names})"
+        return f"no chief has sealed its model, and it has resources that cannot be deposited ({names})"

@@ -76,7 +76,7 @@ def job_report(
         return JobReport(phase="succeeded", tasks=tasks, restarts=restarts)
     missing = [task for task in expected if task not in jobs]
     if missing:
-        reason = f"the Job of {missing[0].job} {missing[0].index} is gone: somebody else has deleted it"
+        reason = f"the Job of {missing[0].job} {missing[0].index} does not exist: another client has deleted it"
         return JobReport(phase="lost", reason=reason, tasks=tasks, restarts=restarts)
     waiting = [(task, state) for task, state in tasks.items() if isinstance(state, Running) and state.waiting]
     if len(waiting) == len(tasks):

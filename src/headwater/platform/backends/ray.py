@@ -132,7 +132,7 @@ class _ActorConnection:
             ) from error
         except (ValueError, exceptions.RayActorError) as error:
             # Ray raises ValueError for a name without a living actor.
-            raise _Gone(f"the actor {self.host} is gone, and its task with it: {_first_line(error)}") from error
+            raise _Gone(f"the actor {self.host} is lost, and its task with it: {_first_line(error)}") from error
         except exceptions.RayError as error:
             raise BackendError(f"the actor {self.host}: {_first_line(error)}", temporary=True) from error
 

@@ -107,7 +107,7 @@ def batch_script(spec: JobSpec, how: SlurmRendering) -> str:
 
 _BODY = """
 
-# Only the owner may read what follows: it holds the secret that the tasks share.
+# Only the owner may read the following files: they hold the secret that the tasks share.
 umask 077
 folder={folder}
 mkdir -p "$folder/rounds" "$folder/logs" "$folder/work"

@@ -138,7 +138,7 @@ def run(
             _usage_error("run", "--job: the job file names the program; give no other")
         raise typer.Exit(_run_job(job, least or None, as_json=as_json))
     if as_json:
-        _usage_error("run", "--json: is for --job alone: without it, what tasks print is shown as it is")
+        _usage_error("run", "--json: is for --job alone: without it, the output of tasks is shown unchanged")
     try:
         invocation = parse_arguments(program or ())
         if invocation.kind == "stdin":

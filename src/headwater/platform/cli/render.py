@@ -78,7 +78,7 @@ def _kubernetes(spec: JobSpec, image: str, namespace: str | None, archive: Path 
         archive=archive,
     )
     where = "" if namespace is None else f" --namespace={namespace}"
-    lines = ["Secrets are not in here. Make those that are not there yet:"]
+    lines = ["This file contains no secrets. Create the missing ones:"]
     lines += [f'kubectl create secret generic {name}{where} --from-literal=token="$(openssl rand -hex 32)"']
     lines += [
         f"kubectl create secret generic {secret}{where} --from-file=value=/dev/stdin  # {field}"

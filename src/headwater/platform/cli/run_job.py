@@ -98,7 +98,7 @@ def _watch(manager: Manager, record: JobRecord, *, as_json: bool) -> int:
                 record = manager.job(record.id)
                 if outlet.lost:
                     signals.append(signal.SIGPIPE)
-                if len(signals) > 1:  # a second signal: stop waiting; the guard kills what remains
+                if len(signals) > 1:  # a second signal: stop waiting; the guard kills the remaining processes
                     break
                 if signals and record.state.phase is not JobPhase.ENDING and not record.state.phase.over:
                     record = manager.ask(record.id, AskStop(signal.Signals(signals[0]).name))

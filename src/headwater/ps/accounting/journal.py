@@ -100,7 +100,7 @@ class Journal:
                 self._retry_at = self._clock() + self._retry_s
                 then = f"{count} records wait, and are retried"
                 if count > MOST:
-                    self._retry_at, then = math.inf, "The journal ends here: headwater audit will miss what follows"
+                    self._retry_at, then = math.inf, "The journal ends here: headwater audit will miss later records"
                     pending.clear()
                 self._troubles.failed(what, error, then)
                 return

@@ -142,7 +142,7 @@ class CopyHolder:
     def hand_over(self, is_needed: Callable[[], bool]) -> None:
         """Hands the replicas to other ``ps``, because this task shuts down during the job, and accepts no more.
 
-        The chief keeps those that no other ``ps`` takes.
+        The chief keeps replicas that no other ``ps`` takes.
 
         Args:
           is_needed: returns whether workers still need the replicas. While they do, this call waits for lost ``ps``,
@@ -300,7 +300,7 @@ class CopyHolder:
         give_up_at = time.monotonic() + MOVE_S
         while copy.serves and not (stays and copy.settled):
             if self._closed or self._over or copy.aimed != aim or time.monotonic() >= give_up_at:
-                raise UnavailableError(None, None, f"shard {shard} of {self._name!r} has not gone to {primary}")
+                raise UnavailableError(None, None, f"shard {shard} of {self._name!r} has not moved to {primary}")
             self._pause(LOOK_S)
         return (0.0 if stays else copy.held_up_s), nbytes
 

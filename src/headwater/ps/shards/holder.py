@@ -279,7 +279,7 @@ class ShardHolder:
     def hand_over(self) -> None:
         """Sends the shards to other ``ps``, because this task shuts down during the job, and accepts no more.
 
-        The chief keeps the first shard, and those that no other ``ps`` takes, until this task is back.
+        The chief keeps the first shard, and shards that no other ``ps`` takes, until this task is back.
         """
         with self._changed:
             self._leaves = True

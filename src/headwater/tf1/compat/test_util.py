@@ -17,4 +17,4 @@ _NAMES = {
 
 __getattr__: Callable[[str], object]
 __dir__: Callable[[], list[str]]
-__getattr__, __dir__ = namespace(__name__, Area("What tests take from TensorFlow.", _NAMES))
+__getattr__, __dir__ = namespace(__name__, Area("Names that tests import from TensorFlow.", _NAMES))

@@ -26,7 +26,7 @@ def _of_input(op_type: str, doc: str) -> Callable[..., Tensor]:
 
 
 string_strip: Callable[..., Tensor] = _of_input("StringStrip", "Without blanks at both ends.")
-decode_base64: Callable[..., Tensor] = _of_input("DecodeBase64", "What Base64 text for the web stands for.")
+decode_base64: Callable[..., Tensor] = _of_input("DecodeBase64", "Decodes web-safe Base64 text.")
 
 
 def encode_base64(input: TensorLike, pad: bool = False, name: str | None = None) -> Tensor:

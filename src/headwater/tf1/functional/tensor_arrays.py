@@ -119,7 +119,7 @@ class TensorArray:
           NotImplementedError: always; `tf.gradients` of read, stacked or gathered elements needs no array of gradients.
         """
         raise NotImplementedError(
-            f"TensorArray.grad({source!r}) is not supported: take tf.gradients of what read, stack or gather gave"
+            f"TensorArray.grad({source!r}) is not supported: take tf.gradients of the results of read, stack or gather"
         )
 
     def read(self, index: TensorLike, name: str | None = None) -> Tensor:

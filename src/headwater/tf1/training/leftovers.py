@@ -90,9 +90,9 @@ class Leftovers:
                 else:
                     files.remove(path)
             except OpError as error:
-                _logger.warning("%s of a saver that is gone could not be deleted: %s", path, error.message)
+                _logger.warning("%s of an ended saver could not be deleted: %s", path, error.message)
             else:
-                _logger.info("%s deleted: the saver that made it is gone", path)
+                _logger.info("%s deleted: its saver has ended", path)
         self._seen = {path: seen for path, seen in self._seen.items() if path in found}
 
     def _is_unchanged(self, path: str) -> bool:

@@ -37,7 +37,7 @@ def gate() -> Gate:
 def test_lost_updater_is_replaced_by_one_replica(gate: Gate) -> None:
     assert gate.take(Looks(), "maker") == (1, 7)
     gate.session_ended("maker", "lost")
-    with pytest.raises(AbortedError, match="an update was left undone; its maker is gone"):
+    with pytest.raises(AbortedError, match="an update was not completed: its worker is lost"):
         gate.take(Looks(), "mender")
     with pytest.raises(Blocked):
         gate.take(Looks(), "other")  # one is enough
@@ -51,7 +51,7 @@ def test_next_replica_replaces_a_lost_replacement(gate: Gate) -> None:
     with pytest.raises(AbortedError):
         gate.take(Looks(), "mender")
     gate.session_ended("mender", "lost")
-    with pytest.raises(AbortedError, match="its maker is gone"):
+    with pytest.raises(AbortedError, match="its worker is lost"):
         gate.take(Looks(), "other")
 
 

@@ -227,7 +227,7 @@ class CopiedTaskLink:
             channel = self._reach(lambda: None, None)
             if channel.peer_generation != generation:
                 self.give_back(channel, True)
-                raise AbortedError(None, None, f"{self._task} was restarted: its state is gone")
+                raise AbortedError(None, None, f"{self._task} was restarted: its state is lost")
             try:
                 return self._ask(channel, frame)
             except UnavailableError:
