@@ -329,7 +329,7 @@ def test_jobs_of_a_sweep_are_compared(watched: Watched, running: Server, tmp_pat
     expect(page.get_by_role("link", name="All jobs")).to_be_visible()
 
 
-def test_the_list_follows_what_happens(watched: Watched, running: Server, program: Path) -> None:
+def test_the_list_of_jobs_is_updated(watched: Watched, running: Server, program: Path) -> None:
     page = watched.page
     watched.sign_in(running.token)
     job_id = submit(running, program, workers=1)

@@ -23,7 +23,7 @@ def _fitted(strategy: Any) -> list[Any]:
     return [np.asarray(value.value) for value in model.trainable_variables]
 
 
-def test_fit_gives_on_the_gpu_what_it_gives_on_the_cpu() -> None:
+def test_fit_on_the_gpu_agrees_with_the_cpu() -> None:
     with jax.default_matmul_precision("float32"):
         on_gpu = _fitted(tf.distribute.MirroredStrategy(["/gpu:0"]))
         on_cpu = _fitted(tf.distribute.OneDeviceStrategy("/cpu:0"))

@@ -61,7 +61,7 @@ def test_operations_without_a_device_run_on_the_gpu() -> None:
     assert {device.device.removesuffix("/executables") for device in metadata.step_stats.dev_stats} == {GPU}
 
 
-def test_training_gives_what_it_gives_on_the_cpu() -> None:
+def test_training_agrees_with_the_cpu() -> None:
     tf.config.experimental.enable_tensor_float_32_execution(False)
     try:
         for found, expected in zip(trained("/gpu:0"), trained("/cpu:0"), strict=True):

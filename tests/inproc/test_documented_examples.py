@@ -37,7 +37,7 @@ def test_every_example_of_the_source_is_tried() -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.parametrize("name", _EXAMPLES)
-def test_an_example_gives_what_it_shows(name: str) -> None:
+def test_a_documented_example_prints_its_output(name: str) -> None:
     module, _, attribute = name.rpartition(".")
     documented: Any = getattr(importlib.import_module(module), attribute)
     within = importlib.import_module(documented.__module__)

@@ -53,7 +53,7 @@ def test_a_private_module_is_named_in_one_file(name: str) -> None:
         ("keras.src.trainers.data_adapters.py_dataset_adapter", "OrderedEnqueuer PyDatasetEnqueuer"),
     ],
 )
-def test_what_is_used_of_a_private_module_is_there(module: str, names: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_used_names_of_private_modules_exist(module: str, names: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     pytest.importorskip(module.partition(".")[0])
     found = importlib.import_module(module)

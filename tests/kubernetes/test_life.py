@@ -207,7 +207,7 @@ def test_training_outlives_its_pods_and_scales(running: Server, cluster: RealClu
     delete(running, cluster, short)
 
 
-def test_an_evicted_worker_of_a_preemptible_job_comes_back(running: Server, cluster: RealCluster) -> None:
+def test_an_evicted_worker_of_a_preemptible_job_restarts(running: Server, cluster: RealCluster) -> None:
     script = (
         PS_WAITS + 'trap "exit 0" TERM; step=0; while :; do step=$((step + 1)); echo "Step: $step"; sleep 0.2; done'
     )
@@ -319,7 +319,7 @@ def test_places_that_do_not_suffice_are_given_back(running: Server, cluster: Rea
     delete(running, cluster, job_id)
 
 
-def test_a_job_whose_service_somebody_deletes_leaves_nothing(running: Server, cluster: RealCluster) -> None:
+def test_a_job_without_its_deleted_service_leaves_no_objects(running: Server, cluster: RealCluster) -> None:
     job_id = running.submit("sleep 1000", ps=1, workers=1, restart={"policy": "never"}, kubernetes=RESTRICTED)
     running.until(job_id, lambda job: job["tasks_running"] == 2)
     cluster.core.delete_namespaced_service(job_id, cluster.namespace, _preload_content=False)
@@ -328,7 +328,7 @@ def test_a_job_whose_service_somebody_deletes_leaves_nothing(running: Server, cl
     delete(running, cluster, job_id)
 
 
-def test_what_a_queue_of_kueue_looks_for_is_taken(cluster: RealCluster) -> None:
+def test_jobs_have_the_queue_label_of_kueue(cluster: RealCluster) -> None:
     """Nothing is made: without Kueue a suspended Job would wait for ever."""
     spec = job_from_data({"name": "queued", "program": "a.py", "ps": 1, "kubernetes": {**RESTRICTED, "queue": "team"}})
     how = Rendering(name="queued", job_id="queued", image=IMAGE, namespace=cluster.namespace, token=None, managed=True)

@@ -48,7 +48,7 @@ def run(program: str, **environ: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("first", ["", JAX_FIRST], ids=["headwater first", "jax first"])
 @pytest.mark.parametrize("program", [SUM_OF_SEVEN_DIMENSIONS, SUMS_OF_PRODUCTS], ids=["sum", "product"])
-def test_it_is_computed_right(program: str, first: str) -> None:
+def test_sums_of_products_are_computed_correctly(program: str, first: str) -> None:
     done = run(first + program)
     assert done.returncode == 0, done.stderr
 

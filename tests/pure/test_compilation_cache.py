@@ -16,7 +16,7 @@ def _key(number: int) -> str:
 
 
 class TestEntries:
-    def test_get_gives_what_was_put(self, tmp_path: Path) -> None:
+    def test_get_returns_the_stored_entry(self, tmp_path: Path) -> None:
         Entries(tmp_path).put("a" * 1000 + _key(1), b"one")
         assert Entries(tmp_path).get("a" * 1000 + _key(1)) == b"one"
         assert Entries(tmp_path).get(_key(2)) is None
@@ -32,11 +32,11 @@ class TestEntries:
         kept = [number for number in range(17) if entries.get(_key(number)) is not None]
         assert kept == [0, *range(6, 17)]
 
-    def test_one_that_would_fill_the_folder_is_left_out(self, tmp_path: Path) -> None:
+    def test_an_entry_larger_than_the_limit_is_not_stored(self, tmp_path: Path) -> None:
         Entries(tmp_path, most=100).put(_key(1), bytes(26))
         assert not list(tmp_path.iterdir())
 
-    def test_a_folder_that_is_gone_holds_nothing(self, tmp_path: Path) -> None:
+    def test_a_deleted_folder_has_no_entries(self, tmp_path: Path) -> None:
         entries = Entries(tmp_path / "gone")
         entries.put(_key(1), b"one")
         assert entries.get(_key(1)) is None

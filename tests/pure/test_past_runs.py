@@ -28,7 +28,7 @@ def test_the_newest_run_with_the_case_on_the_same_kind_of_machine_is_found(tmp_p
     assert newest(MLP, "elsewhere", path) is None
 
 
-def test_figures_are_compared_with_what_both_have() -> None:
+def test_figures_are_compared_by_their_common_cases() -> None:
     now = Figures(rate=200, processor_us=50, ratio=6.0)
     before = Figures(rate=100, processor_us=100, ratio=4.0)
     run = Run(commit="a1", machine="here", date="2026-11-25", cases={LINEAR: before})
@@ -47,5 +47,5 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
         newest(MLP, "here", path)
 
 
-def test_the_kind_of_this_machine_names_what_figures_depend_on() -> None:
+def test_the_machine_kind_names_cores_and_versions() -> None:
     assert all(word in machine_kind() for word in ("cores", "Python 3.", "JAX 0."))

@@ -31,7 +31,7 @@ def _fits(known: tuple[int, ...], dims: Dims) -> bool:
 
 
 @given(_known_and_blurred(), _known_and_blurred())
-def test_broadcast_covers_what_numpy_does(a: Example, b: Example) -> None:
+def test_broadcast_agrees_with_numpy(a: Example, b: Example) -> None:
     try:
         result = np.broadcast_shapes(a[0], b[0])
     except ValueError:
@@ -54,7 +54,7 @@ def test_broadcast_does_not_care_for_order(a: Dims, b: Dims) -> None:
 
 
 @given(_known, st.data())
-def test_merge_keeps_what_either_knows(known: tuple[int, ...], data: st.DataObject) -> None:
+def test_merge_keeps_known_dimensions(known: tuple[int, ...], data: st.DataObject) -> None:
     def blurred() -> Dims:
         return tuple(dim if data.draw(st.booleans()) else None for dim in known)
 

@@ -180,7 +180,7 @@ def test_a_killed_process_does_nothing_more() -> None:
     Simulation(3).run(main)
 
 
-def test_a_stopped_process_goes_on_where_it_was() -> None:
+def test_a_stopped_process_continues_in_the_same_state() -> None:
     ticks: list[float] = []
 
     def main() -> None:

@@ -164,7 +164,7 @@ def listed(steps: list[dict[str, int]]) -> str:
 
 
 @pytest.mark.parametrize("title", SHOWN)
-def test_the_page_lists_what_a_step_calls(title: str, start_cluster: StartCluster) -> None:
+def test_the_page_lists_the_calls_of_a_step(title: str, start_cluster: StartCluster) -> None:
     make, here, there = SHOWN[title]
     walks = make(start_cluster)
     assert len(walks.mine) == WINDOWS

@@ -25,7 +25,7 @@ def test_as_tensorflow(case: Case) -> None:
     same(outcome(case.run, tf), case.expected)
 
 
-def test_gradients_of_what_lies_within_a_model() -> None:
+def test_gradients_of_inner_tensors_of_a_model() -> None:
     backend = tf.keras.backend
     inputs = keras.Input((2,))
     inner = keras.layers.Dense(3, kernel_initializer="ones")(inputs)
@@ -44,7 +44,7 @@ def test_phases() -> None:
     assert backend.in_test_phase("test", lambda: "train") == "test"
 
 
-def test_what_a_session_would_do_is_refused_or_kept() -> None:
+def test_session_functions_of_the_backend_are_refused_or_supported() -> None:
     backend = tf.keras.backend
     with tf.Graph().as_default(), tf.Session() as session:
         backend.set_session(session)

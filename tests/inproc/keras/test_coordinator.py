@@ -70,7 +70,7 @@ def test_each_worker_has_iterators_of_its_own(coordinator: ClusterCoordinator) -
         next(one)
 
 
-def test_what_was_not_begun_is_given_up_when_a_function_fails(coordinator: ClusterCoordinator) -> None:
+def test_scheduled_functions_are_cancelled_when_one_fails(coordinator: ClusterCoordinator) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def fail() -> None:
@@ -98,7 +98,7 @@ class Absent:
         raise GaveUpError(None, None, "gave up waiting for /job:worker/task:1")
 
 
-def test_nobody_waits_for_functions_when_no_worker_is_left(coordinator: ClusterCoordinator) -> None:
+def test_scheduled_functions_fail_when_no_worker_is_left(coordinator: ClusterCoordinator) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def busy() -> None:
@@ -130,7 +130,7 @@ def served(registry: Registry) -> Channel:
     return ours
 
 
-def test_a_worker_calls_only_what_its_program_has_registered() -> None:
+def test_a_worker_calls_only_registered_functions() -> None:
     registry = Registry()
     name = registry.add(len)
     channel = served(registry)

@@ -198,7 +198,7 @@ def test_rows_that_are_pooled_train_as_rows_that_a_model_pools(combiner: str, st
     assert 3 * received[0] < received[1]
 
 
-def test_what_pooling_cannot_be() -> None:
+def test_invalid_pooling_arguments_are_refused() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"combiner": "max"}, "combiner is 'max'"),
         ({"padding": 0}, "needs a combiner"),

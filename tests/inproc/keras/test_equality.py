@@ -37,7 +37,7 @@ def check(program: Program) -> None:
 
 
 @pytest.mark.parametrize("program", FEW, ids=lambda program: f"{program.model}, {program.data}")
-def test_workers_give_what_one_process_gives(program: Program) -> None:
+def test_workers_train_like_one_process(program: Program) -> None:
     check(program)
 
 

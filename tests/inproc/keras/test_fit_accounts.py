@@ -138,7 +138,7 @@ def test_steps_per_epoch_go_through_the_data_in_several_epochs(consistency: str,
 
 
 @pytest.mark.parametrize("kind", ["at once", "file"])
-def test_a_dataset_without_end_goes_on_where_the_epoch_before_ended(kind: str, logs: Path, tmp_path: Path) -> None:
+def test_an_infinite_dataset_continues_at_the_end_of_the_previous_epoch(kind: str, logs: Path, tmp_path: Path) -> None:
     data = Dataset.range(SIZE).map(example) if kind == "at once" else lines(tmp_path)
     found, _ = fit(data.repeat().batch(BATCH), "async", 2, steps_per_epoch=11, epochs=2)  # 88 examples
     np.testing.assert_allclose(found, 4, rtol=1e-5)
@@ -167,7 +167,7 @@ def generated() -> Iterator[Any]:
     ],
     ids=["generator", "random interleave", "iterator"],
 )
-def test_what_may_give_others_is_not_accounted_for_and_the_log_says_so(
+def test_unrepeatable_data_are_not_accounted_for_and_a_warning_is_logged(
     make: Callable[[], Any], reason: str, logs: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data = make()

@@ -61,7 +61,7 @@ def test_weights_are_inverse_document_frequencies() -> None:
     same(lookup(np.array([["a", "a"], ["b", "zz"]])), EXPECTED["idf"])
 
 
-def test_strings_come_back() -> None:
+def test_strings_survive_encoding() -> None:
     lookup = StringLookup(vocabulary=["a", "b", "c"], invert=True)
     assert lookup(INTEGERS).tolist() == [["a", "[UNK]", "[UNK]"], ["c", "[UNK]", "[UNK]"]]
 
@@ -80,7 +80,7 @@ def test_integers_work_within_compiled_functions() -> None:
 
 @pytest.mark.parametrize("dtype", [str, bytes, object])
 @pytest.mark.parametrize("method", ["fit", "predict"])
-def test_strings_are_not_what_models_train_on(method: str, dtype: Any) -> None:
+def test_models_refuse_strings(method: str, dtype: Any) -> None:
     words = keras.Input((1,), dtype="string", name="words")
     model = keras.Model({"words": words}, StringLookup(vocabulary=["a"], output_mode="multi_hot")(words))
     model.compile("sgd", "mse")
@@ -90,7 +90,7 @@ def test_strings_are_not_what_models_train_on(method: str, dtype: Any) -> None:
             getattr(model, method)(x, verbose=0)
 
 
-def test_they_are_saved_with_their_model(tmp_path: Path) -> None:
+def test_lookups_are_saved_with_their_model(tmp_path: Path) -> None:
     numbers = keras.Input((3,), dtype="int32")
     lookup = IntegerLookup()
     lookup.adapt(INTEGERS)
@@ -100,7 +100,7 @@ def test_they_are_saved_with_their_model(tmp_path: Path) -> None:
     same(keras.models.load_model(tmp_path / "model.keras").predict(INTEGERS, verbose=0), expected)
 
 
-def test_they_stand_in_the_place_of_keras_own() -> None:
+def test_lookups_replace_those_of_keras() -> None:
     assert keras.layers.StringLookup is tf.keras.layers.StringLookup is StringLookup
     assert keras.layers.Hashing is tf.keras.layers.Hashing is Hashing
     with pytest.raises(AttributeError, match="has no attribute 'Lookup'"):

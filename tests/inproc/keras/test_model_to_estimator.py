@@ -37,7 +37,7 @@ def batches() -> Any:
     return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).repeat().batch(16)
 
 
-def test_it_trains_as_the_model_itself(tmp_path: Path) -> None:
+def test_an_estimator_trains_like_its_model(tmp_path: Path) -> None:
     model = compiled()
     estimator = tf.keras.estimator.model_to_estimator(model, model_dir=str(tmp_path))
     estimator.train(batches, steps=6)
@@ -58,7 +58,7 @@ def test_it_trains_as_the_model_itself(tmp_path: Path) -> None:
     np.testing.assert_allclose(first["out"], model.predict(X[:1], verbose=0)[0], rtol=1e-5)
 
 
-def test_train_and_evaluate_and_what_it_refuses(tmp_path: Path) -> None:
+def test_train_and_evaluate_and_refused_arguments(tmp_path: Path) -> None:
     config = tf.estimator.RunConfig(
         model_dir=str(tmp_path),
         experimental_distribute=tf.contrib.distribute.DistributeConfig(
@@ -106,7 +106,7 @@ def test_central_storage_trains_as_the_model_itself() -> None:
         np.testing.assert_allclose(mine, other, rtol=1e-6)
 
 
-def test_old_strategies_say_what_they_cannot_do(tmp_path: Path) -> None:
+def test_old_strategies_name_unsupported_options(tmp_path: Path) -> None:
     distribute = tf.contrib.distribute
     with pytest.raises(ValueError, match="cannot specify both"):
         distribute.MirroredStrategy(num_gpus=1, num_gpus_per_worker=1)

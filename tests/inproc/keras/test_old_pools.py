@@ -40,7 +40,7 @@ def test_processes_end() -> None:
         pool.apply(print)
 
 
-def test_one_that_has_ended_is_not_named_where_nobody_can_take_its_exit_code() -> None:
+def test_an_ended_process_without_a_readable_exit_code_is_not_named() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         with _busy(signal.SIG_DFL) as (_, process):

@@ -223,7 +223,7 @@ def _finish(*clients: ParameterClient) -> None:
     at_once(*(functools.partial(client.finish, 0) for client in clients))
 
 
-def test_a_worker_that_others_did_not_wait_for_waits_for_none_of_them() -> None:
+def test_a_late_worker_does_not_wait_for_the_others() -> None:
     """It has met one ps, where it belongs to the others' training, and comes to the other after they have finished."""
     local = servers(optax.sgd(0.1), "k=2")
     first, second, late = connected(local, 0), connected(local, 1), local.client(LEAVES, 2)
@@ -245,7 +245,7 @@ def test_a_worker_that_others_did_not_wait_for_waits_for_none_of_them() -> None:
 
 
 @pytest.mark.timeout(60)
-def test_a_worker_whose_ps_were_started_anew_is_still_in_the_training_that_others_have_finished() -> None:
+def test_a_worker_of_restarted_ps_stays_in_a_training_that_others_have_finished() -> None:
     """It tells the second ps in which training it is, after the first has told it how many are over."""
     local = servers(optax.sgd(0.1), "k=2", tasks=3)
     clients = first, second, late = [connected(local, number) for number in range(3)]
@@ -314,7 +314,7 @@ class _SaysOver:
         self._link.give_back(channel, usable)
 
 
-def test_once_the_chief_has_ended_a_worker_brings_the_values_of_a_ps_that_was_started_anew() -> None:
+def test_a_worker_restores_a_restarted_ps_after_the_end_of_the_chief() -> None:
     local = servers(optax.sgd(0.1), "sync", workers=2)
     chief, other, late = connected(local, 0), connected(local, 1), local.client(LEAVES, 2)
     at_once(functools.partial(chief.push, gradients(0)), functools.partial(other.push, gradients(0)))
@@ -361,7 +361,7 @@ def test_a_worker_with_another_program_is_refused() -> None:
     other.stop()
 
 
-def test_a_new_chief_finds_what_all_ps_still_have_or_brings_it_back_to_all() -> None:
+def test_a_new_chief_keeps_the_state_of_all_ps_or_restores_all_ps() -> None:
     local = servers(optax.sgd(0.1))
     first = connected(local)
     first.push(gradients(0))
@@ -378,7 +378,7 @@ def test_a_new_chief_finds_what_all_ps_still_have_or_brings_it_back_to_all() -> 
     local.stop()
 
 
-def test_a_worker_that_was_left_behind_does_not_take_the_place_of_one_that_lives() -> None:
+def test_an_old_worker_does_not_get_the_place_of_a_live_one() -> None:
     local = servers(optax.sgd(0.1), tasks=1)
     host, layout = local.hosts[0], _layout(local)
     watchdog = ProgressWatchdog(lambda _: True)
@@ -411,7 +411,7 @@ def test_a_worker_that_was_left_behind_does_not_take_the_place_of_one_that_lives
     local.stop()
 
 
-def test_gradients_of_another_shape_are_refused_and_the_worker_goes_on() -> None:
+def test_gradients_of_another_shape_are_refused_and_the_worker_continues() -> None:
     local = servers(optax.sgd(0.1), tasks=1)
     client = connected(local)
     with pytest.raises(InvalidArgumentError, match=r"gradient of .* has shape"):
@@ -590,7 +590,7 @@ def test_an_optimizer_that_takes_them_gets_them() -> None:
     server.finish()
 
 
-def test_optimizers_are_compared_by_what_they_do() -> None:
+def test_optimizers_are_compared_by_their_updates() -> None:
     assert update_digest(optax.adam(0.1), SHAPES) == update_digest(optax.adam(0.1), SHAPES)
     assert update_digest(optax.adam(0.1), SHAPES) != update_digest(optax.adam(0.2), SHAPES)
 

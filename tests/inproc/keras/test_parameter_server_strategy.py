@@ -160,7 +160,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_one_worker_makes_what_keras_makes(name: str) -> None:
+def test_one_worker_trains_like_keras(name: str) -> None:
     alone = dense(OPTIMIZERS[name])
     alone.fit(X, Y, batch_size=16, epochs=2, shuffle=False, verbose=0)
     cluster = Cluster(lambda: dense(OPTIMIZERS[name]))
@@ -174,7 +174,7 @@ def test_one_worker_makes_what_keras_makes(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "divided"), [("adam", True), ("adam", False), ("adafactor", False)])
-def test_a_saved_model_goes_on_with_another_number_of_shards(name: str, divided: bool, tmp_path: Path) -> None:
+def test_a_saved_model_is_restored_to_another_number_of_shards(name: str, divided: bool, tmp_path: Path) -> None:
     make = {"adam": lambda: keras.optimizers.Adam(0.02), "adafactor": lambda: keras.optimizers.Adafactor(0.05)}[name]
 
     def train(model: Any, servers: int) -> Any:
@@ -193,7 +193,7 @@ def test_a_saved_model_goes_on_with_another_number_of_shards(name: str, divided:
     assert_same(model, alone)
 
 
-def test_one_worker_with_its_own_momentum_makes_what_nesterovs_makes() -> None:
+def test_one_worker_with_local_momentum_trains_like_nesterov() -> None:
     def make(nesterov: bool) -> Any:
         return dense(lambda: keras.optimizers.SGD(0.1, momentum=0.9, nesterov=nesterov))
 
@@ -239,7 +239,7 @@ def test_momentum_that_workers_cannot_keep_is_refused(
     [lambda: keras.optimizers.Adam(0.02), lambda: keras.optimizers.SGD(0.5, 0.9, global_clipnorm=0.2)],
     ids=["adam", "clipped by all norms"],
 )
-def test_synchronous_workers_make_what_one_makes_with_the_same_batches(
+def test_synchronous_workers_train_like_one_worker_with_the_same_batches(
     optimizer: Callable[[], Any], partitioner: Partitioner | None
 ) -> None:
     def make() -> Any:
@@ -277,7 +277,7 @@ def test_metrics_are_those_of_the_job(consistency: str) -> None:
 
 
 @pytest.mark.parametrize("reduction", ["sum_over_batch_size", "sum"])
-def test_synchronous_workers_report_what_one_reports(reduction: str) -> None:
+def test_synchronous_workers_report_the_results_of_one_worker(reduction: str) -> None:
     def make() -> Any:
         model = dense(lambda: keras.optimizers.SGD(0.01))
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=reduction)
@@ -425,7 +425,7 @@ def test_an_epoch_has_as_many_updates_as_alone_however_many_workers_there_are() 
     cluster.stop()
 
 
-def test_moving_statistics_come_from_all_workers() -> None:
+def test_moving_statistics_use_the_data_of_all_workers() -> None:
     def make() -> Any:
         keras.utils.set_random_seed(2)
         model = keras.Sequential(
@@ -470,7 +470,7 @@ def embedding(optimizer: Callable[[], Any]) -> Any:
     ],
     ids=["sgd, lazy", "adagrad, lazy", "adam, exact", "clipped"],
 )
-def test_tables_on_the_ps_make_what_keras_makes(optimizer: Callable[[], Any], exact: bool) -> None:
+def test_tables_on_the_ps_train_like_keras(optimizer: Callable[[], Any], exact: bool) -> None:
     alone = embedding(optimizer)
     alone.fit(NUMBERS, Y, batch_size=16, epochs=2, shuffle=False, verbose=0)
     cluster = Cluster(lambda: embedding(optimizer), table_bytes=0, exact_tables=exact)
@@ -632,7 +632,7 @@ def test_training_continues_after_a_ps_restarts() -> None:
     cluster.stop()
 
 
-def test_the_rows_of_tables_and_their_state_are_there_when_a_ps_is_started_anew() -> None:
+def test_rows_and_state_of_tables_survive_a_restart_of_a_ps() -> None:
     def make() -> Any:
         return embedding(lambda: keras.optimizers.Adam(0.05))
 
@@ -648,7 +648,7 @@ def test_the_rows_of_tables_and_their_state_are_there_when_a_ps_is_started_anew(
 
 
 @pytest.mark.parametrize("exact", [False, True], ids=["lazy", "exact"])
-def test_a_ps_goes_on_with_its_own_rows_and_their_state(exact: bool, tmp_path: Path) -> None:
+def test_a_ps_continues_with_its_own_rows_and_their_state(exact: bool, tmp_path: Path) -> None:
     def make() -> Any:
         return embedding(lambda: keras.optimizers.Adam(0.05))
 

@@ -70,7 +70,7 @@ def job(text: str = "") -> JobRecord:
     return JobRecord(id="a-1", owner="eve", submitted_at=0.0, backend="local", state=state)
 
 
-def test_a_webhook_is_told_of_what_it_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_webhook_receives_the_events_it_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headwater.platform.webhook._PAUSES_S", (0.001,))
     with http_server([200, 503, 200]) as (url, got):
         notifier = Notifier()
@@ -97,7 +97,7 @@ def test_a_webhook_that_does_not_answer_is_given_up(caplog: pytest.LogCaptureFix
     assert "notification of a-1 is given up: failed" in caplog.text
 
 
-def test_a_folder_comes_back_as_it_was_packed(tmp_path: Path) -> None:
+def test_an_unpacked_folder_equals_the_packed_one(tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "inner").mkdir(parents=True)
     (source / ".git").mkdir()

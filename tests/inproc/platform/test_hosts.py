@@ -63,7 +63,7 @@ def workers(*indices: int, cpus: float = 1) -> Sequence[TaskRequest]:
     return [TaskRequest(task=TaskName("worker", index), resources=Resources(cpus=cpus)) for index in indices]
 
 
-def test_places_of_which_one_host_refuses_its_part_are_given_back_by_the_others(tmp_path: Path) -> None:
+def test_places_are_released_on_all_hosts_when_one_host_refuses(tmp_path: Path) -> None:
     hosts = Host("a"), Host("b")
     several = backend(tmp_path, *hosts)
     (first,) = several.reserve("j", workers(0))
@@ -87,7 +87,7 @@ def test_a_job_that_was_given_nothing_has_nothing_to_give_back_to_a_silent_host(
     full.release("j")
 
 
-def test_a_place_at_a_host_that_is_silent_when_the_server_starts_is_given_to_nobody_else(tmp_path: Path) -> None:
+def test_a_place_on_a_silent_host_stays_reserved_after_a_server_restart(tmp_path: Path) -> None:
     host = Host("a")
     places = backend(tmp_path, host).reserve("j", workers(0, cpus=2))
     host.refused = None

@@ -87,7 +87,7 @@ def test_the_end_of_the_chief_ends_the_job(cluster: Cluster, tmp_path: Path) -> 
     assert fake.names("jobs") == ["linear-x1-chief-0"]
 
 
-def test_a_task_that_waits_says_what_for(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_pending_task_has_a_reason(cluster: Cluster, tmp_path: Path) -> None:
     fake, backend = cluster
     handle = backend.submit_job(order(tmp_path))
     for pod in pods(fake).values():
@@ -141,7 +141,7 @@ def test_logs_are_fetched_once(cluster: Cluster, tmp_path: Path) -> None:
     assert [line.at for line in lines] == sorted(line.at or 0.0 for line in lines)
 
 
-def test_progress_comes_with_the_log_and_is_no_part_of_it(cluster: Cluster, tmp_path: Path) -> None:
+def test_progress_is_sent_with_the_log_and_excluded_from_it(cluster: Cluster, tmp_path: Path) -> None:
     fake, backend = cluster
     handle = backend.submit_job(order(tmp_path))
     fake.run(*pods(fake).values())
@@ -178,7 +178,7 @@ def test_the_same_attempt_again_makes_nothing_new(cluster: Cluster, tmp_path: Pa
     assert fake.names("pods") == made
 
 
-def test_a_further_attempt_waits_until_the_last_is_gone(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_further_attempt_waits_for_the_end_of_the_previous_one(cluster: Cluster, tmp_path: Path) -> None:
     fake, backend = cluster
     backend.submit_job(order(tmp_path))
     first = set(fake.names("pods"))
@@ -204,7 +204,7 @@ def test_stop_gives_pods_their_time(cluster: Cluster, tmp_path: Path) -> None:
     assert backend.poll_job(handle).phase == "lost"
 
 
-def test_what_pods_print_at_their_end_is_heard(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_last_output_of_pods_is_read(cluster: Cluster, tmp_path: Path) -> None:
     fake, backend = cluster
     handle = backend.submit_job(order(tmp_path))
     found = pods(fake)
@@ -241,7 +241,7 @@ def test_a_cluster_that_is_not_there_is_reported(tmp_path: Path) -> None:
         KubernetesBackend(KubernetesSettings(image="i", config_file=tmp_path / "missing"))
 
 
-def test_nodes_tell_what_they_have(cluster: Cluster, tmp_path: Path) -> None:
+def test_nodes_report_their_resources(cluster: Cluster, tmp_path: Path) -> None:
     fake, backend = cluster
     fake.add_node("a", **{"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2"})
     asking = {"count": 1, "cpus": 0.5, "memory": "1GiB", "gpus": 1}
@@ -288,7 +288,7 @@ def test_the_rights_that_are_shipped_suffice(cluster: Cluster, tmp_path: Path) -
     assert backend.capacity().hosts == ()
 
 
-def test_a_job_does_not_succeed_without_a_worker_that_somebody_has_deleted(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_job_does_not_succeed_without_a_deleted_worker(cluster: Cluster, tmp_path: Path) -> None:
     fake, backend = cluster
     handle = backend.submit_job(order(tmp_path))
     fake.run(*pods(fake).values())
@@ -474,7 +474,7 @@ def preemptible(tmp_path: Path, *, attempt: int = 0, least: int) -> JobOrder:
     return dataclasses.replace(ordered, least=least)
 
 
-def test_workers_of_a_preemptible_job_come_and_go(cluster: Cluster, tmp_path: Path) -> None:
+def test_workers_of_a_preemptible_job_join_and_leave(cluster: Cluster, tmp_path: Path) -> None:
     fake, backend = cluster
     handle = backend.submit_job(preemptible(tmp_path, least=1))
     assert fake.get("jobs", "linear-x1-worker-1")["spec"]["backoffLimit"] > 1000
@@ -496,7 +496,7 @@ def test_workers_of_a_preemptible_job_come_and_go(cluster: Cluster, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("least", "phase"), [(1, "succeeded"), (2, "running")])
-def test_a_preemptible_job_succeeds_without_workers_for_which_there_is_no_room(
+def test_a_preemptible_job_succeeds_with_fewer_workers_when_there_is_no_room(
     cluster: Cluster, tmp_path: Path, least: int, phase: str
 ) -> None:
     fake, backend = cluster

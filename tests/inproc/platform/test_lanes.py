@@ -68,7 +68,7 @@ def deaf() -> Iterator[Deaf]:
     deaf.answers.set()
 
 
-def test_one_that_does_not_answer_holds_up_nobody_else(tmp_path: Path, deaf: Deaf) -> None:
+def test_a_silent_backend_does_not_block_others(tmp_path: Path, deaf: Deaf) -> None:
     tasks = ScriptedTasks()
     running = Running(tmp_path, tasks, deaf)
     waiting = running.submit("backend: ssh")
@@ -93,7 +93,7 @@ def test_one_that_does_not_answer_holds_up_nobody_else(tmp_path: Path, deaf: Dea
     running.close()
 
 
-def test_one_that_cannot_be_reached_is_tried_again(tmp_path: Path) -> None:
+def test_an_unreachable_backend_is_retried(tmp_path: Path) -> None:
     tasks, unreachable = ScriptedTasks(), ["the head does not answer"]
 
     def connect() -> Backend:
@@ -133,7 +133,7 @@ def test_machines_that_are_not_reported_in_time(deaf: Deaf) -> None:
     assert lane.capacity(60.0) == Capacity(hosts=())
 
 
-def test_one_that_is_asked_for_long_is_shown_as_that(deaf: Deaf) -> None:
+def test_a_long_query_of_a_backend_is_reported(deaf: Deaf) -> None:
     now = [0.0]
     lane = Lane(deaf, clock=lambda: now[0])
     with lane.asking():
@@ -143,7 +143,7 @@ def test_one_that_is_asked_for_long_is_shown_as_that(deaf: Deaf) -> None:
     assert lane.problem() == ""
 
 
-def test_what_nothing_can_ever_hold_fails_at_once(tmp_path: Path) -> None:
+def test_a_job_larger_than_any_host_fails_immediately(tmp_path: Path) -> None:
     class Small(ScriptedTasks):
         def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[TaskPlace, ...]:
             raise NotEnough("worker 0 asks for 500 CPUs: local has 2 CPUs", ever=False)

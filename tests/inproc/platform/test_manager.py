@@ -92,7 +92,7 @@ def engine_server(tmp_path: Path, engine: ScriptedEngine) -> Iterator[Server]:
     server.store.close()
 
 
-def test_what_a_task_is_started_with(server: Server, tasks: ScriptedTasks) -> None:
+def test_arguments_and_environment_of_a_task(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit(
         PS + "workers: {count: 2, env: {A: b}}\nchief: true\nevaluator: true\nargs: [x]\ndata_dir: /d"
     )
@@ -287,9 +287,7 @@ def test_a_place_for_one_more_worker_that_is_not_wanted_any_more_is_given_back_o
     assert server.phase(job_id) is JobPhase.RUNNING
 
 
-def test_a_job_that_goes_back_to_the_queue_while_one_place_is_given_back_gives_back_the_others_first(
-    server: Server, tasks: ScriptedTasks
-) -> None:
+def test_a_requeued_job_releases_its_other_places_first(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit("workers: 2", rules="restart: {scope: task, backoff: 1s}\n")
     server.turn()
     tasks.ends("worker-0#0")
@@ -314,7 +312,7 @@ def test_workers_of_a_preemptible_job_take_the_places_that_there_are_when_others
     assert set(server.job(job_id).places) == tasks.reserved[job_id]
 
 
-def test_pauses_go_on_over_a_restart_of_the_server(server: Server, tasks: ScriptedTasks) -> None:
+def test_pauses_continue_after_a_restart_of_the_server(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit()
     server.turn()
     tasks.ends("worker-0#0", 1)
@@ -339,7 +337,7 @@ def test_a_restarted_task_learns_the_finished_workers(server: Server, tasks: Scr
     assert all("HEADWATER_ENDED" not in tasks.orders[name].env for name in ("ps-0#0", "worker-1#0"))
 
 
-def test_the_first_failure_is_the_one_that_came_first(server: Server, tasks: ScriptedTasks) -> None:
+def test_the_first_failure_is_the_earliest(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit("workers: 2")
     server.turn()
     tasks.ends("worker-0#0", 134, at=20.0)
@@ -350,7 +348,7 @@ def test_the_first_failure_is_the_one_that_came_first(server: Server, tasks: Scr
     assert (first.task, first.code) == ("worker-1", 3)
 
 
-def test_resources_are_freed_when_a_job_goes_back_to_the_queue(server: Server, tasks: ScriptedTasks) -> None:
+def test_resources_are_freed_when_a_job_is_requeued(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit("workers: 2")
     server.turn()
     tasks.ends("worker-0#0", 143)
@@ -390,7 +388,7 @@ def test_priorities_and_the_most_jobs_at_once(server: Server, tasks: ScriptedTas
     assert "3 jobs run already" in server.job(jobs[0]).state.reason
 
 
-def test_a_range_takes_what_there_is_room_for(server: Server, tasks: ScriptedTasks) -> None:
+def test_a_range_of_workers_uses_the_free_resources(server: Server, tasks: ScriptedTasks) -> None:
     tasks.room = 3
     job_id = server.submit("workers: {count: 2:8, cpus: 1}")
     server.turn()
@@ -418,7 +416,7 @@ def test_workers_of_a_preemptible_job_follow_the_room_there_is(server: Server, t
     assert server.job(job_id).state.workers == 2
 
 
-def test_a_task_whose_place_does_not_answer(server: Server, tasks: ScriptedTasks) -> None:
+def test_a_task_on_an_unreachable_host(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit(PS)
     tasks.unreachable = "host h does not answer"
     server.turn()
@@ -455,9 +453,7 @@ def test_a_backend_that_is_not_there(server: Server) -> None:
         server.submit("backend: slurm")
 
 
-def test_ps_tasks_are_asked_to_end_when_no_worker_is_left_to_save_what_they_hold(
-    server: Server, tasks: ScriptedTasks
-) -> None:
+def test_ps_tasks_are_asked_to_end_when_no_worker_is_left(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit(PS + "workers: 2\nevaluator: true")
     server.turn()
     server.manager.ask(job_id, AskStop("eve"))
@@ -546,7 +542,7 @@ def test_an_engine_that_fails_stops_loses_and_refuses_jobs(engine_server: Server
     )
 
 
-def test_what_was_stopped_while_it_was_handed_over_is_removed_once_the_engine_answers(
+def test_a_job_stopped_during_submission_is_removed_once_the_engine_answers(
     engine_server: Server, engine: ScriptedEngine
 ) -> None:
     job_id = engine_server.submit()
@@ -561,7 +557,7 @@ def test_what_was_stopped_while_it_was_handed_over_is_removed_once_the_engine_an
 
 
 @pytest.mark.parametrize("stopped", ["before", "after"])
-def test_what_an_engine_was_handed_before_the_server_was_killed_is_removed_if_it_was_stopped(
+def test_a_stopped_job_is_removed_from_the_engine_after_a_server_restart(
     engine_server: Server, engine: ScriptedEngine, stopped: str
 ) -> None:
     job_id = engine_server.submit()
@@ -603,7 +599,7 @@ def test_a_job_that_fails_on_an_engine_leads_with_the_task_that_failed_first(
     assert "the job has failed (after 2 restarts)" in notes
 
 
-def test_what_an_engine_loses_is_submitted_again_as_often_as_the_job_says(
+def test_a_job_that_an_engine_loses_is_resubmitted_up_to_its_limit(
     engine_server: Server, engine: ScriptedEngine
 ) -> None:
     job_id = engine_server.submit()
@@ -618,7 +614,7 @@ def test_what_an_engine_loses_is_submitted_again_as_often_as_the_job_says(
     assert ("queued", "a node failed; restart 1 of 1, after 10 s") in notes
 
 
-def test_what_an_engine_has_too_little_room_for_is_given_back_and_tried_again(
+def test_a_job_without_room_in_the_engine_is_released_and_retried(
     engine_server: Server, engine: ScriptedEngine
 ) -> None:
     job_id = engine_server.submit("requeue: false")
@@ -635,7 +631,7 @@ def test_what_an_engine_has_too_little_room_for_is_given_back_and_tried_again(
 
 
 @pytest.mark.parametrize("requeue", [True, False])
-def test_what_an_engine_preempts_goes_back_to_the_queue_unless_the_job_says_otherwise(
+def test_a_preempted_job_returns_to_the_queue_unless_disabled(
     engine_server: Server, engine: ScriptedEngine, requeue: bool
 ) -> None:
     job_id = engine_server.submit(f"requeue: {str(requeue).lower()}\n")
@@ -698,7 +694,7 @@ def test_an_engine_takes_a_job_back_by_itself(engine_server: Server, engine: Scr
     assert (engine_server.phase(job_id), engine_server.job(job_id).handle) == (JobPhase.RUNNING, "#0")
 
 
-def test_what_somebody_cancels_in_the_engine_is_stopped(engine_server: Server, engine: ScriptedEngine) -> None:
+def test_a_job_cancelled_in_the_engine_is_stopped(engine_server: Server, engine: ScriptedEngine) -> None:
     job_id = engine_server.submit()
     engine_server.turn()
     engine.reports["#0"] = JobReport(phase="cancelled", reason="it was cancelled", tasks={WORKER: Running()})
@@ -708,7 +704,7 @@ def test_what_somebody_cancels_in_the_engine_is_stopped(engine_server: Server, e
     assert (state.tasks[WORKER].phase, state.tasks[WORKER].reason) == (TaskPhase.STOPPED, "it was cancelled")
 
 
-def test_scaling_a_job_of_an_engine_submits_it_anew(engine_server: Server, engine: ScriptedEngine) -> None:
+def test_scaling_a_job_of_an_engine_resubmits_it(engine_server: Server, engine: ScriptedEngine) -> None:
     job_id = engine_server.submit(PS + "workers: 1:4")
     engine_server.turn()
     engine.reports["#0"] = JobReport(phase="running")
@@ -780,7 +776,7 @@ def test_jobs_that_ended_long_ago_are_forgotten_whole(engine_server: Server, eng
     assert (kept(server), server.phase(running)) == ({running}, JobPhase.SUCCEEDED)
 
 
-def test_of_the_jobs_that_are_over_so_many_are_kept(engine_server: Server, engine: ScriptedEngine) -> None:
+def test_a_limited_number_of_finished_jobs_is_kept(engine_server: Server, engine: ScriptedEngine) -> None:
     server = engine_server
     server.kill_and_start(keep_s=None, keep_jobs=2)
     jobs = [ended(server, engine, 100.0 * number) for number in range(1, 5)]
@@ -824,7 +820,7 @@ def test_archives_that_no_job_needs_are_removed(engine_server: Server, engine: S
     assert [path.exists() for path in paths] == [False, False, False], job_id
 
 
-def test_what_cannot_be_forgotten_now_is_forgotten_later(engine_server: Server, engine: ScriptedEngine) -> None:
+def test_a_failed_removal_of_a_job_is_retried(engine_server: Server, engine: ScriptedEngine) -> None:
     server = engine_server
     server.kill_and_start(keep_s=10 * DAY)
     job_id = ended(server, engine, 1 * DAY)
@@ -838,9 +834,7 @@ def test_what_cannot_be_forgotten_now_is_forgotten_later(engine_server: Server, 
     assert kept(server) == set()
 
 
-def test_a_job_of_an_engine_that_was_over_starts_anew_with_nothing_of_before(
-    engine_server: Server, engine: ScriptedEngine
-) -> None:
+def test_a_restarted_job_of_an_engine_keeps_no_earlier_state(engine_server: Server, engine: ScriptedEngine) -> None:
     job_id = engine_server.submit()
     engine_server.turn()
     engine.reports["#0"] = JobReport(phase="failed", reason="worker-0: exit code 3")
@@ -856,9 +850,7 @@ def test_a_job_of_an_engine_that_was_over_starts_anew_with_nothing_of_before(
     assert (task.attempt, task.restarts, task.host) == (1, 1, "a")
 
 
-def test_a_task_of_an_engine_that_makes_no_progress_has_the_job_started_anew(
-    engine_server: Server, engine: ScriptedEngine
-) -> None:
+def test_a_stalled_task_of_an_engine_restarts_the_job(engine_server: Server, engine: ScriptedEngine) -> None:
     spec = "name: a\nprogram: b\nrestart: {limit: 1, backoff: 10s}\ndeadlines: {progress: 60s}"
     job_id = engine_server.manager.submit(parse_job(spec), owner="eve").id
     engine_server.turn()

@@ -107,7 +107,7 @@ def test_jobs_tasks_and_the_queue(served: Served) -> None:
     assert sum(value for _, value in found["headwater_task_running"]) == 3
 
 
-def test_what_tasks_say_of_themselves(served: Served) -> None:
+def test_metrics_reported_by_tasks(served: Served) -> None:
     job_id = served.submit("runs", ps=1, workers=1)
     served.manager.turn()
     activity = TaskActivity(bytes_per_s={"worker-0": (100.0, 28.0)}, staleness=1.25, staleness_max=4)

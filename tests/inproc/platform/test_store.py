@@ -70,7 +70,7 @@ def record(job_id: str = "a-1", at: float = 100.0) -> JobRecord:
     )
 
 
-def test_a_job_comes_back_as_it_was(either: JobStore) -> None:
+def test_a_stored_job_is_read_unchanged(either: JobStore) -> None:
     job = record()
     either.save(job, now=100.0)
     assert either.job("a-1") == job
@@ -79,7 +79,7 @@ def test_a_job_comes_back_as_it_was(either: JobStore) -> None:
     assert either.archives() == {"f" * 64}
 
 
-def test_tasks_that_are_gone_are_forgotten(either: JobStore) -> None:
+def test_lost_tasks_are_forgotten(either: JobStore) -> None:
     job = record()
     either.save(job, now=100.0)
     tasks = {name: task for name, task in job.state.tasks.items() if name != TaskName("worker", 1)}
@@ -183,7 +183,7 @@ def test_migrations_lead_to_the_tables_that_the_code_has(store: Store, tmp_path:
     engine.dispose()
 
 
-def test_what_ran_before_next_attempts_were_kept_is_counted(store: Store, tmp_path: Path) -> None:
+def test_earlier_attempts_without_next_attempts_are_counted(store: Store, tmp_path: Path) -> None:
     lives = [
         Attempt(task=task, attempt=attempt, host="h", started_at=1.0) for task, attempt in (("a-0", 0), ("b-0", 2))
     ]

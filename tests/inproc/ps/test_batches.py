@@ -86,7 +86,7 @@ def test_there_are_more_workers_than_batches(consistency: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("consistency", ["async", "sync", "k=1", "staleness=2"])
-def test_what_a_lost_worker_had_is_done_by_the_others(consistency: str, tmp_path: Path) -> None:
+def test_examples_of_a_lost_worker_are_reassigned(consistency: str, tmp_path: Path) -> None:
     local = servers(tmp_path, consistency, workers=2)
     incarnations, dies = worker(local, 0), worker(local, 1)
     batches = [iter(ps.batches(np.arange(SIZE), batch_size=BATCH)) for ps in (incarnations, dies)]
@@ -112,7 +112,7 @@ def test_what_a_lost_worker_had_is_done_by_the_others(consistency: str, tmp_path
     stop(local, incarnations)
 
 
-def test_a_gradient_that_comes_after_its_examples_were_handed_out_again_is_dropped_by_all(tmp_path: Path) -> None:
+def test_a_gradient_of_reassigned_examples_is_dropped_by_all_ps(tmp_path: Path) -> None:
     local = servers(tmp_path, workers=2)
     incarnations, stands_still = worker(local, 0), worker(local, 1)
     batches = iter(stands_still.batches(np.arange(SIZE), batch_size=BATCH, epochs=1))
@@ -128,7 +128,7 @@ def test_a_gradient_that_comes_after_its_examples_were_handed_out_again_is_dropp
     stop(local, incarnations, stands_still)
 
 
-def test_a_worker_that_comes_back_in_time_is_not_done_again(tmp_path: Path) -> None:
+def test_a_worker_that_reconnects_in_time_keeps_its_examples(tmp_path: Path) -> None:
     local = servers(tmp_path, workers=2)
     ps = worker(local)
     batches = iter(ps.batches(np.arange(SIZE), batch_size=BATCH))
@@ -273,7 +273,7 @@ def test_a_loop_that_is_left_gives_its_batch_back(tmp_path: Path) -> None:
     stop(local, leaves, stays)
 
 
-def test_a_program_that_was_started_anew_after_the_training_is_done_does_nothing_again(tmp_path: Path) -> None:
+def test_a_program_restarted_after_the_training_repeats_nothing(tmp_path: Path) -> None:
     local = servers(tmp_path)
     ps = worker(local)
     assert train(ps, epochs=2)
@@ -504,7 +504,7 @@ def test_a_step_is_one_round_trip(tmp_path: Path) -> None:
     stop(local, ps)
 
 
-def test_examples_of_a_worker_for_which_others_have_waited_too_long_are_done_by_them(tmp_path: Path) -> None:
+def test_examples_of_a_slow_worker_are_reassigned(tmp_path: Path) -> None:
     local = servers(tmp_path, "async patience=0.01", workers=2)
     goes_on, stands_still = worker(local, 0), worker(local, 1)
     slow = iter(stands_still.batches(np.arange(SIZE), batch_size=BATCH))

@@ -46,7 +46,7 @@ class Servers:
 
 
 @pytest.mark.timeout(60)
-def test_an_answer_is_not_waited_for_on_a_channel_on_which_nothing_was_asked() -> None:
+def test_no_answer_is_awaited_on_a_channel_without_a_request() -> None:
     servers = Servers()
     servers.ends[0].send(Frame(kinds.WAIT, ("something",)))
     servers.ends[1].close()
@@ -69,7 +69,7 @@ class Lost(Servers):
 
 
 @pytest.mark.timeout(60)
-def test_what_was_asked_again_meanwhile_is_not_asked_twice() -> None:
+def test_a_request_that_was_repeated_is_not_sent_twice() -> None:
     """Else each later answer of that ``ps`` would be taken for that of the question after it."""
     servers = Lost()
     for session in servers.sessions:

@@ -51,7 +51,7 @@ class Other:
     def close(self) -> None: ...
 
 
-def test_what_waits_is_sent_at_once_though_workers_wait_for_the_last_of_it() -> None:
+def test_queued_changes_are_sent_while_workers_wait_for_the_last_one() -> None:
     """Each confirmation is heard by a worker, which continues to receive before `fill` has its turn."""
     other, frames = Other(), 20
     feed = Feed(cast(Channel, other), Copy(1, 1), [(kinds.STATE, (), ())])

@@ -233,7 +233,7 @@ class Cluster:
         self._sockets.close()
 
 
-def test_no_later_life_goes_on_with_a_state_that_the_next_one_was_without(
+def test_no_later_incarnation_uses_a_state_that_the_next_one_lacked(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     gradient = [np.ones(2, np.float32)]
@@ -310,7 +310,7 @@ def test_rows_of_tables_are_left_in_parts(monkeypatch: pytest.MonkeyPatch, caplo
         assert client.version == 6
 
 
-def test_gradients_whose_worker_has_gone_on_become_an_update_before_the_ps_ends(
+def test_gathered_gradients_are_applied_before_the_ps_shuts_down(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:

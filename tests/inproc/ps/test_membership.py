@@ -30,7 +30,7 @@ def hosted(
     return HostedParameters("params", "/job:ps/task:0", 0, layout, updater, choice, clock=clock, answers=answers)
 
 
-def test_a_worker_that_has_yet_to_come_is_waited_for_while_its_task_answers() -> None:
+def test_a_late_worker_is_awaited_while_its_task_answers() -> None:
     now, answering = 0.0, {SECOND}
     host = hosted(2, lambda: now, lambda worker: worker in answering)
     with host.lock:
@@ -49,7 +49,7 @@ def test_a_worker_that_has_yet_to_come_is_waited_for_while_its_task_answers() ->
     assert left_at(30.0) == set()
 
 
-def test_a_worker_whose_channel_has_ended_is_waited_for_while_its_task_answers() -> None:
+def test_a_disconnected_worker_is_awaited_while_its_task_answers() -> None:
     """Another part may have made the round with its gradient, which has yet to come here."""
     answering = {FIRST, SECOND}
     host = hosted(2, answers=lambda worker: worker in answering)
@@ -88,7 +88,7 @@ def test_a_worker_whose_channel_has_ended_is_waited_for_while_its_task_answers()
     assert not updates.state.members
 
 
-def test_a_worker_that_comes_to_a_copy_which_has_ended_is_not_kept() -> None:
+def test_a_replica_that_has_ended_refuses_workers() -> None:
     """It was sent there a moment before; the round that it waits for would never come."""
     host = hosted(2)
     host.workers.close_connections()
@@ -99,7 +99,7 @@ def test_a_worker_that_comes_to_a_copy_which_has_ended_is_not_kept() -> None:
     assert not host.updates.connections
 
 
-def test_a_shard_moves_in_a_round_only_where_all_who_gave_gradients_bring_them_again() -> None:
+def test_a_shard_moves_within_a_round_only_if_all_gradients_are_sent_again() -> None:
     """Two have given their gradients, the third has yet to come to that."""
     host = hosted(3)
     updates, waiting = host.updates, host.waiting
@@ -119,7 +119,7 @@ def test_a_shard_moves_in_a_round_only_where_all_who_gave_gradients_bring_them_a
     assert waiting.held_for == "the move"
 
 
-def test_ranges_stay_with_the_workers_whose_gradients_of_a_round_come_again_elsewhere() -> None:
+def test_ranges_stay_with_workers_that_send_their_gradients_to_another_ps() -> None:
     """The first waits for the update, the second continues without it, the third is gone, the fourth computes."""
     host, other, plan = hosted(4), hosted(4), Plan(size=20, batch=2)
     updates, accounts = host.updates, host.updates.accounts

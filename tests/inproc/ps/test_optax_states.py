@@ -42,7 +42,7 @@ def test_a_random_key_in_the_optimizers_state_is_read_with_it() -> None:
     )
 
 
-def test_an_update_goes_on_with_the_key_that_was_saved() -> None:
+def test_an_update_uses_the_saved_key() -> None:
     specs, structure = leaf_specs(PARAMS), jax.tree.structure(PARAMS)
     layout = make_layout(specs, 1)
     first, second = (OptaxUpdater(layout, 0, structure, noisy()) for _ in range(2))

@@ -104,7 +104,7 @@ def alone_of(*numbers: int) -> list[Any]:
     return alone(optax.adam(0.1), [gradients(number) for number in numbers])
 
 
-def test_all_are_lost_with_the_workers_and_go_on_where_each_was(tmp_path: Path) -> None:
+def test_all_tasks_are_lost_and_resume_from_their_own_state(tmp_path: Path) -> None:
     local = servers(tmp_path)
     client = connected(local)
     push(client, 0, 1)
@@ -120,9 +120,7 @@ def test_all_are_lost_with_the_workers_and_go_on_where_each_was(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("saved_before", [False, True])
-def test_a_push_that_comes_again_is_applied_where_it_is_lost_and_not_where_it_is_held(
-    saved_before: bool, tmp_path: Path
-) -> None:
+def test_a_repeated_push_is_applied_only_where_it_was_lost(saved_before: bool, tmp_path: Path) -> None:
     """The answer to a push was lost with a ``ps``, whose state has that push already, or has it not."""
     local = servers(tmp_path)
     client = connected(local)
@@ -153,7 +151,7 @@ def test_workers_that_did_not_ask_wait_for_the_ps_only(tmp_path: Path) -> None:
     stop(local, other)
 
 
-def test_a_save_copies_nothing_and_holds_what_there_was(tmp_path: Path) -> None:
+def test_a_save_copies_nothing_and_has_the_state_at_its_start(tmp_path: Path) -> None:
     local = servers(tmp_path)
     client = connected(local)
     push(client, 0)
@@ -212,7 +210,7 @@ def test_unchanged_pieces_are_not_written_again(tmp_path: Path) -> None:
     stop(local, client)
 
 
-def test_a_large_variable_of_which_a_part_changes_is_written_in_part(tmp_path: Path) -> None:
+def test_only_changed_parts_of_a_large_variable_are_written(tmp_path: Path) -> None:
     rows = np.zeros((1 << 18, 4), np.float32)
     layout = make_layout(leaf_specs({"rows": rows}), 1)
     structure = jax.tree.structure({"rows": rows})
@@ -358,7 +356,7 @@ def test_the_state_of_another_program_is_refused(tmp_path: Path) -> None:
     stop(local, client)
 
 
-def test_the_first_ps_goes_back_with_its_ledger_and_each_example_counts_once_there(tmp_path: Path) -> None:
+def test_the_first_ps_restores_its_ledger_and_counts_each_example_once(tmp_path: Path) -> None:
     saves = Saves(folder=str(tmp_path / "states"))
     local = counting(tmp_path / "logs", saves=saves)
     ps = worker(local)

@@ -135,7 +135,7 @@ def test_a_restarted_backup_is_a_backup_again() -> None:
     servers.stop()
 
 
-def test_workers_do_not_wait_for_a_second_that_cannot_take_what_it_is_fed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_do_not_wait_for_a_backup_that_cannot_apply_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     servers = Replicated(PARAMS, optax.sgd(1.0))
     client = servers.client()
     servers.paired()
@@ -160,7 +160,7 @@ def test_workers_do_not_wait_for_a_second_that_cannot_take_what_it_is_fed(monkey
 
 
 @pytest.mark.parametrize("how", ["_begin_feed", "_all_sent", "_is_filled"])
-def test_a_copy_goes_on_after_an_error_of_its_thread(
+def test_a_replica_continues_after_an_error_of_its_thread(
     how: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     fails, method = threading.Event(), getattr(ShardCopy, how)
@@ -268,7 +268,7 @@ def test_two_workers_and_cuts_anywhere() -> None:
     servers.stop()
 
 
-def test_updates_count_with_the_memory_of_whose_they_were() -> None:
+def test_unsent_updates_are_lost_with_the_record_of_their_requests() -> None:
     """Where a primary is killed between updates that it sends together, the second has none of them: else those that
     workers bring again would be applied twice."""
     cuts = Cuts()
@@ -395,7 +395,7 @@ def test_examples_count_once_though_the_first_server_is_killed(tmp_path: Path) -
     ends(servers, tmp_path, ps, epochs=2)
 
 
-def test_what_workers_hold_stays_theirs_where_the_first_part_changes_hands(tmp_path: Path) -> None:
+def test_examples_stay_assigned_when_the_first_part_has_a_new_primary(tmp_path: Path) -> None:
     """Another worker asks the next primary first: it does not get what the one holds that has yet to come."""
     servers = counting(tmp_path)
     one, other = counter(servers, 0), counter(servers, 1)
@@ -443,7 +443,7 @@ def test_examples_count_once_though_a_server_dies_at_any_frame(frame: int, prima
     ends(servers, tmp_path, ps, epochs=1)
 
 
-def test_what_a_worker_held_that_is_lost_with_the_primary_is_handed_out_again(
+def test_examples_of_a_worker_lost_with_the_primary_are_reassigned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shard_copies, "COME_S", 0.1)
@@ -459,7 +459,7 @@ def test_what_a_worker_held_that_is_lost_with_the_primary_is_handed_out_again(
     ends(servers, tmp_path, one, epochs=1)
 
 
-def test_a_program_that_was_started_anew_with_the_primary_has_nothing_of_before(tmp_path: Path) -> None:
+def test_a_program_restarted_with_the_primary_holds_no_ranges(tmp_path: Path) -> None:
     servers = counting(tmp_path)
     one, before = counter(servers, 0), counter(servers, 1)
     servers.paired()
@@ -530,7 +530,7 @@ def test_one_process_has_no_second_ps() -> None:
         ParameterServer(PARAMS, optax.sgd(1.0), replicas=2)
 
 
-def test_what_both_have_that_end_at_once_is_there_when_they_are_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_of_two_ps_that_shut_down_together_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pushes of a worker meanwhile count once; and so again after the next time."""
     monkeypatch.setattr(service, "LOST_S", 0.1)
     servers = Replicated(PARAMS, optax.sgd(1.0))
@@ -551,7 +551,7 @@ def test_what_both_have_that_end_at_once_is_there_when_they_are_back(monkeypatch
     servers.stop()
 
 
-def test_a_ps_that_ends_first_leaves_what_it_has_to_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_ps_to_shut_down_hands_over_to_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The other one is about to end, too, and does so once it serves alone; the chief keeps what that has."""
     monkeypatch.setattr(service, "LOST_S", 0.1)
     servers = Replicated(PARAMS, optax.sgd(1.0))

@@ -229,7 +229,7 @@ def test_a_table_gets_other_rows_in_both() -> None:
     servers.stop()
 
 
-def test_a_table_that_is_opened_late_goes_along() -> None:
+def test_a_table_opened_late_is_replicated_too() -> None:
     servers = Tables()
     client = servers.worker("grows")
     servers.paired()

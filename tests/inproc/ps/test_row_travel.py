@@ -24,7 +24,7 @@ def test_rows_of_another_type_travel_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("form", ["bfloat16", "int8"])
-def test_rows_come_back_nearly_as_they_were(form: str) -> None:
+def test_rows_survive_transfer_with_a_bounded_error(form: str) -> None:
     rows = np.random.default_rng(1).normal(size=(50, 16)).astype(np.float32)
     travelling = as_travelling(rows, form)
     assert travelling.nbytes < rows.nbytes * 0.51

@@ -94,7 +94,7 @@ def holding(
 
 
 @pytest.mark.parametrize("what", ["words", "values", "state"])
-def test_a_shard_whose_state_cannot_be_taken_goes_on_here(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shard_stays_when_its_state_cannot_be_captured(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     link = Link()
     holder, host, updater = holding(link)
     monkeypatch.setattr(host.memory if what == "words" else updater, what, fails)
@@ -104,7 +104,7 @@ def test_a_shard_whose_state_cannot_be_taken_goes_on_here(what: str, monkeypatch
     assert (holder.held, holder.moving, link.asked) == ([1], [], [kinds.OFFER])
 
 
-def test_a_shard_whose_state_cannot_be_sent_goes_on_here_once_the_other_has_said_that_it_has_it_not() -> None:
+def test_a_shard_stays_after_a_failed_send_once_the_receiver_denies_having_it() -> None:
     link = Link()
     holder, host, _ = holding(link)
     link.may_send = lambda frame: frame.kind != kinds.STATE
@@ -114,7 +114,7 @@ def test_a_shard_whose_state_cannot_be_sent_goes_on_here_once_the_other_has_said
     assert (holder.held, holder.moving, link.asked) == ([1], [], [kinds.OFFER, kinds.TOOK])
 
 
-def test_who_cannot_ask_whether_the_other_has_a_shard_asks_again() -> None:
+def test_a_failed_query_for_a_shard_is_repeated() -> None:
     link = Link()
     holder, host, _ = holding(link)
     left = [kinds.STATE, kinds.TOOK]
@@ -133,7 +133,7 @@ def test_who_cannot_ask_whether_the_other_has_a_shard_asks_again() -> None:
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_the_chief_keeps_the_shards_that_nobody_takes(answers: bool) -> None:
+def test_the_chief_keeps_shards_that_no_ps_accepts(answers: bool) -> None:
     """One that does not answer is asked once, not for each of them."""
     noted: list[str] = []
     holder, _, _ = holding(Link(), (0, 1, 2), lambda shard, host: Kept(noted, shard, answers))

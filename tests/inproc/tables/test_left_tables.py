@@ -74,7 +74,7 @@ def rows(client: TableClient, ids: Any = IDS) -> list[list[Any]]:
     return [found["users"].tolist(), found["items"].tolist()]
 
 
-def test_each_ps_goes_on_with_what_it_had(servers: Servers, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_ps_continues_with_its_own_tables(servers: Servers, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "headwater")
     undisturbed = LocalTables(2)
     for index in range(2):
@@ -93,7 +93,7 @@ def test_each_ps_goes_on_with_what_it_had(servers: Servers, caplog: pytest.LogCa
     undisturbed.stop()
 
 
-def test_an_update_waits_for_the_next_life_and_one_that_was_applied_is_not_applied_again(servers: Servers) -> None:
+def test_an_update_waits_for_the_next_incarnation_and_is_applied_once(servers: Servers) -> None:
     first, second = client_of(servers, 0), client_of(servers, 1)
     update(first)
     step = first.statistics("users")["/job:ps/task:1"].step
@@ -105,7 +105,7 @@ def test_an_update_waits_for_the_next_life_and_one_that_was_applied_is_not_appli
     assert first.statistics("users")["/job:ps/task:1"].step == step + 1
 
 
-def test_a_table_that_is_another_one_begins_anew(servers: Servers, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_table_with_a_changed_configuration_starts_empty(servers: Servers, caplog: pytest.LogCaptureFixture) -> None:
     client = client_of(servers)
     update(client)
     servers.services[1].before_end()

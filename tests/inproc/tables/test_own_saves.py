@@ -82,7 +82,7 @@ def test_ps_restores_its_own_state_and_reports_the_loss(tables: LocalTables, cap
     assert [told.step for told in first.statistics("users").values()] == [11, 5]
 
 
-def test_an_update_that_comes_again_is_applied_where_it_is_lost_and_not_where_it_is_held(tables: LocalTables) -> None:
+def test_a_repeated_update_is_applied_only_where_it_was_lost(tables: LocalTables) -> None:
     client = client_of(tables)
     update(client)
     save(tables)
@@ -123,7 +123,7 @@ def test_only_rows_that_changed_are_written_and_old_files_go(tables: LocalTables
         assert np.array_equal(found, expected)
 
 
-def test_a_damaged_save_costs_what_came_after_the_one_before(
+def test_a_damaged_save_loses_only_changes_since_the_previous_save(
     tables: LocalTables, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = client_of(tables)

@@ -117,7 +117,7 @@ def test_exact_adam_knows_the_learning_rates_of_the_steps_that_a_row_missed():
     np.testing.assert_allclose(table.look_up(np.arange(ROWS)), np.asarray(variable.value), rtol=5e-4, atol=5e-6)
 
 
-def test_exact_adam_goes_on_after_a_restore(tmp_path):
+def test_exact_adam_continues_after_a_restore(tmp_path):
     from headwater.tables.snapshots import restore, save
 
     steps = [*steps_of(1, ROWS), *steps_of(20, 1)]

@@ -125,7 +125,7 @@ def test_one_frame_has_tables_of_every_kind() -> None:
     servers.stop()
 
 
-def test_a_key_goes_once_and_to_its_own_server_only(servers: LocalTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_sent_once_and_only_to_its_own_server(servers: LocalTables, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, np.ndarray]] = []
     look_up = together.look_up
 
@@ -165,7 +165,7 @@ def test_two_workers_share_a_table(servers: LocalTables) -> None:
     np.testing.assert_allclose(clients[0].look_up({"users": np.arange(20)})["users"], before + 100, rtol=1e-5)
 
 
-def test_an_update_whose_answer_is_lost_is_not_applied_twice(
+def test_an_update_is_not_applied_twice_after_a_lost_answer(
     servers: LocalTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = servers.client()
@@ -185,7 +185,7 @@ def test_an_update_whose_answer_is_lost_is_not_applied_twice(
     np.testing.assert_allclose(client.look_up({"users": [5]})["users"], before - 1, rtol=1e-6)
 
 
-def test_a_server_that_is_started_anew_takes_its_rows_of_the_last_save(servers: LocalTables, tmp_path: Path) -> None:
+def test_a_restarted_server_reads_its_rows_of_the_last_save(servers: LocalTables, tmp_path: Path) -> None:
     client = servers.client()
     client.open("users", USERS, str(tmp_path))
     ids = np.arange(100)
@@ -232,7 +232,7 @@ def test_saves_that_follow_each_other_are_deltas_while_these_are_small(servers: 
     assert client.save_again("users", tmp_path).base is None  # a server has no save that a delta could change
 
 
-def test_what_travels_is_counted(servers: LocalTables) -> None:
+def test_transferred_bytes_are_counted(servers: LocalTables) -> None:
     client = servers.client()
     client.open("users", USERS)
     before = client.traffic()
@@ -483,7 +483,7 @@ def test_errors_name_table_task_and_key_and_leave_the_conversation_usable(server
         )
     ],
 )
-def test_what_a_table_is_travels(config: TableConfig) -> None:
+def test_table_configurations_survive_packing(config: TableConfig) -> None:
     assert unpack(pack(config)) == config
 
 
@@ -502,7 +502,7 @@ def test_what_a_table_is_travels(config: TableConfig) -> None:
         ("admission", None),
     ],
 )
-def test_what_no_table_can_be_is_refused_where_it_arrives(field: str, value: Any) -> None:
+def test_invalid_table_configurations_are_refused_by_the_receiver(field: str, value: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="cannot be made"):
         unpack({**pack(USERS), field: value})
 

@@ -59,7 +59,7 @@ def test_a_compiled_step_is_traced_once_for_all_iterators_and_trains_as_keras_do
     same_weights(model, fitted)
 
 
-def test_parameter_servers_apply_what_the_optimizer_would_have_applied() -> None:
+def test_parameter_servers_apply_the_updates_of_the_optimizer() -> None:
     plain, dataset = model_and_batches()
     optimizer = tf.keras.optimizers.Adam(0.1)
     for batch in dataset:
@@ -204,7 +204,7 @@ def test_models_and_optimizers_belong_together_in_their_order() -> None:
         strategy.run(lambda: 1, options=3)
 
 
-def test_what_is_accepted_has_its_effect_or_is_refused() -> None:
+def test_arguments_of_variables_have_an_effect_or_are_refused() -> None:
     with pytest.raises(NotImplementedError, match="caching_device"):
         tf.Variable(1.0, caching_device="/cpu:0")
     with pytest.raises(NotImplementedError, match="experimental_implements"):

@@ -25,7 +25,7 @@ def written(folder: Path) -> dict[str, tuple[int, str, list[int]]]:
     }
 
 
-def test_what_is_written_is_in_the_folders_events(tmp_path: Path) -> None:
+def test_summaries_are_written_to_event_files(tmp_path: Path) -> None:
     writer = tf.summary.create_file_writer(tmp_path / "events")
     step = tf.Variable(7, dtype=tf.int64)
 
@@ -72,7 +72,7 @@ def test_what_is_written_is_in_the_folders_events(tmp_path: Path) -> None:
     }
 
 
-def test_a_function_that_is_not_compiled_says_at_which_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_warning_of_an_uncompiled_function_names_the_line(caplog: pytest.LogCaptureFixture) -> None:
     @tf.function(autograph=False)
     def branches(x: Any) -> Any:
         if x > 0:

@@ -71,7 +71,7 @@ def test_workers_are_killed_and_stopped_and_join(tmp_path: Path) -> None:
         assert "epoch 0: 400 examples, each applied once: " in audited(cluster, tmp_path)
 
 
-def test_rounds_of_workers_of_which_one_is_killed(tmp_path: Path) -> None:
+def test_rounds_continue_after_a_worker_is_killed(tmp_path: Path) -> None:
     for number in range(3):
         os.mkfifo(tmp_path / f"hold-{number}")
     of = "--mode=replicas 3"
@@ -94,7 +94,7 @@ def test_rounds_of_workers_of_which_one_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_first_ps_goes_back_to_its_own_state(tmp_path: Path) -> None:
+def test_the_first_ps_restores_its_own_state(tmp_path: Path) -> None:
     for number in range(2):
         os.mkfifo(tmp_path / f"hold-{number}")
     settings = {"HEADWATER_SAVES": str(tmp_path / "saves"), "HEADWATER_SAVE_EVERY_S": "0.2"}

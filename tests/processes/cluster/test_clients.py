@@ -60,7 +60,7 @@ def test_clients_share_variables_and_leave_nothing_behind() -> None:
         asked.close()
 
 
-def test_a_ps_does_not_grow_while_workers_come_and_go() -> None:
+def test_a_ps_does_not_grow_while_workers_join_and_leave() -> None:
     with processes(ps=1, worker=2) as cluster:
         ps = cluster.start("ps", 0, PROGRAMS / "task_only.py")
         ps.wait_for("serving")

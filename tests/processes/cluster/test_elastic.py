@@ -74,7 +74,7 @@ def test_two_workers_join_and_one_leaves(consistency: str) -> None:
             assert "Traceback" not in worker.output
 
 
-def test_who_stands_still_is_named() -> None:
+def test_a_stalled_worker_is_named() -> None:
     program, choice = PROGRAMS / "consistent.py", "--consistency=bounded-staleness 3"
     with processes(ps=1, worker=2) as cluster:
         ps = cluster.start("ps", 0, program)
@@ -90,7 +90,7 @@ def test_who_stands_still_is_named() -> None:
 @pytest.mark.parametrize(
     ("where", "said"), [pytest.param("pause", "between two steps", marks=pytest.mark.long), ("stuck", "in a step")]
 )
-def test_who_makes_no_steps_is_named(where: str, said: str) -> None:
+def test_a_worker_without_steps_is_named(where: str, said: str) -> None:
     program = PROGRAMS / "consistent.py"
     with processes(ps=1, worker=2) as cluster:
         ps = cluster.start("ps", 0, program, HEADWATER_BEHIND_AFTER_S="1")
@@ -123,7 +123,7 @@ def test_a_replica_that_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_replica_that_nobody_needs_is_killed() -> None:
+def test_an_unneeded_replica_is_killed() -> None:
     program, aggregate = PROGRAMS / "sync.py", "--aggregate=1"
     with processes(ps=1, worker=2) as cluster:
         cluster.start("ps", 0, program)
@@ -164,7 +164,7 @@ def test_each_acknowledged_step_was_done_once(stopped: str) -> None:
         assert f"acknowledged {steps} done {steps} {steps}" in worker.succeeds()
 
 
-def test_the_launcher_lets_workers_come_and_go() -> None:
+def test_the_launcher_lets_workers_join_and_leave() -> None:
     program = str(PROGRAMS / "consistent.py")
     with processes() as cluster:
         job = cluster.run(*HEADWATER, "run", "--ps", "1", "--workers", "2:3", "--flags", program, "--steps=20")

@@ -73,7 +73,7 @@ def a_stopped_ps_when_the_last_tokens_come(folder: Path, ps: int) -> Iterator[tu
 
 @pytest.mark.long
 @pytest.mark.parametrize("ps", [1, 2, 3])
-def test_done_queues_of_a_ps_that_was_stopped_when_the_last_tokens_came(tmp_path: Path, ps: int) -> None:
+def test_done_queues_of_a_ps_stopped_during_the_last_tokens(tmp_path: Path, ps: int) -> None:
     with a_stopped_ps_when_the_last_tokens_come(tmp_path, ps) as (server, workers):
         server.resume()
         assert "all are done" in server.succeeds()
@@ -94,7 +94,7 @@ def test_done_queues_of_a_worker_that_is_stopped_in_its_last_step(tmp_path: Path
 
 
 @pytest.mark.long
-def test_done_queues_of_a_ps_that_is_started_anew_when_the_last_tokens_come(tmp_path: Path) -> None:
+def test_done_queues_of_a_ps_restarted_during_the_last_tokens(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         servers, workers = wait_for_the_last_tokens(cluster, tmp_path)
         servers[0].kill()

@@ -55,7 +55,7 @@ def _disturb(
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_values_are_what_acknowledged_steps_say(seed: int) -> None:
+def test_values_equal_the_acknowledged_steps(seed: int) -> None:
     choice = random.Random(seed)
     kinds = [*QUICK, "network silent", *choice.choices(QUICK, k=4)]
     choice.shuffle(kinds)

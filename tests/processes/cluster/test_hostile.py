@@ -131,7 +131,7 @@ def steps_on(worker: Process) -> None:
     worker.wait_for("^step ", after=lines)
 
 
-def test_what_strangers_send(tmp_path: Path) -> None:
+def test_unauthenticated_input_is_refused(tmp_path: Path) -> None:
     trap = pickle.dumps(Trap(tmp_path / "ran"))
     with processes(ps=1, worker=1) as cluster:
         ps = cluster.start("ps", 0, LOOP)

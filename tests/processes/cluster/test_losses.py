@@ -32,7 +32,7 @@ def wait_for_step(process: Process, wanted: int) -> int:
         at = max(at + 1, lines)
 
 
-def test_a_ps_that_is_lost_and_comes_back(tmp_path: Path) -> None:
+def test_a_ps_that_is_lost_and_restarted(tmp_path: Path) -> None:
     with processes(ps=1, worker=1) as cluster:
         program = PROGRAMS / "loop.py"
         worker = cluster.start("worker", 0, program, f"--folder={tmp_path}")
@@ -47,7 +47,7 @@ def test_a_ps_that_is_lost_and_comes_back(tmp_path: Path) -> None:
         worker.wait_for(r"^step 100$", after=lines)  # the checkpoint of step 0 was restored
 
 
-def test_all_shards_come_back_at_one_step(tmp_path: Path) -> None:
+def test_all_shards_are_restored_to_one_step(tmp_path: Path) -> None:
     with processes(ps=2, worker=1) as cluster:
         program = PROGRAMS / "shards.py"
         stays, lost = (cluster.start("ps", index, program) for index in range(2))
@@ -109,7 +109,7 @@ def test_a_chief_that_is_asked_to_end_saves_first(program: str, tmp_path: Path) 
         assert saved >= 200
 
 
-def test_a_new_chief_goes_on_with_what_the_ps_hold(tmp_path: Path) -> None:
+def test_a_new_chief_continues_with_the_state_of_the_ps(tmp_path: Path) -> None:
     program, folder = PROGRAMS / "monitored.py", f"--folder={tmp_path}"
     with processes(ps=2, worker=2) as cluster:
         for index in range(2):

@@ -71,7 +71,7 @@ def test_clients_of_existing_servers(shared: Path) -> None:
         assert [task.terminate() for task in tasks] == [0, 0, 0]
 
 
-def test_what_is_missing_is_said(tmp_path: Path) -> None:
+def test_missing_data_are_reported(tmp_path: Path) -> None:
     # A web server that is not there, in place of the network.
     nowhere = {"HEADWATER_DATA_DIR": str(tmp_path), "HOME": str(tmp_path), "https_proxy": "http://127.0.0.1:9"}
     with processes() as cluster:

@@ -25,7 +25,7 @@ def falls(numbers: list[int]) -> list[tuple[int, int]]:
     return [(before, after) for before, after in itertools.pairwise(numbers) if after < before]
 
 
-def test_the_other_ps_keeps_its_updates_and_what_is_lost_is_said(tmp_path: Path) -> None:
+def test_the_other_ps_keeps_its_updates_and_the_loss_is_reported(tmp_path: Path) -> None:
     settings = {"HEADWATER_SAVES": str(tmp_path / "saves"), "HEADWATER_SAVE_EVERY_S": "0.5"}
     with processes(ps=2, worker=2) as cluster:
         ps = [cluster.start("ps", index, PROGRAM, **settings) for index in range(2)]

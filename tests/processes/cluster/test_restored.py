@@ -111,7 +111,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("fault", "program"), CASES)
-def test_all_go_on_from_what_was_restored(fault: str, program: tuple[str, str], tmp_path: Path) -> None:
+def test_all_workers_continue_from_the_restored_state(fault: str, program: tuple[str, str], tmp_path: Path) -> None:
     moments = random.Random(SEED)
     with processes(ps=2, worker=2) as cluster:
         training = Training(cluster, tmp_path, program)

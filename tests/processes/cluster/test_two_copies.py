@@ -39,7 +39,7 @@ def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
         end(tmp_path, tasks.workers, tasks.ps)
 
 
-def test_a_further_process_comes_and_goes(tmp_path: Path) -> None:
+def test_a_further_process_joins_and_leaves(tmp_path: Path) -> None:
     """A graph's two tasks are on two processes, on three, on two again, on two others, and on one as one is killed."""
     with processes(ps=3, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
@@ -99,14 +99,14 @@ def test_all_ps_shut_down_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_ps_that_was_stopped_is_fenced_when_it_goes_on(tmp_path: Path) -> None:
+def test_a_stopped_ps_is_fenced_when_it_continues(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
         tasks.stop_a_ps()
         end(tmp_path, tasks.workers, tasks.ps)
 
 
-def test_a_worker_is_killed_and_started_anew(tmp_path: Path) -> None:
+def test_a_worker_is_killed_and_restarted(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
         ps = tasks.ps

@@ -34,7 +34,7 @@ def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_ps_that_was_stopped_is_fenced_when_it_goes_on(tmp_path: Path) -> None:
+def test_a_stopped_ps_is_fenced_when_it_continues(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
         tasks.stop_a_ps()

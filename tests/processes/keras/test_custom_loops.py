@@ -34,7 +34,7 @@ def figures(*command: str) -> list[float]:
     return [float(number) for number in re.findall(r"(?:loss|accuracy) (\d+\.\d+)", done.stdout)]
 
 
-def test_two_mirrored_workers_make_the_steps_of_one_and_go_on_from_the_chiefs_checkpoint(tmp_path: Path) -> None:
+def test_two_mirrored_workers_train_like_one_and_resume_from_the_checkpoint(tmp_path: Path) -> None:
     alone = figures("exec", str(PROGRAM), "--steps", "10", "--epochs", "2")
     assert len(alone) == 4
     two = ("run", "--workers", "2", str(PROGRAM), "--steps", "10", "--folder", str(tmp_path))
@@ -51,7 +51,7 @@ def test_two_mirrored_workers_make_the_steps_of_one_and_go_on_from_the_chiefs_ch
     assert onward[0] < together[0]
 
 
-def test_workers_compute_what_a_coordinator_schedules_on_variables_of_two_ps() -> None:
+def test_workers_run_scheduled_functions_on_variables_of_two_ps() -> None:
     command = ("run", "--chief", "--ps", "2", "--workers", "2", str(COORDINATED), "--epochs", "2", "--steps", "20")
     done = subprocess.run([sys.executable, "-m", "headwater", *command], text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ PROGRAM = Path(__file__).parents[3] / "examples" / "dlrm.py"
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
-def test_dlrm_learns_what_was_planted_and_goes_on_with_the_saved_rows_when_a_ps_is_killed(tmp_path: Path) -> None:
+def test_dlrm_learns_a_planted_rule_and_uses_saved_rows_after_a_ps_is_killed(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         hosts = {job: cluster.release(job) for job in ("ps", "worker")}
         settings = ["--examples", "20000", "--scale", "0.001", "--batch", "256", "--epochs", "12", "--dim", "8"]

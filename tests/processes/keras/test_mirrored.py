@@ -50,7 +50,7 @@ def test_a_run_that_loses_a_worker_ends_like_an_undisturbed_one(
 
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGSTOP])
-def test_without_a_launcher_the_others_say_who_is_lost_and_ask_to_be_started_again(
+def test_without_a_launcher_processes_name_the_lost_one_and_request_a_restart(
     tmp_path: Path, signum: signal.Signals
 ) -> None:
     processes = Processes({"worker": 2})

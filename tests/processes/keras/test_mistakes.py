@@ -63,7 +63,7 @@ def test_other_examples_of_the_same_number_are_named() -> None:
         tasks["ps"][0].succeeds()
 
 
-def test_data_whose_ends_differ_are_named_when_they_end() -> None:
+def test_data_of_different_lengths_are_named_when_they_end() -> None:
     with processes(ps=1, worker=2) as cluster:
         tasks = start_all(cluster, "ends")
         (ps,) = tasks["ps"]

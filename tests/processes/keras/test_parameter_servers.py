@@ -24,7 +24,7 @@ def start(cluster: Processes, job: str, index: int, folder: Path, *options: str)
     return cluster.start(job, index, PROGRAM, *options, str(folder), TF_CONFIG=config)
 
 
-def test_workers_and_a_ps_come_and_go_while_the_others_train(tmp_path: Path) -> None:
+def test_workers_and_a_ps_join_and_leave_while_the_others_train(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
         chief, other = (start(cluster, "worker", index, tmp_path) for index in range(2))
@@ -56,7 +56,7 @@ def test_workers_and_a_ps_come_and_go_while_the_others_train(tmp_path: Path) -> 
 
 
 @pytest.mark.long
-def test_an_evaluator_ends_though_a_ps_that_was_started_anew_has_ended_before(tmp_path: Path) -> None:
+def test_an_evaluator_ends_after_a_restarted_ps_has_ended(tmp_path: Path) -> None:
     hold = tmp_path / "hold"
     os.mkfifo(hold)
     with processes(ps=2, worker=1) as cluster:
@@ -76,7 +76,7 @@ def test_an_evaluator_ends_though_a_ps_that_was_started_anew_has_ended_before(tm
         first.succeeds()
 
 
-def test_a_ps_ends_when_the_chief_is_done_and_all_workers_have_come() -> None:
+def test_a_ps_ends_when_the_chief_is_done_and_all_workers_have_connected() -> None:
     with processes(ps=1, worker=2) as cluster:
 
         def begin(job: str, index: int, what: str) -> Process:
@@ -100,7 +100,7 @@ def test_a_ps_that_is_asked_to_end_does_so_while_workers_are_there(tmp_path: Pat
         worker.wait_for(r"lost /job:ps/task:0 and waits for it|waits for /job:ps/task:0")
 
 
-def test_a_chief_that_is_asked_to_end_saves_first_and_goes_on_from_there(tmp_path: Path) -> None:
+def test_a_chief_that_is_asked_to_end_saves_and_resumes_from_there(tmp_path: Path) -> None:
     def live(cluster: Processes, first: int) -> tuple[int, int]:
         """A life of a job that has lost all it had in memory; the epochs and the updates when it was asked to end."""
         start(cluster, "ps", 0, tmp_path)

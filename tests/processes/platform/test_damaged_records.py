@@ -67,7 +67,7 @@ def test_how_a_task_ended(backend: LocalBackend, tmp_path: Path) -> None:
     assert "its keeper" in state.reason
 
 
-def test_which_process_keeps_a_task(backend: LocalBackend, tmp_path: Path, told: Told) -> None:
+def test_a_damaged_keeper_record(backend: LocalBackend, tmp_path: Path, told: Told) -> None:
     ordered = order(backend, tmp_path, PAUSE)
     handle = backend.start(ordered)
     pid = told()
@@ -84,7 +84,7 @@ def test_which_process_keeps_a_task(backend: LocalBackend, tmp_path: Path, told:
     assert not Path(f"/proc/{pid}").exists() or Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
 
 
-def test_what_was_ordered(backend: LocalBackend, tmp_path: Path) -> None:
+def test_a_damaged_order_record(backend: LocalBackend, tmp_path: Path) -> None:
     ordered = order(backend, tmp_path, "pass")
     ends(backend, backend.start(ordered))
     path = records(tmp_path).path / "order.json"
@@ -127,7 +127,7 @@ def test_the_name_of_a_root(tmp_path: Path) -> None:
         assert folder.name == name
 
 
-def test_a_server_that_cannot_tell_which_tasks_are_its_own_does_not_start(tmp_path: Path) -> None:
+def test_a_server_without_a_readable_id_does_not_start(tmp_path: Path) -> None:
     LocalBackend(LocalSettings(state_dir=tmp_path / "state"))
     (tmp_path / "state" / "id").write_text("?")
     with pytest.raises(BackendError, match=f"{tmp_path}/state/id is damaged"):

@@ -19,7 +19,7 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield made
 
 
-def test_jobs_go_on(disk: SmallDisk, tmp_path: Path) -> None:
+def test_jobs_continue_on_a_full_disk(disk: SmallDisk, tmp_path: Path) -> None:
     told = tmp_path / "told"
     os.mkfifo(told)
     with server(disk.path) as platform:

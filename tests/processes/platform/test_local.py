@@ -64,7 +64,7 @@ def test_a_task_runs_and_its_end_is_reported(backend: TaskBackend, tmp_path: Pat
     assert printed(ordered.log_path).splitlines() == list(ended.last_lines)
 
 
-def test_what_a_task_reports_just_before_its_end_is_not_lost(backend: TaskBackend, tmp_path: Path) -> None:
+def test_a_report_just_before_the_end_of_a_task_is_kept(backend: TaskBackend, tmp_path: Path) -> None:
     program = """
 from headwater.cluster.telemetry.progress import Progress, report
 for step in range(50):
@@ -74,7 +74,7 @@ for step in range(50):
     assert ended.progress == Progress(task="/job:worker/task:0", step=49)
 
 
-def test_what_cannot_be_run_is_a_task_that_failed(backend: TaskBackend, tmp_path: Path) -> None:
+def test_a_program_that_cannot_be_run_fails_the_task(backend: TaskBackend, tmp_path: Path) -> None:
     missing = ends(backend, backend.start(order(backend, tmp_path, ["/no/such/program"])))
     assert missing.code == 127
     assert "/no/such/program" in missing.reason
@@ -104,7 +104,7 @@ folder = Path(sys.argv[1])
     return Process([sys.executable, str(script), str(tmp_path)], os.environ | {"PYTHONPATH": path})
 
 
-def test_the_server_may_be_killed_and_come_back(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+def test_the_server_may_be_killed_and_restarted(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
     server = start_server(
         tmp_path,
         "backend = new_backend(folder)\n"

@@ -62,7 +62,7 @@ def test_the_tensorboard_of_a_job(tmp_path: Path) -> None:
         running.start()
 
 
-def test_a_form_from_elsewhere_signs_nobody_in(tmp_path: Path) -> None:
+def test_a_form_of_another_site_cannot_sign_in(tmp_path: Path) -> None:
     with server(tmp_path) as running, httpx.Client(base_url=running.address, trust_env=False) as client:
         for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):
             assert client.post("/sign-in", data={"token": running.token}, headers=headers).status_code == 403

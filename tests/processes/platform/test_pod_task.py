@@ -47,7 +47,7 @@ sys.exit(3)
     assert [line for line in printed.splitlines() if line not in told] == ["begins", "complains", "ends"]
 
 
-def test_what_asks_the_pod_to_end_reaches_the_task(tmp_path: Path, told: Told) -> None:
+def test_a_request_to_end_the_pod_reaches_the_task(tmp_path: Path, told: Told) -> None:
     program = """
 def end(*_):
     print("saved")
@@ -84,7 +84,7 @@ while True: signal.pause()
     told.close()
 
 
-def test_what_the_task_leaves_behind_is_not_waited_for(tmp_path: Path, told: Told) -> None:
+def test_processes_left_by_the_task_are_not_awaited(tmp_path: Path, told: Told) -> None:
     program = """
 child = subprocess.Popen([sys.executable, "-c", "import signal\\nwhile True: signal.pause()"])
 tell(child.pid)

@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).parents[3]
 
 
 @pytest.mark.slow
-def test_tasks_run_on_nodes_of_which_one_dies(tmp_path: Path) -> None:
+def test_tasks_on_a_failed_node_are_lost(tmp_path: Path) -> None:
     if importlib.util.find_spec("ray") is None:
         pytest.skip("Ray is not installed")
     program = Path(__file__).with_name("ray_nodes.py")

@@ -95,7 +95,7 @@ def test_a_crash_loop_ends_with_the_first_error(running: Server) -> None:
     assert [(life["attempt"], life["code"]) for life in lives] == [(2, 5), (1, 4), (0, 3)]
 
 
-def test_a_preempted_job_saves_and_goes_on(running: Server, tmp_path: Path) -> None:
+def test_a_preempted_job_saves_and_continues(running: Server, tmp_path: Path) -> None:
     saved = tmp_path / "saved"
     script = f"""
         if [ -e {saved} ]; then echo "continues after $(cat {saved})"; exit 0; fi
@@ -138,7 +138,7 @@ with tf.train.MonitoredTrainingSession(
 
 
 @pytest.mark.parametrize("ps", [0, 1])
-def test_preempted_training_goes_on_from_where_it_was(running: Server, tmp_path: Path, ps: int) -> None:
+def test_preempted_training_resumes_at_its_step(running: Server, tmp_path: Path, ps: int) -> None:
     """SIGTERM: a checkpoint within the period of grace, then the queue, then on from the checkpoint."""
     program = tmp_path / "train.py"
     program.write_text(TRAINING)
@@ -384,7 +384,7 @@ def test_nothing_is_left_of_a_job_without_a_server(tmp_path: Path, signum: signa
     assert running.ends() == (143 if signum == signal.SIGTERM else -signal.SIGKILL)
 
 
-def test_what_is_wrong_with_a_job_file_is_one_line_each(tmp_path: Path) -> None:
+def test_each_error_of_a_job_file_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text("name: A\nprogram: x\nworker: 2\n")
     failed = Process([*HEADWATER, "submit", str(path)], dict(os.environ))
@@ -428,7 +428,7 @@ def test_a_graph_needs_a_fixed_number_of_ps(running: Server) -> None:
 
 
 @pytest.mark.long
-def test_processes_with_copies_of_a_graph_come_and_go(running: Server, tmp_path: Path) -> None:
+def test_processes_of_a_replicated_graph_join_and_leave(running: Server, tmp_path: Path) -> None:
     program = Path(__file__).parents[1] / "cluster" / "programs" / "two_copies.py"
     job = {
         "name": "copies",
@@ -456,7 +456,7 @@ def test_processes_with_copies_of_a_graph_come_and_go(running: Server, tmp_path:
 
 
 @pytest.mark.long
-def test_parameter_servers_come_and_go_while_they_train(running: Server, tmp_path: Path) -> None:
+def test_parameter_servers_join_and_leave_during_training(running: Server, tmp_path: Path) -> None:
     program = Path(__file__).parents[1] / "ps" / "moves.py"
     job = {
         "name": "moves",

@@ -259,7 +259,7 @@ def test_roles_may_ask_for_different_resources(backend: SlurmBackend, tmp_path: 
     assert printed(tmp_path / "logs/worker-1.log") == "1\n"
 
 
-def test_what_slurm_refuses_is_told(backend: SlurmBackend, tmp_path: Path) -> None:
+def test_a_refusal_of_slurm_is_reported(backend: SlurmBackend, tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="invalid partition") as refused:
         backend.submit_job(order(tmp_path, "", slurm={"partition": "none"}, job_id="linear-x6"))
     assert not refused.value.temporary
@@ -283,7 +283,7 @@ def waiting(backend: SlurmBackend, handle: str) -> JobReport:
     return report
 
 
-def test_a_job_that_somebody_cancels_says_so(backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told) -> None:
+def test_a_cancelled_job_has_a_reason(backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told) -> None:
     handle = backend.submit_job(order(tmp_path, "tell()\nsignal.pause()", workers=1, job_id="linear-x8"))
     told()
     cluster.run("scancel", json.loads(handle)["id"])
@@ -321,7 +321,7 @@ def elastic(tmp_path: Path, program: str, job_id: str, **fields: Any) -> JobOrde
     return dataclasses.replace(ordered, least=1)
 
 
-def test_workers_that_slurm_takes_away_come_back_while_the_others_go_on(
+def test_workers_preempted_by_slurm_return_while_the_others_continue(
     backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told
 ) -> None:
     program = """
@@ -382,7 +382,7 @@ print("done")
 
 
 @pytest.mark.long
-def test_workers_that_come_and_go_are_started_anew_with_their_job(
+def test_elastic_workers_are_restarted_with_their_job(
     backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told
 ) -> None:
     program = """
@@ -408,9 +408,7 @@ while not os.path.exists("end"):
     assert over(backend, handle).phase == "succeeded"
 
 
-def test_a_worker_that_comes_and_goes_may_fail_the_job(
-    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told
-) -> None:
+def test_an_elastic_worker_may_fail_the_job(backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told) -> None:
     program = """
 if index == 1:
     sys.exit(9)

@@ -14,7 +14,7 @@ from tests.support.platform import HEADWATER, server
 pytestmark = pytest.mark.slow
 
 
-def test_what_a_program_prints_and_reports_is_shown_and_nobody_else_may_read_it(tmp_path: Path) -> None:
+def test_output_and_progress_are_shown_and_private(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o755)
     program = tmp_path / "train.py"
     program.write_text(

@@ -84,7 +84,7 @@ def test_workers_are_killed_and_stopped_and_join(
     assert f"epoch 0: {whole}, each applied once: " in shown
 
 
-def test_the_first_ps_is_killed_and_goes_back_with_its_ledger(tmp_path: Path) -> None:
+def test_the_first_ps_is_killed_and_restores_its_ledger(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "hold-0")
     with processes(ps=2, worker=1) as cluster:
         ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]

@@ -91,7 +91,7 @@ def test_two_ps_become_three_then_two_then_one(tmp_path: Path, consistency: str)
 
 
 @pytest.mark.parametrize("servers", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_the_chief_keeps_what_no_other_ps_takes_of_one_that_is_told_to_end(servers: int, tmp_path: Path) -> None:
+def test_the_chief_keeps_shards_of_a_draining_ps_that_no_other_ps_accepts(servers: int, tmp_path: Path) -> None:
     with processes(ps=servers, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path, servers=servers)
         go_on(*workers)
@@ -217,7 +217,7 @@ def test_all_ps_with_copies_shut_down_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_examples_stay_with_those_who_hold_them_where_the_first_shard_moves(tmp_path: Path) -> None:
+def test_examples_stay_assigned_when_the_first_shard_moves(tmp_path: Path) -> None:
     chosen = "--replicas=2", "--shards=2", "--hold_at=10"
     with processes(ps=3, worker=2) as cluster:
         for worker in (0, 1):

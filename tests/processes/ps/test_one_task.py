@@ -149,7 +149,7 @@ def test_a_worker_that_makes_no_steps_is_named(tmp_path: Path) -> None:
         ps.succeeds()
 
 
-def test_status_says_who_waits_for_whom(tmp_path: Path) -> None:
+def test_status_names_waiting_and_awaited_tasks(tmp_path: Path) -> None:
     options = ("--consistency=sync", str(tmp_path))
     with processes(ps=1, worker=2) as cluster:
         start(cluster, "ps", 0, LEARNS, *options)
@@ -163,7 +163,7 @@ def test_status_says_who_waits_for_whom(tmp_path: Path) -> None:
         assert re.fullmatch(re.escape(said).replace("0\\ s", r"\d+\ s"), waits[0]["what"].partition(": ")[2])
 
 
-def test_a_consistency_that_is_none_is_named_at_once(tmp_path: Path) -> None:
+def test_an_unknown_consistency_is_named_immediately(tmp_path: Path) -> None:
     with processes(ps=1, worker=1) as cluster:
         chief = start(cluster, "worker", 0, LEARNS, "--consistency=often", str(tmp_path))
         assert chief.ends() == 1

@@ -41,7 +41,7 @@ def falls(counts: list[int]) -> list[tuple[int, int]]:
     [(PROGRAM, 0, r"\['first'\]"), (PROGRAM, 1, r"\['second'\]"), (OF_KERAS, 0, ".*rows/embeddings")],
     ids=["jax-first", "jax-second", "keras-first"],
 )
-def test_the_other_ps_keeps_its_updates_and_what_is_lost_is_said(
+def test_the_other_ps_keeps_its_updates_and_the_loss_is_reported(
     program: Path, lost: int, names: str, tmp_path: Path
 ) -> None:
     with processes(ps=2, worker=2) as cluster:

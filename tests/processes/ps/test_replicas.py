@@ -92,7 +92,7 @@ def test_each_ps_is_killed_or_shut_down_in_turn(how: Callable[[Process], object]
 
 
 @pytest.mark.long
-def test_a_ps_that_was_started_anew_does_not_wait_for_workers_that_are_gone(tmp_path: Path) -> None:
+def test_a_restarted_ps_does_not_wait_for_lost_workers(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
         goes_on(*workers)
@@ -133,7 +133,7 @@ def test_both_ps_shut_down_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_training_goes_on_after_both_ps_are_killed_at_once(tmp_path: Path) -> None:
+def test_training_continues_after_both_ps_are_killed_together(tmp_path: Path) -> None:
     """Both copies of each part are gone: the chief brings what it has."""
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
@@ -208,7 +208,7 @@ def exact(cluster: Processes, folder: Path, workers: list[Process], counts: floa
 
 @pytest.mark.long
 @pytest.mark.parametrize("consistency", ["async", "sync"])
-def test_examples_stay_with_those_who_hold_them_though_each_ps_is_killed(consistency: str, tmp_path: Path) -> None:
+def test_examples_stay_assigned_while_each_ps_is_killed(consistency: str, tmp_path: Path) -> None:
     """One of the workers comes to the other copy first, and asks for examples while the other worker still computes."""
     options = ("--replicas=2", f"--consistency={consistency}", "--hold_at=10", "--hold_at=30")
     with processes(ps=2, worker=2) as cluster:

@@ -14,7 +14,7 @@ KEEPS = Path(__file__).with_name("keeps.py")
 pytestmark = pytest.mark.slow
 
 
-def test_parameters_are_used_where_they_came_and_stay_as_they_are() -> None:
+def test_received_parameters_are_used_in_place() -> None:
     with processes(ps=1, worker=1) as cluster:
         for job in ("ps", "worker"):
             config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": 0}})

@@ -14,7 +14,7 @@ PROGRAM = Path(__file__).with_name("trains.py")
 pytestmark = pytest.mark.slow
 
 
-def test_workers_train_a_table_and_a_ps_that_was_killed_goes_on_from_the_last_save(tmp_path: Path) -> None:
+def test_workers_train_a_table_and_a_killed_ps_resumes_from_the_last_save(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
 
         def start(job: str, index: int) -> Process:

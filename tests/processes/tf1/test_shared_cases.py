@@ -11,7 +11,7 @@ import pytest
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["pipeline", "ragged"])
-def test_prints_what_tensorflow_prints(name: str, shared: Path) -> None:
+def test_prints_the_same_as_tensorflow(name: str, shared: Path) -> None:
     program = shared / "cases" / "sparse" / f"{name}.py"
     if not program.exists():
         pytest.skip(f"no {program}")

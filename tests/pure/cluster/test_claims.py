@@ -18,25 +18,25 @@ def decided(holder: Claim | None, newcomer: Claim, *, connected: bool = True, ad
     return decide(holder, newcomer, connected=connected, address=address)
 
 
-def test_a_free_place_goes_to_the_first() -> None:
+def test_a_free_place_is_given_to_the_first_claim() -> None:
     assert decided(None, replace(LIVING, address="elsewhere:1", started=1.0)).prevails
 
 
-def test_who_has_the_place_keeps_it() -> None:
+def test_the_holder_of_a_place_keeps_it() -> None:
     assert decided(LIVING, LIVING).prevails
 
 
-def test_a_worker_that_was_started_anew_replaces_its_former_life() -> None:
+def test_a_restarted_worker_replaces_its_earlier_incarnation() -> None:
     assert decided(LIVING, replace(LIVING, generation=2, started=2001.0)).prevails
 
 
-def test_an_older_one_does_not_disturb_one_that_lives() -> None:
+def test_an_older_claim_does_not_disturb_a_live_one() -> None:
     verdict = decided(LIVING, replace(LIVING, generation=2, started=1000.0))
     assert not verdict.prevails
     assert "was started later, and is alive" in verdict.reason
 
 
-def test_one_of_another_cluster_does_not_either_whenever_it_was_started() -> None:
+def test_a_claim_of_another_cluster_does_not_prevail_at_any_start_time() -> None:
     stranger = replace(LIVING, generation=2, started=3000.0, address="10.0.0.9:2222")
     verdict = decided(LIVING, stranger)
     assert not verdict.prevails
@@ -44,12 +44,12 @@ def test_one_of_another_cluster_does_not_either_whenever_it_was_started() -> Non
     assert decided(stranger, replace(LIVING, started=1.0)).prevails  # and gives way
 
 
-def test_the_place_of_one_that_is_gone_is_free() -> None:
+def test_the_place_of_a_lost_task_is_free() -> None:
     """Its clock, too, may have been an hour ahead."""
     assert decided(LIVING, replace(LIVING, generation=2, started=1000.0), connected=False).prevails
 
 
-def test_one_that_does_not_say_when_it_was_started_is_believed() -> None:
+def test_a_claim_without_a_start_time_is_accepted() -> None:
     assert decided(LIVING, replace(LIVING, generation=2, started=0.0)).prevails
 
 
@@ -63,7 +63,7 @@ CLAIMS = st.builds(
 
 
 @given(CLAIMS, CLAIMS)
-def test_of_two_that_live_one_prevails_in_whatever_order_they_ask(one: Claim, other: Claim) -> None:
+def test_one_of_two_live_claims_prevails_in_any_order(one: Claim, other: Claim) -> None:
     assume(one.generation != other.generation)
     assume((one.started, one.address == HERE) != (other.started, other.address == HERE))
     assert decided(one, other).prevails != decided(other, one).prevails
@@ -92,7 +92,7 @@ def test_a_claim_that_was_refused_or_replaced_never_prevails_again() -> None:
     assert not places.has_given(1)
 
 
-def test_the_rightful_one_gets_the_place_back_that_a_stranger_took_while_it_was_cut_off() -> None:
+def test_a_partitioned_holder_regains_its_place() -> None:
     now = SimpleNamespace(s=0.0)
     places, connected = ClaimedPlaces(lambda: now.s), set[int]()
 

@@ -84,7 +84,7 @@ def config(cluster: Any = CLUSTER, **task: Any) -> str:
         ('{"cluster": {}, "task": []}', "TF_CONFIG task", "JSON object"),
     ],
 )
-def test_what_is_wrong_is_one_line_that_names_the_field(text: str, field: str, words: str) -> None:
+def test_an_error_of_the_configuration_names_the_field(text: str, field: str, words: str) -> None:
     with pytest.raises(ClusterConfigError) as caught:
         parse_task_config(text)
     assert caught.value.field == field

@@ -82,7 +82,7 @@ def test_slurm(step: pytest.MonkeyPatch) -> None:
     assert SlurmClusterResolver().cluster_spec().num_tasks("worker") == 5
 
 
-def test_slurm_says_what_is_wrong(step: pytest.MonkeyPatch) -> None:
+def test_errors_of_the_slurm_resolver(step: pytest.MonkeyPatch) -> None:
     with pytest.raises(ClusterConfigError, match="jobs have 2 tasks, but the step has 5"):
         SlurmClusterResolver({"worker": 2})
     with pytest.raises(ClusterConfigError, match="gpus_per_task is 3"):

@@ -88,7 +88,7 @@ def test_functions() -> None:
     assert numbers(Dataset.range(5).scan(np.int64(0), lambda total, n: (total + n, total + n))) == [0, 1, 3, 6, 10]
 
 
-def test_an_error_says_which_element() -> None:
+def test_an_error_names_the_element() -> None:
     def fail(value: Any) -> Any:
         if value == 3:
             raise KeyError("bad")
@@ -250,7 +250,7 @@ def test_by_file_by_element_and_not_at_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("policy", [AutoShardPolicy.FILE, AutoShardPolicy.HINT, AutoShardPolicy.DATA])
 @pytest.mark.parametrize("interleaved", [False, True])
-def test_every_record_of_files_goes_to_one_worker(
+def test_every_record_of_files_is_read_by_one_worker(
     tmp_path: Path, policy: AutoShardPolicy, count: int, interleaved: bool
 ) -> None:
     names = records(tmp_path, 5)
@@ -330,7 +330,7 @@ def test_options() -> None:
         options.experimental_nonsense = True  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_what_cannot_be() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="index must be between"):
         Dataset.range(3).shard(2, 2)
     with pytest.raises(ValueError, match="scalars"):
@@ -361,7 +361,7 @@ class TestDatasetsAtTheSameTime:
         dataset = Dataset.range(7).interleave(lambda n: Dataset.range(n * 9), 3, 4, num_parallel_calls=calls)
         assert numbers(dataset) == numbers(Dataset.range(7).interleave(lambda n: Dataset.range(n * 9), 3, 4))
 
-    def test_a_sloppy_one_passes_over_what_is_not_ready(self) -> None:
+    def test_sloppy_interleave_skips_elements_that_are_not_ready(self) -> None:
         go = threading.Event()
 
         def wait(n: Any) -> Iterator[Any]:
@@ -377,7 +377,7 @@ class TestDatasetsAtTheSameTime:
         go.set()
         assert next(elements) == 0
 
-    def test_an_error_comes_behind_the_elements_before_it(self) -> None:
+    def test_an_error_follows_the_elements_before_it(self) -> None:
         def fail() -> Iterator[int]:
             yield from range(2)
             raise ValueError("no")

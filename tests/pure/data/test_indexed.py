@@ -73,7 +73,7 @@ def test_any_numbers(kind: str, numbers: list[int]) -> None:
         (lambda data: data.filter(lambda x: x != 4).shuffle(50, seed=3).map(lambda x: -x).batch(3), 1),
     ],
 )
-def test_each_turn_is_what_going_over_it_once_more_gives(make: Callable[[Any], Any], first: int) -> None:
+def test_each_epoch_equals_a_further_iteration(make: Callable[[Any], Any], first: int) -> None:
     node, same = make(Dataset.range(SIZE)).node, make(Dataset.range(SIZE)).node
     turns = [list(node.elements(Context())) for _ in range(3)]
     source = indexed(same)
@@ -87,7 +87,7 @@ def test_each_turn_is_what_going_over_it_once_more_gives(make: Callable[[Any], A
     assert len(set(map(str, turns))) > 1
 
 
-def test_repetitions_of_what_is_gone_over_do_not_repeat_their_orders() -> None:
+def test_repetitions_of_a_shuffled_iteration_have_different_orders() -> None:
     node = Dataset.range(SIZE).filter(lambda x: x >= 0).shuffle(SIZE, seed=1).repeat(2).node
     turns = [[int(indexed(node).element(Context(), at, turn)[0]) for at in range(2 * SIZE)] for turn in range(2)]
     orders = [turn[half : half + SIZE] for turn in turns for half in (0, SIZE)]

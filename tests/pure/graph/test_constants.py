@@ -19,7 +19,7 @@ def _graph() -> Any:
         yield
 
 
-def test_constants_and_what_follows_from_them() -> None:
+def test_constants_are_folded() -> None:
     x = tf.constant([[1, 2], [3, 4]])
     for tensor, value in [
         (x, [[1, 2], [3, 4]]),

@@ -57,7 +57,7 @@ def test_gradients_that_meet_are_added_once(graph: Any) -> None:
     assert _types(graph, version).count("AddN") == 1
 
 
-def test_only_what_lies_between(graph: Any) -> None:
+def test_gradients_add_only_operations_between_x_and_y(graph: Any) -> None:
     x = tf.constant(1.0)
     y = tf.exp(tf.sin(tf.constant(2.0))) * tf.cos(x)
     version = graph.version

@@ -74,7 +74,7 @@ def test_consumers() -> None:
         assert parts[1].consumers() == []
 
 
-def test_shapes_learnt_later_count_for_what_follows() -> None:
+def test_shapes_set_later_are_used_by_later_operations() -> None:
     with tf.Graph().as_default():
         x = tf.placeholder(tf.float32)
         assert tf.identity(x).shape.ndims is None

@@ -36,6 +36,6 @@ def test_other_numbers(text: str) -> None:
         (TWO, {"HEADWATER_SAVES": "/folder"}, "HEADWATER_SAVES cannot be combined"),
     ],
 )
-def test_what_does_not_fit(cluster: ClusterSpec, environ: dict[str, str], message: str) -> None:
+def test_unsupported_replica_settings_are_refused(cluster: ClusterSpec, environ: dict[str, str], message: str) -> None:
     with pytest.raises(FailedPreconditionError, match=message):
         replicas_of(cluster, {"HEADWATER_REPLICAS": "2", **environ})

@@ -69,7 +69,7 @@ def test_archive_with_a_wrong_suffix(tmp_path: Path, folder: Path) -> None:
     assert (folder / "a.py").read_text() == "code"
 
 
-def test_a_zip_file_is_unpacked_with_what_can_be_run(tmp_path: Path, folder: Path) -> None:
+def test_a_zip_file_is_unpacked_with_executable_bits(tmp_path: Path, folder: Path) -> None:
     script = zipfile.ZipInfo("bin/run")
     script.external_attr = (stat.S_IFREG | 0o4755) << 16
     unpack(zip_of(tmp_path / "x.zip", ("a/", b""), ("a/b.py", b"code"), (script, b"#!")), folder)

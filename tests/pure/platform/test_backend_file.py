@@ -28,7 +28,7 @@ def test_this_machine_alone(tmp_path: Path) -> None:
     backend.close()
 
 
-def test_the_default_comes_first(tmp_path: Path) -> None:
+def test_the_default_is_first(tmp_path: Path) -> None:
     assert load(tmp_path, "local: {cpus: 1}\nssh: {hosts: [{host: a.invalid}]}\ndefault: ssh\n") == ["ssh", "local"]
     assert load(tmp_path, "local:\nssh: {hosts: [{host: a.invalid}]}\n") == ["local", "ssh"]
 

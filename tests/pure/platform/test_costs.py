@@ -71,7 +71,7 @@ def test_steps_that_a_preempted_mirrored_job_makes_again_are_lost() -> None:
     assert in_words(told).endswith("Preempted 1 time: 199 steps had to be made again")
 
 
-def test_others_go_on_while_a_worker_of_a_preemptible_job_is_away() -> None:
+def test_others_continue_without_a_worker_of_a_preemptible_job() -> None:
     job = Job("ps: 1\nworkers: {count: '2:4', cpus: 1}\npreemptible: true\n")
     job.happens(Progressed(FIRST, 100), Progressed(SECOND, 110), after=10.0)
     for how in (TAKEN, Lost(reason="host b has not answered for 40 s")):

@@ -41,7 +41,7 @@ def test_a_follower_gives_whole_lines_with_their_times(tmp_path: Path) -> None:
     assert [line.text for line in Follower(path, tail=1).close()] == ["100%"]
 
 
-def test_a_line_without_end_comes_in_pieces() -> None:
+def test_a_line_without_end_is_read_in_pieces() -> None:
     data = stamp(1.0) + b"x" * (MAX_LINE + 5) + b"\n"
     assert [len(line.text) for line in lines_of(data, 0)] == [MAX_LINE, 5]
 
@@ -54,7 +54,7 @@ def test_shown_lines_have_no_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
-def test_a_search_goes_on_where_it_ended(tmp_path: Path, limit: int) -> None:
+def test_a_search_resumes_at_its_last_position(tmp_path: Path, limit: int) -> None:
     path = write(
         tmp_path / "log", *((float(number), f"Line {number} ERROR" * (number % 3 == 0)) for number in range(10))
     )

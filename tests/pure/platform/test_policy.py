@@ -288,7 +288,7 @@ def test_a_job_ends_at_its_deadline() -> None:
     assert (job.phase, job.state.reason) == (JobPhase.FAILED, "ran for longer than its deadline of 3600 s")
 
 
-def test_a_worker_whose_host_is_lost_gets_another_place() -> None:
+def test_a_worker_of_a_lost_host_gets_another_place() -> None:
     job = Job("ps: 1\nworkers: 2\nrestart: {backoff: 1s}").placed()
     job.happens(Ended(worker(1), Lost(reason="host b does not answer")))
     assert job.phase is JobPhase.RUNNING
@@ -346,7 +346,7 @@ def test_stopping() -> None:
         job.happens(AskStop("eve"))
 
 
-def test_stopping_what_waits() -> None:
+def test_stopping_a_waiting_job() -> None:
     assert Job().happens(AskStop("eve")).phase is JobPhase.STOPPED
 
 
@@ -409,7 +409,7 @@ def test_scaling_without_ps_restarts_all_tasks() -> None:
     assert (job.phase, list(job.state.tasks)) == (JobPhase.QUEUED, [worker(0), worker(1)])
 
 
-def test_a_task_that_a_job_was_without_goes_on_with_its_attempts() -> None:
+def test_a_returning_task_continues_its_attempt_numbers() -> None:
     job = Job("workers: {count: 1:3, cpus: 1}").happens(Placed((worker(0), worker(1), worker(2)), 3)).started()
     job.happens(AskRestart("eve")).all_ended().after(0.0).started()
     job.happens(AskStop("eve", requeue=True)).all_ended().happens(Placed((worker(0),), 1)).started()
@@ -421,7 +421,7 @@ def test_a_task_that_a_job_was_without_goes_on_with_its_attempts() -> None:
     assert job.state.tasks[worker(2)].attempt == 2
 
 
-def test_ps_and_workers_that_come_back_to_a_running_job_go_on_with_their_attempts() -> None:
+def test_returning_ps_and_workers_continue_their_attempt_numbers() -> None:
     third = TaskName("ps", 2)
     job = Job("ps: 2:3\nworkers: 1:2").happens(AskScale("eve", 2, ps=3)).placed()
     job.happens(AskStop("eve", requeue=True)).all_ended().happens(AskScale("eve", 1, ps=2)).placed()
@@ -465,7 +465,7 @@ def test_scaling_out_of_the_range(workers: int) -> None:
         Job("workers: 1:4").happens(AskScale("eve", workers))
 
 
-def test_a_range_takes_what_there_is_room_for_if_its_workers_ask_for_anything() -> None:
+def test_a_range_of_workers_with_requests_uses_the_free_resources() -> None:
     assert policy.worker_choices(Job("workers: 2:4").state) == (2,)
     counted = Job("workers: {count: 2:4, gpus: 1}")
     assert policy.worker_choices(counted.state) == (4, 3, 2)

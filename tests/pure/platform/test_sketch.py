@@ -32,7 +32,7 @@ def test_curves_of_a_job_join_its_tasks() -> None:
     assert curves([]) == []
 
 
-def test_a_sketch_is_a_picture_that_says_what_it_shows() -> None:
+def test_a_sketch_has_an_accessible_label() -> None:
     points = ((0.0, 4.0), (5.0, math.nan), (10.0, 2500.0))
     picture = sketch([Curve(name="loss <1>", points=points), Curve(name="none", points=((0.0, math.inf),))])
     root = ElementTree.fromstring(picture)

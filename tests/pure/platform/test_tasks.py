@@ -19,7 +19,7 @@ def test_a_task_keeps_its_number_where_one_before_it_has_no_place() -> None:
     assert "--worker_hosts=b:1,worker-1.away.invalid:1,d:1" in task_command(spec, last, cluster)
 
 
-def test_tasks_of_a_graph_whose_ps_have_second_copies_know_the_first_ps() -> None:
+def test_tasks_of_a_replicated_graph_know_the_first_ps() -> None:
     cluster = {"ps": ["a:1", "b:1", "c:1"], "worker": ["d:1"]}
     data = {"name": "linear", "program": "train.py", "ps": "2:4", "workers": 1, "flags": True}
     spec = job_from_data({**data, "env": {"HEADWATER_REPLICAS": "2"}})

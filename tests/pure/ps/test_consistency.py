@@ -52,7 +52,7 @@ class Story:
         return self.actions
 
 
-def test_asynchronous_waits_for_nobody() -> None:
+def test_asynchronous_workers_do_not_wait() -> None:
     story = Story(Asynchronous())
     assert story(Gave("a", 0)) == (Apply(1, 0), Go("a", 1))
     assert story(Gave("b", 0)) == (Apply(1, 1), Go("b", 2))
@@ -145,7 +145,7 @@ def test_k_of_n_drops_late_gradients() -> None:
     assert story.state.dropped == 2
 
 
-def test_one_that_is_released_gives_again_to_the_same_update() -> None:
+def test_a_released_worker_contributes_again_to_the_same_update() -> None:
     story = Story(KOfN(k=2))
     story(Joined("a"))
     story(Joined("b"))
@@ -181,7 +181,7 @@ def test_k_of_n_with_fewer_workers_than_k() -> None:
     assert story(Updated()) == (Go("b", 1),)
 
 
-def test_who_makes_the_updates_comes_back() -> None:
+def test_the_updating_worker_reconnects() -> None:
     story = Story(Synchronous(workers=2))
     for name in "ab":
         story(Gave(name, 0))
@@ -202,7 +202,7 @@ def test_who_makes_the_updates_comes_back() -> None:
     assert story.state.version == 7
 
 
-def test_the_first_start_keeps_what_is_there() -> None:
+def test_the_first_start_keeps_gathered_gradients() -> None:
     story = Story(Synchronous(workers=2))
     story(Gave("a", 60))  # before the chief has said that a checkpoint of version 60 was restored
     assert story(Restarted(60)) == ()
@@ -227,7 +227,7 @@ def test_the_data_end_before_the_start() -> None:
     assert story(DataEnd()) == (Apply(1),)
 
 
-def test_a_gate_that_is_lost_asks_once_more_for_what_other_tasks_have_forgotten() -> None:
+def test_a_restarted_gate_requests_forgotten_gradients_again() -> None:
     story = Story(Synchronous(workers=2))
     story(Gave("a", 60))
     assert story(Restarted(60, again=True)) == (Go("a", 60),)
@@ -312,7 +312,7 @@ def test_text_that_is_no_choice(text: str) -> None:
 
 @settings(deadline=None)
 @given(CHOICES, st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["step", "step", "step", "leave"]))))
-def test_nothing_stands_still(choice: Consistency, moves: list[tuple[str, str]]) -> None:
+def test_some_worker_can_always_proceed(choice: Consistency, moves: list[tuple[str, str]]) -> None:
     """Whoever is in a step may end it or leave: then somebody is in a step, or workers are yet to come."""
     story = Story(choice)
     at: dict[str, int] = dict.fromkeys("abc", 0)
@@ -341,7 +341,7 @@ def test_nothing_stands_still(choice: Consistency, moves: list[tuple[str, str]])
 
 
 @pytest.mark.parametrize("choice", [Synchronous(workers=3), KOfN(k=2), KOfN(k=2, n=3)])
-def test_one_that_comes_when_no_other_will_waits_for_none(choice: Consistency) -> None:
+def test_the_last_worker_waits_for_no_other(choice: Consistency) -> None:
     story = Story(choice)
     story(Joined("late"))
     assert not any(isinstance(action, Go) for action in story(Gave("late", 0)))

@@ -49,7 +49,7 @@ def test_a_third_ps_gets_a_third_of_the_copies_and_of_the_serving() -> None:
     assert sum(set(pairs[shard]) != set(after[shard]) for shard in pairs) == 4
 
 
-def test_one_that_goes_is_left_with_nothing_and_its_other_copies_stay() -> None:
+def test_a_leaving_ps_keeps_no_shards_and_other_replicas_stay() -> None:
     pairs, loads = ring(6, ["ps0", "ps1", "ps2"]), dict.fromkeys(range(6), 1.0)
     after = planned(pairs, loads, ["ps0", "ps2"])
     assert totals(after, loads) == {"ps0": 6, "ps2": 6}
@@ -75,7 +75,7 @@ PAIRS = st.permutations(NAMES).map(lambda names: Pair(names[0], names[1])) | st.
     st.lists(st.tuples(PAIRS, st.floats(0.1, 100)), min_size=1, max_size=12),
     st.sets(st.sampled_from("abc"), min_size=2),
 )
-def test_copies_are_apart_and_even_and_planning_comes_to_an_end(
+def test_replicas_are_separate_and_balanced_and_planning_terminates(
     shards: list[tuple[Pair, float]], servers: set[str]
 ) -> None:
     pairs = {shard: pair for shard, (pair, _) in enumerate(shards)}

@@ -23,7 +23,7 @@ def test_shards_begin_in_turns() -> None:
     assert first_places(5, ["a", "b"]) == {0: (0, "a"), 1: (0, "b"), 2: (0, "a"), 3: (0, "b"), 4: (0, "a")}
 
 
-def test_the_later_term_is_right_in_whatever_order_it_is_heard() -> None:
+def test_the_later_term_prevails_in_any_order() -> None:
     told = [Places(shards={1: ShardPlace(term, f"ps{term}"), 2: ShardPlace(0, "ps0")}) for term in range(5)]
     random.Random(1).shuffle(told)
     known = Places()
@@ -78,7 +78,7 @@ def test_a_hot_shard_gets_a_ps_of_its_own() -> None:
     st.lists(st.tuples(st.sampled_from("abcd"), st.floats(0.1, 100)), min_size=1, max_size=20),
     st.sets(st.sampled_from("abc"), min_size=1),
 )
-def test_no_move_makes_the_busiest_busier_and_planning_comes_to_an_end(
+def test_no_move_increases_the_maximum_load_and_planning_terminates(
     shards: list[tuple[str, float]], servers: set[str]
 ) -> None:
     places = {shard: place for shard, (place, _) in enumerate(shards)}
@@ -119,7 +119,7 @@ def test_unsupported_options_with_shards_are_rejected_by_name(monkeypatch: pytes
         shards_of(None, 2, replicas=1, saves=False)
 
 
-def test_a_ps_that_came_later_has_nothing_at_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ps_added_later_owns_no_shards_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first_servers(3) == 3
     monkeypatch.setenv("HEADWATER_FIRST_PS", "2")
     assert first_servers(3) == 2

@@ -28,7 +28,7 @@ def test_the_end_of_data_ends_the_epoch_for_all() -> None:
     assert step_numbers.take("a", 0, UNKNOWN_STEPS, 0) == EPOCH_OVER
 
 
-def test_nobody_begins_an_epoch_while_another_is_two_behind() -> None:
+def test_no_worker_is_two_epochs_ahead() -> None:
     step_numbers = StepNumbers(in_rounds=False)
     step_numbers.asked = {"fast": 3, "slow": 1}
     assert not step_numbers.may_begin(3)

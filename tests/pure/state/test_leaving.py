@@ -36,14 +36,14 @@ def copy(left: list[str], *, reached: bool = True) -> Any:
     return SimpleNamespace(described=lambda: "primary of shard 0, NO BACKUP", leave=leave)
 
 
-def test_it_ends_at_once_when_nothing_is_missed(clock: SimpleNamespace) -> None:
+def test_leaving_ends_immediately_when_no_replica_is_missing(clock: SimpleNamespace) -> None:
     """Each copy says that it does: it may be the last."""
     left: list[str] = []
     leaving.leave("ps", [copy(left), copy(left)], list, lambda: 20.0)
     assert (clock.now, left) == (0.0, ["shard 0", "shard 0"])
 
 
-def test_it_waits_until_others_have_it_and_says_for_what(
+def test_leaving_waits_for_other_replicas_and_logs_the_reason(
     clock: SimpleNamespace, caplog: pytest.LogCaptureFixture
 ) -> None:
     left: list[str] = []
@@ -55,9 +55,7 @@ def test_it_waits_until_others_have_it_and_says_for_what(
     assert left == ["shard 0"]
 
 
-def test_it_leaves_what_no_other_one_may_have_with_the_chief(
-    clock: SimpleNamespace, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_last_replica_is_deposited_with_the_chief(clock: SimpleNamespace, caplog: pytest.LogCaptureFixture) -> None:
     left: list[str] = []
     copies = [copy(left)]
     leaving.leave("ps", copies, lambda: copies, lambda: 20.0 if clock.now < 1.0 else 0.0)
@@ -66,7 +64,7 @@ def test_it_leaves_what_no_other_one_may_have_with_the_chief(
     assert left == ["shard 0"]
 
 
-def test_it_does_not_wait_for_ever(clock: SimpleNamespace, caplog: pytest.LogCaptureFixture) -> None:
+def test_leaving_waits_a_limited_time(clock: SimpleNamespace, caplog: pytest.LogCaptureFixture) -> None:
     left: list[str] = []
     copies = [copy(left)]
     leaving.leave("ps", copies, lambda: copies, lambda: leaving.LOST_S)

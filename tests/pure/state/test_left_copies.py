@@ -60,7 +60,7 @@ def test_unusable_deposited_state_is_dropped() -> None:
     assert len(found(left_copies(chief, 1), 5)) == 3
 
 
-def test_a_copy_of_which_the_end_has_not_come_is_none() -> None:
+def test_an_incomplete_deposited_replica_is_ignored() -> None:
     chief = LeftStates()
     copies = left_copies(chief, 0)
     copies.leave("set/0", 4)

@@ -79,7 +79,7 @@ def test_restarted_witness_adopts_the_newest_view() -> None:
     assert judge(witness, _told(OTHER, View(5, OTHER, None))).view == View(5, OTHER, None)
 
 
-def test_a_witness_that_was_started_anew_hears_no_other_where_all_copies_of_a_view_know_none_newer() -> None:
+def test_a_restarted_witness_accepts_a_view_confirmed_by_all_its_replicas() -> None:
     everywhere = (0, 1, 2, 3)
     witness = judge(Witness(), WitnessRequest(OTHER, PAIR, home=0, among=everywhere))
     assert judge(witness, WitnessRequest(HOME, PAIR, home=0, among=everywhere)).view == PAIR
@@ -88,7 +88,7 @@ def test_a_witness_that_was_started_anew_hears_no_other_where_all_copies_of_a_vi
     assert judge(Witness(), WitnessRequest(OTHER, alone, home=0, among=everywhere)).view == alone
 
 
-def test_a_copy_that_may_be_second_has_to_tell_a_new_witness_what_it_knows() -> None:
+def test_a_restarted_witness_waits_for_the_report_of_a_possible_backup() -> None:
     alone, everywhere = View(5, OTHER, None), (0, 1, 2, 3)
     witness = judge(Witness(), WitnessRequest(OTHER, alone, RequestKind.PAIR, HOME, home=0, among=everywhere))
     assert witness.view is None
@@ -103,7 +103,7 @@ def test_single_replica_restarts_with_its_task() -> None:
     assert judge(witness, _told(Copy(1, 21), None)).view == View(6, Copy(1, 21), None)
 
 
-def test_the_last_copy_that_comes_back_serves_where_both_were_lost_at_once() -> None:
+def test_the_last_replica_to_restart_serves_after_both_were_lost() -> None:
     witness = judge(Witness(view=PAIR), _told(Copy(0, 9), None))  # of a former life, and late
     witness = judge(judge(witness, _told(Copy(1, 21), None)), _told(Copy(1, 21), None))
     assert witness.view == PAIR
@@ -113,7 +113,7 @@ def test_the_last_copy_that_comes_back_serves_where_both_were_lost_at_once() -> 
 
 
 @pytest.mark.parametrize(("first", "last"), [(HOME, OTHER), (OTHER, HOME)])
-def test_of_two_that_go_the_last_is_alone_until_it_has_left(first: Copy, last: Copy) -> None:
+def test_the_last_of_two_leaving_replicas_is_alone_until_it_has_left(first: Copy, last: Copy) -> None:
     third = Copy(2, 30)
     witness = judge(Witness(view=PAIR), _told(first, PAIR, RequestKind.GO))
     assert judge(witness, _told(first, PAIR, RequestKind.GO)) == witness
@@ -133,18 +133,18 @@ def test_of_two_that_go_the_last_is_alone_until_it_has_left(first: Copy, last: C
     assert judge(witness, _told(third, alone)).view == View(6, third, None)
 
 
-def test_one_that_goes_hears_first_that_it_is_one_of_two() -> None:
+def test_a_leaving_replica_first_learns_the_current_view() -> None:
     witness = judge(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.GO))
     assert judge(witness, _told(OTHER, View(3, HOME, None), RequestKind.GO)) == witness
     assert judge(witness, _told(OTHER, PAIR, RequestKind.GO)).view == View(5, OTHER, None)
 
 
-def test_one_whose_other_copy_is_lost_is_alone_where_it_goes() -> None:
+def test_a_replica_without_a_live_backup_is_alone_when_it_shuts_down() -> None:
     witness = judge(Witness(view=PAIR), _told(Copy(1, 21), None))
     assert judge(witness, _told(HOME, PAIR, RequestKind.GO)).view == View(5, HOME, None)
 
 
-def test_none_that_is_gone_is_to_serve_or_to_follow() -> None:
+def test_a_lost_replica_becomes_neither_primary_nor_backup() -> None:
     third = Copy(2, 30)
     witness = judge(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.GO))
     assert judge(witness, _told(HOME, PAIR, RequestKind.HAND_OVER)) == witness
@@ -153,7 +153,7 @@ def test_none_that_is_gone_is_to_serve_or_to_follow() -> None:
     assert judge(witness, _told(HOME, PAIR, RequestKind.PAIR, Copy(2, 31))).view == View(5, HOME, Copy(2, 31))
 
 
-def test_who_is_outside_begins_another_life() -> None:
+def test_a_replica_outside_the_view_gets_a_new_incarnation() -> None:
     standing = learn(Standing(me=HOME, view=PAIR), View(5, OTHER, None), 11)
     assert standing == Standing(me=Copy(0, 11), view=View(5, OTHER, None))
     assert not standing.serves
@@ -173,7 +173,7 @@ def test_views_travel(view: View | None) -> None:
 
 
 @pytest.mark.parametrize("words", [(1,), (1, (0, 1), (0,)), "view", (None, (0, 1), None)])
-def test_what_is_no_view_is_refused(words: object) -> None:
+def test_a_malformed_view_is_refused(words: object) -> None:
     with pytest.raises(ValueError, match="no view"):
         from_words(words)
 

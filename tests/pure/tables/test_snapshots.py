@@ -62,7 +62,7 @@ def test_a_saved_table_is_restored_with_its_state(tmp_path):
     assert np.array_equal(other.look_up(ids), table.look_up(ids))
 
 
-def test_training_that_goes_on_meanwhile_is_not_in_it(tmp_path):
+def test_a_save_excludes_later_training(tmp_path):
     # Every update adds 1 to all rows, so a snapshot is of one moment if its rows are equal.
     table = table_of(initializer=ZEROS, shards=4)
     ids = np.arange(3000)
@@ -141,7 +141,7 @@ def test_rows_that_change_places_with_the_file_are_saved_once(tmp_path):
     assert np.array_equal(other.look_up(np.arange(400)), expected)
 
 
-def test_a_delta_has_what_changed_and_what_went(tmp_path):
+def test_a_delta_has_changed_and_deleted_rows(tmp_path):
     table = table_of(initializer=ZEROS)
     table.update(np.arange(1000), np.ones((1000, 4)))
     save(table, tmp_path)
@@ -176,7 +176,7 @@ def test_a_delta_needs_a_save_before(tmp_path):
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 3])
-def test_it_is_restored_to_any_number_of_tasks(tmp_path, tasks):
+def test_a_table_is_restored_to_any_number_of_tasks(tmp_path, tasks):
     ids = np.arange(2000) * 31
     whole = table_of(optimizer=Adagrad(0.1))
     whole.update(ids, np.random.default_rng(1).normal(size=(2000, 4)))
@@ -244,7 +244,7 @@ def test_a_table_with_another_configuration(tmp_path, fields, named):
         restore(other, tmp_path)
 
 
-def test_what_is_not_there(tmp_path):
+def test_missing_saves_are_reported(tmp_path):
     with pytest.raises(NotFoundError, match="no save of table 'users/a'"):
         restore(table_of(), tmp_path / "none")
     made = save(table_of(), tmp_path)

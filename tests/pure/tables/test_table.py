@@ -85,7 +85,7 @@ def test_gradients_of_one_key_are_added():
     ),
     st.integers(1, 4),
 )
-def test_it_holds_what_a_dictionary_holds(calls, shards):
+def test_a_table_holds_the_rows_of_a_dictionary(calls, shards):
     table = table_of(initializer=ZEROS, shards=shards)
     model: dict[int, float] = {}
     for call, ids in calls:
@@ -119,7 +119,7 @@ def test_strings_are_keys():
     assert np.array_equal(table.look_up([b"bob"])[0], rows[1])
 
 
-def test_strings_whose_first_words_agree_have_rows_of_their_own():
+def test_strings_with_the_same_first_word_have_separate_rows():
     table = table_of(strings=True)
     rows = table.look_up(Keys(np.array([1, 1]), np.array([2, 3])))
     assert len(table) == 2

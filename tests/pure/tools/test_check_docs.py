@@ -65,7 +65,7 @@ def mistakes(document: Path, text: str) -> list[str]:
         "`headwater token`, `headwater token create me --role=run`",
     ],
 )
-def test_what_is_right(document: Path, text: str) -> None:
+def test_correct_documents(document: Path, text: str) -> None:
     assert mistakes(document, text) == []
 
 
@@ -83,5 +83,5 @@ def test_what_is_right(document: Path, text: str) -> None:
         ("```sh\nheadwater version --ps\n```", "2: `headwater version --ps`: headwater version has no option --ps"),
     ],
 )
-def test_what_is_wrong(document: Path, text: str, mistake: str) -> None:
+def test_mistakes_in_documents(document: Path, text: str, mistake: str) -> None:
     assert mistakes(document, text) == [mistake]

@@ -34,7 +34,7 @@ def test_checked_functions_cover_the_namespace() -> None:
         ('def f(self, a):\n  "Words."', []),
     ],
 )
-def test_what_counts_as_ignored(text: str, found: list[str]) -> None:
+def test_ignored_arguments_are_found(text: str, found: list[str]) -> None:
     function = ast.parse(text).body[0]
     assert isinstance(function, ast.FunctionDef)
     assert ignored_arguments.ignored(function) == found

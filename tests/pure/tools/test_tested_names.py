@@ -35,5 +35,5 @@ def test_every_name_is_tested() -> None:
         ("x = 'of tf.add'", "tf.add", False),
     ],
 )
-def test_what_counts_as_said(code: str, name: str, found: bool) -> None:
+def test_names_in_code_are_found(code: str, name: str, found: bool) -> None:
     assert (name in set(tested_names.names_in(ast.parse(code)))) is found

@@ -171,7 +171,7 @@ def test_an_end_closed_here(pair: Pair) -> None:
         first.send(Frame(1))
 
 
-def test_closing_wakes_whoever_receives(pair: Pair, elsewhere: ThreadPoolExecutor) -> None:
+def test_closing_wakes_receiving_threads(pair: Pair, elsewhere: ThreadPoolExecutor) -> None:
     first, _ = pair
     started = threading.Event()
 
@@ -186,7 +186,7 @@ def test_closing_wakes_whoever_receives(pair: Pair, elsewhere: ThreadPoolExecuto
         receiving.result()
 
 
-def test_breaking_off_wakes_whoever_receives_and_says_why(pair: Pair, elsewhere: ThreadPoolExecutor) -> None:
+def test_breaking_off_wakes_receiving_threads_with_the_reason(pair: Pair, elsewhere: ThreadPoolExecutor) -> None:
     first, second = pair
     started = threading.Event()
 
@@ -232,7 +232,7 @@ def raw_and_channel() -> tuple[socket.socket, SocketChannel]:
 @pytest.mark.parametrize(
     "sent", [b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", bytes(40), b"\x80\x04\x95" + bytes(40)]
 )
-def test_what_is_no_frame_closes_the_channel(sent: bytes) -> None:
+def test_a_malformed_frame_closes_the_channel(sent: bytes) -> None:
     raw, channel = raw_and_channel()
     with raw:
         raw.sendall(sent)
@@ -253,7 +253,7 @@ def test_a_frame_cut_short() -> None:
             channel.recv()
 
 
-def test_a_frame_larger_than_memory_is_refused_before_it_comes() -> None:
+def test_a_frame_larger_than_memory_is_refused_before_its_body() -> None:
     raw, channel = raw_and_channel()
     with raw:
         raw.sendall(frames.PREFIX.pack(frames.MAGIC, frames.VERSION, 0, 0, 1, 1, 1 << 60, 0))
@@ -261,7 +261,7 @@ def test_a_frame_larger_than_memory_is_refused_before_it_comes() -> None:
             channel.recv()
 
 
-def test_memory_is_taken_as_bytes_come_and_not_before() -> None:
+def test_memory_is_allocated_as_bytes_arrive() -> None:
     layout = msgpack.packb([[1, [1 << 28]]])
     rss = psutil.Process().memory_info().rss
     channels: list[SocketChannel] = []
@@ -277,7 +277,7 @@ def test_memory_is_taken_as_bytes_come_and_not_before() -> None:
     assert psutil.Process().memory_info().rss - rss < 64 << 20
 
 
-def test_bytes_come_one_at_a_time(elsewhere: ThreadPoolExecutor) -> None:
+def test_bytes_that_arrive_one_at_a_time(elsewhere: ThreadPoolExecutor) -> None:
     raw, channel = raw_and_channel()
     encoded = frames.encode(Frame(7, ("x",), [np.arange(30)]))
     whole = b"".join([encoded.prefix(), encoded.header, encoded.layout, *encoded.body])
@@ -288,7 +288,7 @@ def test_bytes_come_one_at_a_time(elsewhere: ThreadPoolExecutor) -> None:
     channel.close()
 
 
-def test_buffers_are_used_again_once_nobody_looks() -> None:
+def test_buffers_are_reused_once_unreferenced() -> None:
     pool = BufferPool()
     first = pool.take(1000)
     address = first.ctypes.data

@@ -229,7 +229,7 @@ def test_a_plan_for_another_generation(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("code", range(1, 17))
-def test_errors_arrive_as_what_they_are(serve: Serve, code: int) -> None:
+def test_errors_keep_their_type(serve: Serve, code: int) -> None:
     server, client = serve()
     server.recorder.error = errors.make_error(code, "weight ä is not there")
     with pytest.raises(errors.exception_type_from_error_code(code)) as caught:
@@ -279,7 +279,9 @@ def test_tokens_that_differ(
 
 
 @pytest.mark.parametrize("ahead_s", [3600.0, -3600.0])
-def test_a_caller_whose_clock_is_an_hour_off(serve: Serve, caplog: pytest.LogCaptureFixture, ahead_s: float) -> None:
+def test_a_caller_with_a_wrong_clock_is_authenticated(
+    serve: Serve, caplog: pytest.LogCaptureFixture, ahead_s: float
+) -> None:
     _, client = serve(Security(token="secret"))
     client._clock = SteadyClock(lambda: time.time() + ahead_s)
     with caplog.at_level(logging.WARNING):
@@ -312,7 +314,7 @@ def test_health_and_reflection(serve: Serve) -> None:
         assert {"headwater.Task", "headwater.Master", "grpc.health.v1.Health"} <= set(services)
 
 
-def test_watchers_of_health_that_come_while_others_leave_hold_up_nothing(serve: Serve) -> None:
+def test_health_watchers_that_join_and_leave_block_nothing(serve: Serve) -> None:
     server, client = serve()
 
     def watch_often(_: int) -> list[int]:
@@ -331,7 +333,7 @@ def test_watchers_of_health_that_come_while_others_leave_hold_up_nothing(serve: 
     assert client.status().task == PS.task
 
 
-def test_nobody_there() -> None:
+def test_no_server_at_the_address() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = Address(*unused.getsockname())
@@ -344,7 +346,7 @@ def test_nobody_there() -> None:
             client.status()
 
 
-def test_a_task_that_goes_is_lost(serve: Serve) -> None:
+def test_a_task_that_asks_to_go_is_lost(serve: Serve) -> None:
     server, client = serve()
     client.status()
     assert not client.lost()
@@ -393,7 +395,7 @@ def test_a_channel_inside_grpc_ends_with_its_task(serve: Serve) -> None:
     assert channel.peer_gone()
 
 
-def test_a_channel_inside_grpc_to_somebody_else(serve: Serve) -> None:
+def test_a_grpc_channel_to_another_task(serve: Serve) -> None:
     _, client = serve()
     with pytest.raises(ConnectFailure, match="it is /job:ps/task:0, not /job:ps/task:1") as caught:
         client.open_channel(me=WORKER, wanted=PeerIdentity(task="/job:ps/task:1", generation=0), options=OPTIONS)
@@ -403,7 +405,7 @@ def test_a_channel_inside_grpc_to_somebody_else(serve: Serve) -> None:
     assert caught.value.problem is Problem.GENERATION
 
 
-def test_a_channel_inside_grpc_to_nobody(tls: Security, serve: Serve) -> None:
+def test_a_grpc_channel_to_a_closed_port(tls: Security, serve: Serve) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         client = ControlClient(Address(*unused.getsockname()), peer=PS.task, security=Security())

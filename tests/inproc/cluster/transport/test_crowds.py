@@ -88,7 +88,7 @@ def trickle(slow: list[socket.socket], text: bytes) -> None:
             slow.remove(sock)
 
 
-def test_who_knows_the_token_is_served_as_before(listener: Listener) -> None:
+def test_authenticated_peers_are_served_during_a_flood(listener: Listener) -> None:
     with ExitStack() as stack:
         before = dial(listener)
         stack.callback(before.close)

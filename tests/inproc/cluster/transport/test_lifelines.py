@@ -71,7 +71,7 @@ def test_the_helper_process_beats_on_the_connection(stack: ExitStack, start: Sta
     assert not listens_here(listener.address)
 
 
-def test_strangers_get_no_lifeline(start: Start) -> None:
+def test_unauthenticated_peers_get_no_lifeline(start: Start) -> None:
     listener = start(Security(token="secret"))
     with pytest.raises(ConnectFailure) as caught:
         connect_lifeline(listener.address, me=WORKER, wanted=PS, security=Security(token="other"), timeout_s=10)

@@ -47,14 +47,14 @@ def _link(deadline_s: float) -> Ending:
     return Ending(Wiring(me=me, waiter=waiter), TaskName("worker", 1), parse_address("localhost:1"))
 
 
-def test_a_task_that_ends_while_it_is_asked_who_it_is_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_task_that_restarts_during_its_identification_is_awaited(caplog: pytest.LogCaptureFixture) -> None:
     link = _link(600.0)
     with caplog.at_level(logging.WARNING):
         assert link.reach() == STATUS
     assert "waits for /job:worker/task:1 at localhost:1" in caplog.text
 
 
-def test_it_is_given_up_after_the_deadline() -> None:
+def test_an_unreachable_task_is_given_up_after_the_deadline() -> None:
     link = _link(0.0)
     link.ends = 1000
     with pytest.raises(UnavailableError, match="gave up waiting for /job:worker/task:1 at localhost:1"):

@@ -117,7 +117,7 @@ def tls(certificates: CertificateFiles) -> Security:
     return Security.from_environment(certificates.environment())
 
 
-def test_both_ends_learn_who_the_other_is(start: Start) -> None:
+def test_both_ends_learn_the_identity_of_the_other(start: Start) -> None:
     met: queue.SimpleQueue[Channel] = queue.SimpleQueue()
     done = threading.Event()
 
@@ -337,7 +337,7 @@ def test_another_host_to_bind(start: Start) -> None:
         start(environ={BIND_HOST: "0.0.0.0"})
 
 
-def test_what_is_no_channel_goes_to_the_control_plane(start: Start, tmp_path: Path) -> None:
+def test_other_connections_are_passed_to_the_control_plane(start: Start, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "control"))
         server.listen()

@@ -46,7 +46,7 @@ def test_idle_channels_are_used_again() -> None:
     pool.close()
 
 
-def test_a_channel_whose_other_end_is_gone_is_not_used_again() -> None:
+def test_a_closed_channel_is_not_reused() -> None:
     peers = Peers()
     pool = ChannelPool(peers)
     first = pool.take(PS0)
@@ -61,7 +61,7 @@ def test_a_channel_whose_other_end_is_gone_is_not_used_again() -> None:
     pool.close()
 
 
-def test_a_closed_channel_given_back_is_gone() -> None:
+def test_a_closed_channel_is_not_pooled() -> None:
     pool = ChannelPool(Peers())
     channel = pool.take(PS0)
     channel.close()
@@ -81,7 +81,7 @@ def test_few_idle_channels_are_kept() -> None:
     assert all(channel.closed for channel in channels)
 
 
-def test_a_peer_that_is_gone() -> None:
+def test_a_disconnected_peer() -> None:
     pool = ChannelPool(Peers())
     idle, taken, other = pool.take(PS0), pool.take(PS0), pool.take(PS1)
     pool.give_back(idle)
@@ -95,7 +95,7 @@ def test_a_peer_that_is_gone() -> None:
     pool.close()
 
 
-def test_what_a_peer_has_sent_before_its_end_is_received() -> None:
+def test_frames_sent_before_the_end_of_a_peer_are_received() -> None:
     peers = Peers()
     pool = ChannelPool(peers)
     channel = pool.take(PS0)
@@ -108,7 +108,7 @@ def test_what_a_peer_has_sent_before_its_end_is_received() -> None:
     pool.close()
 
 
-def test_closing_wakes_those_who_wait() -> None:
+def test_closing_wakes_waiting_threads() -> None:
     pool = ChannelPool(Peers())
     channel = pool.take(PS0)
     caught: list[Exception] = []

@@ -94,7 +94,7 @@ def test_a_variable_that_is_wrong(text: str) -> None:
         listen(Address("127.0.0.1", 0), environ={LISTEN_FDS: text})
 
 
-def test_what_is_said_of_holders() -> None:
+def test_descriptions_of_port_holders() -> None:
     assert str(Holder(pid=12, command="nc -l 2222", user="ann")) == "process 12 (nc -l 2222)"
     assert str(Holder(pid=12, command="", user="")) == "process 12"
     assert str(Holder(pid=None, command="", user="1000")) == "a process of user 1000"

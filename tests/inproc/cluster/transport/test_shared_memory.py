@@ -45,7 +45,7 @@ def test_one_slot_serves_as_long_as_nothing_is_kept(pair: Pair) -> None:
     assert len(pair[0]._slots) == 1
 
 
-def test_what_is_kept_stays(pair: Pair) -> None:
+def test_kept_tensors_stay_unchanged(pair: Pair) -> None:
     # More than there are slots: the rest goes through the socket, which holds this much.
     kept = [exchange(pair, SHARED_FROM_BYTES // 8, number)[1:][::2] for number in range(8)]
     assert len(pair[0]._slots) == 4
@@ -131,7 +131,7 @@ LARGE = 4096 + 8 * ELEMENTS
         (0, True, None, 0),  # no descriptor
     ],
 )
-def test_slots_that_are_not_what_they_are_said_to_be(slot: int, new: bool, size: int | None, seals: int) -> None:
+def test_slots_with_wrong_properties_are_refused(slot: int, new: bool, size: int | None, seals: int) -> None:
     theirs, lane, channel = dishonest()
     with theirs, lane:
         if size is not None:
@@ -155,7 +155,7 @@ def test_a_descriptor_that_is_no_memory() -> None:
             channel.recv()
 
 
-def test_the_lane_is_gone() -> None:
+def test_a_lost_lane() -> None:
     theirs, lane, channel = dishonest()
     with theirs:
         lane.close()

@@ -105,7 +105,7 @@ def _by_index(rows: Sequence[Any]) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
-def test_kernels_give_what_lowerings_give(family: Callable[[], Iterator[Case]]) -> None:
+def test_kernels_agree_with_lowerings(family: Callable[[], Iterator[Case]]) -> None:
     cases = list(family())
     with np.errstate(all="ignore"):
         kernels: list[Any] = []

@@ -62,7 +62,7 @@ def test_a_gradient_of_another_start_does_not_count() -> None:
     assert gathered.count() == 1
 
 
-def test_whoever_gives_the_last_gradient_runs_what_waits_for_it() -> None:
+def test_the_thread_of_the_last_gradient_runs_the_update() -> None:
     gathered, seen = Accumulator("a", [DenseSum(())]), list[tuple[float, str]]()
     asked = _Asked(gathered, 3, lambda mean: seen.append((mean, threading.current_thread().name)))
     for step in range(3):
@@ -78,7 +78,7 @@ def test_whoever_gives_the_last_gradient_runs_what_waits_for_it() -> None:
     assert (len(seen), gathered.count()) == (3, 2)
 
 
-def test_what_came_while_it_ran_is_left_to_whoever_asked() -> None:
+def test_gradients_that_arrive_during_an_update_are_left_to_the_waiting_thread() -> None:
     gathered, seen = Accumulator("a", [DenseSum(())]), list[tuple[float, bool]]()
 
     def run(mean: float) -> None:
@@ -95,7 +95,7 @@ def test_what_came_while_it_ran_is_left_to_whoever_asked() -> None:
     assert seen == [(1.0, True), (5.0, False)]
 
 
-def test_an_error_is_for_whoever_asked() -> None:
+def test_an_error_is_raised_in_the_waiting_thread() -> None:
     def fail(mean: float) -> None:
         raise ValueError(f"not {mean}")
 
@@ -110,7 +110,7 @@ def test_an_error_is_for_whoever_asked() -> None:
     assert gathered.count() == 2
 
 
-def test_who_asked_can_be_told_to_stop() -> None:
+def test_a_waiting_thread_can_be_cancelled() -> None:
     gathered = Accumulator("a", [DenseSum(())])
     asked = _Asked(gathered, 3, lambda mean: pytest.fail(f"ran with {mean}"))
     asked.step.cancel("enough")

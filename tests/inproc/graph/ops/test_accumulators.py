@@ -60,7 +60,7 @@ def test_stale_gradients_are_dropped_and_counted() -> None:
     assert accumulator.count() == 1
 
 
-def test_whoever_waits_gets_what_it_asked_for() -> None:
+def test_a_waiting_thread_receives_its_gradients() -> None:
     accumulator = _accumulator()
     taken: list[Any] = []
     waiting = Step()

@@ -70,7 +70,7 @@ class TestGroups:
         assert [op.name for op in together.control_inputs[0].control_inputs] == ["Const", "Const_2"]
         assert alone.device == "/job:ps/task:1"
 
-    def test_of_nothing(self) -> None:
+    def test_a_group_of_nothing_has_a_default_name(self) -> None:
         assert tf.group().name == "group_deps"
 
     def test_tuple_keeps_none(self) -> None:
@@ -182,7 +182,7 @@ class TestOldSpellings:
 
 
 class TestPythonInAStep:
-    def test_py_func_raises_the_class_that_says_what_it_raised(self) -> None:
+    def test_py_func_raises_an_error_that_names_the_exception(self) -> None:
         def fail(_: Any) -> Any:
             raise ValueError("not this one")
 
@@ -215,13 +215,13 @@ class TestPythonInAStep:
         with pytest.raises(tf.errors.InvalidArgumentError, match=r"assertion failed: \[bad\] \[1 2 3\.\.\.\]"):
             run(check)
 
-    def test_checks_of_what_is_known_fail_at_once(self) -> None:
+    def test_checks_of_constants_fail_at_construction(self) -> None:
         with pytest.raises(tf.errors.InvalidArgumentError, match="x < y did not hold"):
             tf.assert_less(2, 1)
         with pytest.raises(ValueError, match="rank 2"):
             tf.assert_rank(tf.constant(1), 2)
 
-    def test_checks_of_what_is_fed(self) -> None:
+    def test_checks_of_fed_values(self) -> None:
         x = tf.placeholder(tf.float32, [None])
         with tf.control_dependencies([tf.assert_positive(x, message="only above")]):
             y = tf.identity(x)

@@ -77,7 +77,7 @@ def test_computed_rows_that_are_not_there_are_an_error(session: Any) -> None:
         session.run(tf.scatter_add(table, ids - 1, tf.ones([2, 2])), {ids: [0, 1]})
 
 
-def test_rows_that_stand_for_none_are_left_out_of_updates(session: Any) -> None:
+def test_padding_rows_are_excluded_from_updates(session: Any) -> None:
     parts = [tf.Variable(TABLE[:3]), tf.Variable(TABLE[3:])]
     rows = tf.nn.embedding_lookup(parts, tf.constant([0, 4, 4]), partition_strategy="div")
     grads: list[Any] = tf.gradients(tf.reduce_sum(rows), parts)
@@ -115,7 +115,7 @@ def test_slices_of_a_variable_on_another_task_are_assigned_to() -> None:
             server.stop()
 
 
-def test_what_a_step_computes_on_another_task_fails_there() -> None:
+def test_an_operation_on_another_task_fails_there() -> None:
     workers, servers = tf.test.create_local_cluster(1, 1)
     try:
         with tf.Graph().as_default():

@@ -102,7 +102,7 @@ def test_values_are_those_of_compiled_operations(monkeypatch: pytest.MonkeyPatch
         np.testing.assert_array_equal(one, other)
 
 
-def test_only_what_has_no_form_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_initializers_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         for index in range(3):
             tf.get_variable(f"v{index}", [5 + index], initializer=tf.random_normal_initializer())

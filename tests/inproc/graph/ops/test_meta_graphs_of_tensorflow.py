@@ -46,7 +46,7 @@ def _node(name: str, op: str, *inputs: str, **types: int) -> Any:
     return node
 
 
-def test_the_end_of_a_condition_waits_for_what_one_branch_runs() -> None:
+def test_the_end_of_a_condition_waits_for_effects_of_a_branch() -> None:
     """As TensorFlow 2 lowers conditions whose branches have effects."""
     with tf.Graph().as_default(), tf.Session() as session:
         holds, count = tf.placeholder(tf.bool, [], "holds"), tf.get_variable("count", initializer=1.0)

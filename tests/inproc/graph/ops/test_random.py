@@ -229,7 +229,7 @@ class TestCandidates:
 
 
 class TestDistortedBoundingBox:
-    def test_parts_keep_to_what_is_asked(self) -> None:
+    def test_distorted_bounding_boxes_respect_their_limits(self) -> None:
         box = [0.25, 0.25, 0.75, 0.75]
         part = tf.image.sample_distorted_bounding_box(
             [40, 60, 3], [[box]], min_object_covered=0.5, aspect_ratio_range=(0.5, 2.0), area_range=(0.3, 0.6)

@@ -191,9 +191,7 @@ def test_an_epoch_waits_for_the_second_before_it(logs: Path) -> None:
             check(session, made, logs, epochs=4)
 
 
-def test_what_a_step_does_not_apply_is_handed_out_again_and_then_set_aside(
-    logs: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unapplied_examples_are_reassigned_and_then_set_aside(logs: Path, caplog: pytest.LogCaptureFixture) -> None:
     with training(epochs=1, shuffle=False, tries=2) as (_, session, made):
         for _ in range(2):
             assert session.run(made.taken).tolist() == [0, 1, 2]
@@ -249,7 +247,7 @@ def test_the_status_of_the_ps_says_how_far_it_is() -> None:
     assert found.updates == 2
 
 
-def test_a_checkpoint_has_what_is_applied(logs: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_records_the_applied_examples(logs: Path, tmp_path: Path) -> None:
     with training() as (cluster, session, made):
         for _ in range(6):  # the second epoch has begun
             session.run(made.step)

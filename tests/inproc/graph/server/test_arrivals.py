@@ -20,7 +20,7 @@ def arrival(shell: Any, *, met: bool = False) -> Arrival:
     return Arrival(ME, [(task, shell.link(task)) for task in (PS, CHIEF)], lambda: met)
 
 
-def test_it_waits_while_the_job_goes_on_and_hears_when_it_is_over(start_cluster: StartCluster) -> None:
+def test_a_late_worker_waits_and_learns_that_the_job_is_over(start_cluster: StartCluster) -> None:
     cluster = start_cluster(ps=1, worker=2)
     chief, late = (cluster._servers[f"worker:{index}"]._running.shell for index in range(2))
     arrival(late).check()
@@ -38,7 +38,7 @@ def test_no_place_is_given_when_the_job_is_over(start_cluster: StartCluster) -> 
         join(cluster.targets["ps:0"].removeprefix("grpc://"), "")
 
 
-def test_who_has_joined_needs_somebody_to_be_there(start_cluster: StartCluster) -> None:
+def test_a_joined_server_ends_when_no_task_is_left(start_cluster: StartCluster) -> None:
     cluster = start_cluster(ps=1, worker=2)
     shell = cluster._servers["worker:1"]._running.shell
     for name in ("ps:0", "worker:0"):
@@ -47,7 +47,7 @@ def test_who_has_joined_needs_somebody_to_be_there(start_cluster: StartCluster) 
         arrival(shell).check()
 
 
-def test_it_looks_once_a_second(start_cluster: StartCluster) -> None:
+def test_arrivals_are_checked_once_a_second(start_cluster: StartCluster) -> None:
     cluster = start_cluster(ps=1, worker=2)
     chief, late = (cluster._servers[f"worker:{index}"]._running.shell for index in range(2))
     now = [10.0]
@@ -62,7 +62,7 @@ def test_it_looks_once_a_second(start_cluster: StartCluster) -> None:
         looks.check()
 
 
-def test_a_ps_that_needs_a_chief_that_has_ended_waits_for_no_worker_that_has_yet_to_come(
+def test_a_ps_without_its_chief_does_not_wait_for_late_workers(
     start_cluster: StartCluster,
 ) -> None:
     cluster = start_cluster(ps=1, worker=2)
@@ -75,7 +75,7 @@ def test_a_ps_that_needs_a_chief_that_has_ended_waits_for_no_worker_that_has_yet
     ps.wait_until_over()
 
 
-def test_a_ps_that_has_just_come_back_hears_that_the_job_is_over(start_cluster: StartCluster) -> None:
+def test_a_restarted_ps_learns_that_the_job_is_over(start_cluster: StartCluster) -> None:
     """gRPC would continue for a second with what its last attempt has found: nobody there."""
     cluster = start_cluster(ps=1, worker=1)
     chief = cluster._servers["worker:0"]._running.shell

@@ -210,7 +210,7 @@ def test_a_plan_is_given_again(monkeypatch: pytest.MonkeyPatch, restarts: bool) 
                 plain.run(two)
 
 
-def test_a_task_that_was_started_anew_ends_the_step() -> None:
+def test_a_restarted_task_ends_the_step() -> None:
     cuts = Cuts()
     with memory_cluster(cuts, ps=1, worker=1) as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
@@ -224,7 +224,7 @@ def test_a_task_that_was_started_anew_ends_the_step() -> None:
                 session.run(taken)
 
 
-def test_what_is_acknowledged_is_forgotten() -> None:
+def test_acknowledged_steps_are_forgotten() -> None:
     with training() as found:
         found.cuts.plan(after=range(0, 40, 3))
         for _ in range(6):

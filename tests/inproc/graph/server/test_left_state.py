@@ -152,7 +152,7 @@ def test_a_step_that_cannot_end(changes: bool, waiting: tuple[threading.Event, t
             assert session.run([w, v]) == [1.0, float(changes)]
 
 
-def test_what_is_in_queues_and_tables_is_left() -> None:
+def test_contents_of_queues_and_tables_are_deposited() -> None:
     with memory_cluster(Cuts(), ps=1, worker=1) as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             w = tf.get_variable("w", initializer=1.0)
@@ -181,7 +181,7 @@ def _wait(cluster: MemoryCluster) -> None:
         looks.wait(0.001)
 
 
-def test_a_step_goes_on_with_what_it_had() -> None:
+def test_a_step_resumes_with_its_previous_results() -> None:
     """It has changed a variable, and waits for an element that another step puts into a queue."""
     with memory_cluster(Cuts(), ps=1, worker=2) as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
@@ -204,7 +204,7 @@ def test_a_step_goes_on_with_what_it_had() -> None:
             assert session.run([w, queue.size()]) == [2.0, 0]
 
 
-def test_a_step_that_is_half_way_through_what_it_does_fails() -> None:
+def test_a_step_that_is_stopped_between_two_effects_fails() -> None:
     with memory_cluster(Cuts(), ps=1, worker=1) as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             w = tf.get_variable("w", initializer=1.0)
@@ -254,7 +254,7 @@ def test_shutdown_in_a_round(kind: str, frame: int, ps: int) -> None:
         mover.join()
 
 
-def test_what_cannot_be_said_has_sessions_begin_anew() -> None:
+def test_sessions_are_aborted_when_an_iterator_cannot_be_deposited() -> None:
     with memory_cluster(Cuts(), ps=1, worker=1) as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             w = tf.get_variable("w", initializer=1.0)
@@ -270,7 +270,7 @@ def test_what_cannot_be_said_has_sessions_begin_anew() -> None:
             assert session.run(w) == 1.0
 
 
-def test_what_comes_after_the_state_was_taken_is_not_confirmed() -> None:
+def test_updates_after_the_deposit_are_not_acknowledged() -> None:
     with memory_cluster(Cuts(), ps=1, worker=1) as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             w = tf.get_variable("w", initializer=1.0)

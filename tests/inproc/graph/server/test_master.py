@@ -106,7 +106,7 @@ def test_feeds_may_be_changed_after_a_shared_step(cluster: MemoryCluster) -> Non
     assert (found_there == 1.0).all()
 
 
-def test_between_two_tasks_of_which_neither_is_the_master(cluster: MemoryCluster) -> None:
+def test_transfers_between_two_tasks_other_than_the_master(cluster: MemoryCluster) -> None:
     first, second = _variable([1.0, 2.0], PS[0], "first"), _variable([0.0, 0.0], PS[1], "second")
     with tf.device(PS[1]):
         copy = second.assign(first * 3.0)
@@ -220,7 +220,7 @@ def test_device_filters(cluster: MemoryCluster) -> None:
 # Tasks that end -------------------------------------------------------------------------------------------------
 
 
-def test_a_task_that_was_started_anew(cluster: MemoryCluster) -> None:
+def test_a_restarted_task(cluster: MemoryCluster) -> None:
     v, w = _variable(1.0, PS[0]), _variable(2.0, PS[1], "w")
     with tf.Session(cluster.target("worker")) as session:
         session.run([v.initializer, w.initializer])

@@ -86,7 +86,7 @@ def test_a_step_that_is_repeated_takes_one_round_trip(trained: Training) -> None
     assert frames == [LONG] * RUNS + [SHORT] * 4
 
 
-def test_a_step_sees_what_others_have_done_since(trained: Training) -> None:
+def test_a_step_reads_the_latest_updates_of_others(trained: Training) -> None:
     """Two workers in turns: each is always told what the other has left."""
     for number in range(12):
         assert trained.run(number % 2) == 1024.0 * 0.75**number
@@ -112,7 +112,7 @@ def test_a_step_sees_a_value_that_was_restored(trained: Training) -> None:
     assert trained.frames() == SHORT
 
 
-def test_a_step_sees_that_a_value_is_gone(trained: Training) -> None:
+def test_a_step_detects_a_deleted_value(trained: Training) -> None:
     for _ in range(RUNS + 1):
         trained.run()
     trained.cell().value = None
@@ -145,7 +145,7 @@ def test_values_that_are_large_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> 
         assert [found.frames() for _ in range(6)] == [LONG] * 6
 
 
-def test_an_error_of_outdated_values_is_none() -> None:
+def test_an_error_from_outdated_values_is_ignored() -> None:
     """A worker's own step takes it to where it cannot continue; before it is asked to, another one helps it back."""
     with memory_cluster(Cuts(), ps=1, worker=2) as cluster, tf.Graph().as_default():
         with tf.device(PS):
@@ -190,7 +190,7 @@ def test_a_cut_at_every_frame(frame: int, arrives: bool, between: bool) -> None:
 
 @pytest.mark.parametrize("arrives", [False, True], ids=["lost", "last"])
 @pytest.mark.parametrize("frame", range(SHORT + 2))
-def test_a_cut_at_every_frame_of_a_step_that_goes_to_and_fro_twice(frame: int, arrives: bool) -> None:
+def test_a_cut_at_every_frame_of_a_step_with_two_round_trips(frame: int, arrives: bool) -> None:
     cuts = Cuts()
     with memory_cluster(cuts, ps=1, worker=1) as cluster, tf.Graph().as_default():
         with tf.device(PS):
@@ -224,7 +224,7 @@ def may_read_ahead(*fetches: Any) -> bool:
     return read_ahead_by(plans[names[1]], plans[names[0]]) is not None
 
 
-def test_what_may_be_done_again_may_read_ahead() -> None:
+def test_repeatable_steps_may_read_ahead() -> None:
     with tf.Graph().as_default():
         with tf.device(PS):
             w = tf.get_variable("w", initializer=np.ones(3, np.float32))

@@ -75,7 +75,7 @@ def on_ps() -> int:
     return sum(name.startswith(PS) for name in traced)
 
 
-def test_ten_workers_join_and_nothing_is_compiled_anew(cluster: MemoryCluster) -> None:
+def test_ten_workers_join_without_recompilation(cluster: MemoryCluster) -> None:
     first = Worker(cluster, 0)
     first.session.run(first.initialize)
     first.session.run(first.step)

@@ -18,7 +18,7 @@ def config(**parts: Any) -> str:
     return json.dumps(parts)
 
 
-def test_it_serves_the_task_that_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_standard_server_serves_the_task_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     # TF_CONFIG must name a port; this one is for the system to choose.
     found = TaskConfig(cluster=ClusterSpec({"chief": ["localhost:0"]}), task=TaskName("chief", 0))
     monkeypatch.setattr(standard_server, "task_config_from_environment", lambda: found)
@@ -39,7 +39,7 @@ def test_it_serves_the_task_that_the_environment_names(monkeypatch: pytest.Monke
         (config(cluster={"ps": ["localhost:1"]}, task={"type": "ps", "index": 0}), "`chief` or `worker`"),
     ],
 )
-def test_what_the_environment_lacks_is_said(monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
+def test_missing_environment_variables_are_named(monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
     monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(ValueError, match=message):
         tf.contrib.distribute.run_standard_tensorflow_server()

@@ -218,7 +218,7 @@ def test_a_wrong_transfer_in_the_middle_of_a_step(served: Served, header: Any) -
     assert (kind, answer[:2]) == (ERROR, (7, INVALID_ARGUMENT))
 
 
-def test_a_master_that_goes_away_ends_the_step(served: Served) -> None:
+def test_a_disconnected_master_ends_the_step(served: Served) -> None:
     gate = host_ops.gates["protocol"] = host_ops.Gate()
     served.run(3, 1)
     gate.reached.wait()
@@ -241,7 +241,7 @@ def run_and_go(served: Served, meanwhile: Callable[[], None] = lambda: None) -> 
     served.thread.join()
 
 
-def test_a_task_that_ends_waits_for_masters_that_come_back_for_an_answer(served: Served) -> None:
+def test_shutdown_waits_for_masters_that_reconnect_for_an_answer(served: Served) -> None:
     run_and_go(served)
     assert not served.service.answer_all(60, 0.01)
     with ThreadPoolExecutor() as pool:
@@ -256,13 +256,13 @@ def test_a_task_that_ends_waits_for_masters_that_come_back_for_an_answer(served:
     assert served.service.steps == 1
 
 
-def test_a_task_that_ends_does_not_wait_for_masters_that_went_long_ago(served: Served) -> None:
+def test_shutdown_does_not_wait_for_masters_that_disconnected_long_ago(served: Served) -> None:
     run_and_go(served)
     assert served.service.answer_all(60, 0.0)
 
 
 @pytest.mark.parametrize("resumes", [False, True])
-def test_an_answer_waits_until_other_tasks_have_what_the_step_has_sent_them(served: Served, resumes: bool) -> None:
+def test_an_answer_waits_until_other_tasks_have_received_the_transfers(served: Served, resumes: bool) -> None:
     sent, taken = threading.Event(), threading.Event()
 
     def confirm() -> None:
@@ -285,7 +285,7 @@ def test_an_answer_waits_until_other_tasks_have_what_the_step_has_sent_them(serv
         assert all_answered.result()
 
 
-def test_a_step_is_forgotten_whose_session_ends_before_its_channel(served: Served) -> None:
+def test_a_step_is_forgotten_when_its_session_ends_before_its_channel(served: Served) -> None:
     found: list[weakref.ref[Any]] = []
 
     def session_ends() -> None:
@@ -351,7 +351,7 @@ def test_a_session_that_ends_does_not_wait_for_ever(served: Served, monkeypatch:
     del host_ops.gates["protocol"]
 
 
-def test_a_step_of_another_copy_goes_on_without_its_master(served: Served) -> None:
+def test_a_step_of_another_replica_continues_without_its_master(served: Served) -> None:
     for needs_its_master in (1, 5):
         served.service.go_on(SESSION, 1, needs_its_master)
         assert not served.service.known()
@@ -366,7 +366,7 @@ def test_a_step_of_another_copy_goes_on_without_its_master(served: Served) -> No
     del host_ops.gates["protocol"]
 
 
-def test_whoever_ends_waits_for_answers_and_not_for_those_who_wait(served: Served) -> None:
+def test_shutdown_waits_for_answers_and_not_for_waiting_steps(served: Served) -> None:
     assert served.service.answer_all(60)
     served.run(2, 7, ONES)
     kind, header, _ = served.recv()
@@ -525,7 +525,7 @@ def test_a_task_that_is_lost_before_it_is_asked_is_asked_once() -> None:
 
 
 @pytest.mark.parametrize("had", [1, 0], ids=["the same life", "one that begins the step anew"])
-def test_what_is_computed_from_values_read_ahead_is_the_first_transfer(had: int) -> None:
+def test_results_from_values_read_ahead_are_the_first_transfer(had: int) -> None:
     ahead = ReadsAhead(transfer=1)
     ahead.keep(Values(version=5, tensors=[ONES]))
     protocol = Resuming(had)

@@ -114,7 +114,7 @@ def test_both_copies_have_the_same_bits() -> None:
             before = found.session.run(found.state)
 
 
-def test_what_cannot_be_repeated_travels_by_value() -> None:
+def test_unrepeatable_results_are_replicated_by_value() -> None:
     with copied_cluster() as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             noise = tf.get_variable("noise", initializer=tf.random_normal([4]))
@@ -153,7 +153,7 @@ def test_a_row_travels_without_its_table() -> None:
             assert session.run(table[7, 0]) == 2.0
 
 
-def test_a_former_primary_serves_no_more() -> None:
+def test_a_previous_primary_no_longer_serves() -> None:
     """The copies are parted from each other, and not from the worker: one of them is told to go alone."""
     with training() as found:
         found.run()

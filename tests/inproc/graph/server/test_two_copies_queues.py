@@ -105,7 +105,7 @@ def _check(found: list[Any], expected: list[Any]) -> None:
         np.testing.assert_array_equal(value, other)
 
 
-def test_what_they_give(reference: list[Any]) -> None:
+def test_results_of_queues_equal_the_reference(reference: list[Any]) -> None:
     assert reference[2] == [1, b"a"]
     assert _flat(reference[4])[1:3] == [1, b"soon"]
     np.testing.assert_array_equal(reference[4][-1], [b"b", b"?"])
@@ -208,7 +208,7 @@ def test_a_batch_that_has_entered_in_part_enters_once() -> None:
         assert one.run(size) == 0
 
 
-def test_closing_ends_what_waits_on_the_other_copy() -> None:
+def test_closing_a_queue_ends_waits_on_the_backup() -> None:
     with session() as (cluster, one):
         with _on(0):
             full = tf.FIFOQueue(1, [tf.int64], [()], shared_name="full")
@@ -271,7 +271,7 @@ def _iterator() -> Any:
 
 
 @pytest.mark.parametrize(("make", "message"), [(_iterator, "an iterator"), (_in_a_branch, "branches and loops")])
-def test_what_is_refused(make: Callable[[], Any], message: str) -> None:
+def test_unsupported_queue_operations_are_refused(make: Callable[[], Any], message: str) -> None:
     with session() as (_, one):
         with _on(1):
             operation = make()

@@ -50,7 +50,7 @@ def test_a_ps_dies_anywhere(kind: str, frame: int, ps: int) -> None:
 
 
 @pytest.mark.parametrize("frame", range(30, 40))
-def test_an_update_is_made_everywhere_whose_maker_is_lost_with_a_ps(frame: int) -> None:
+def test_an_update_is_completed_on_all_ps_after_its_worker_and_a_ps_are_lost(frame: int) -> None:
     with copied_cluster(2, Cuts()) as cluster, tf.Graph().as_default():
         counts: list[Any] = []
         for ps in (0, 1):

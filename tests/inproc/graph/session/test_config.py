@@ -83,7 +83,7 @@ def test_settings_of_the_process() -> None:
         tf.Session(config=wrong)
 
 
-def test_settings_that_come_too_late_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_late_settings_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     with tf.Session() as session:
         session.run(tf.constant(1.0) + 1.0)
     late = ProcessSettings(cpu_threads=77)

@@ -58,7 +58,7 @@ def test_operations_differ_from_each_other(seeded: bool) -> None:
     assert values[0].tolist() != values[1].tolist()
 
 
-def test_one_value_in_a_step_whoever_uses_it() -> None:
+def test_a_random_operation_has_one_value_in_a_step() -> None:
     with tf.Graph().as_default():
         random = tf.random_normal([3])
         v = tf.Variable([0.0, 0.0, 0.0])
@@ -68,7 +68,7 @@ def test_one_value_in_a_step_whoever_uses_it() -> None:
     np.testing.assert_array_equal(value, assigned)
 
 
-def test_the_numbers_are_what_they_should_be() -> None:
+def test_random_numbers_have_their_documented_values() -> None:
     with tf.Graph().as_default():
         tf.set_random_seed(7)
         fetches = [

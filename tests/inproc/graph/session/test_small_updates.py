@@ -63,7 +63,7 @@ def test_values_are_those_of_updates_one_by_one(count: int, monkeypatch: pytest.
         np.testing.assert_array_equal(one, other)
 
 
-def test_what_uses_an_update_comes_after_it() -> None:
+def test_operations_that_use_an_update_run_after_it() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         a, b, c, d = (tf.Variable(np.full([3], float(i)), name=name) for i, name in enumerate("abcd"))
         first = [a.assign_add([1.0] * 3), b.assign_sub([2.0] * 3), c.assign_add([5.0] * 3)]
@@ -76,7 +76,7 @@ def test_what_uses_an_update_comes_after_it() -> None:
         assert session.run([a, b, c])[0].tolist() == [7.0] * 3
 
 
-def test_variables_that_are_fetched_with_what_is_computed() -> None:
+def test_variables_fetched_with_computed_tensors() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         variables = [tf.Variable(np.full([3], float(i))) for i in range(5)]
         twice = tf.Variable(10.0) * 2.0

@@ -248,7 +248,7 @@ def test_a_step_waits_only_so_long(gate: host_ops.Gate) -> None:
                 session.run(waiting)
 
 
-def test_what_waits_keeps_nothing_else_from_running(gate: host_ops.Gate) -> None:
+def test_a_waiting_operation_does_not_block_others(gate: host_ops.Gate) -> None:
     """An update of the same step that nothing orders after the wait is done meanwhile."""
     with tf.Graph().as_default(), tf.Session() as session, ThreadPoolExecutor(1) as pool:
         v = tf.Variable(1.0)

@@ -79,7 +79,7 @@ def test_a_file_with_code_is_not_loaded(tmp_path: Path) -> None:
         saving.load_model(tmp_path / "model")
 
 
-def test_what_was_there_stays_whole_when_saving_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_previous_file_is_intact_after_a_failed_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model()
     saving.save_model(model, tmp_path / "model")
     before = (tmp_path / "model").read_bytes()
@@ -134,7 +134,7 @@ class InterruptAt(keras.callbacks.Callback):
 @pytest.mark.parametrize(
     "settings", [{}, {"steps_per_epoch": 3}, {"steps_per_execution": 2}], ids=lambda settings: "-".join(settings)
 )
-def test_an_interrupted_run_goes_on_with_the_next_step(tmp_path: Path, count: int, settings: dict[str, Any]) -> None:
+def test_an_interrupted_run_resumes_at_the_next_step(tmp_path: Path, count: int, settings: dict[str, Any]) -> None:
     settings = dict(settings)
     at_once = settings.pop("steps_per_execution", 1)
 

@@ -43,7 +43,7 @@ def test_names_that_are_there_do_not_get_fewer(names):
 @pytest.mark.parametrize(
     "name", ["tf.add", "tf.nn.relu", "tf.train.Server", "tf.train.AdamOptimizer", "tf.ConfigProto"]
 )
-def test_what_is_there(names, name):
+def test_names_of_the_api_exist(names, name):
     assert names[0][name]
 
 

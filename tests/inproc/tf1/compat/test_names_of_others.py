@@ -134,7 +134,7 @@ def test_names_of_keras_are_the_same_objects(name: str) -> None:
     assert _inside(tf.keras, name) is _inside(keras, name)
 
 
-def test_what_keras_3_computes_in_its_own_way() -> None:
+def test_functions_that_keras_3_computes_differently() -> None:
     x = np.array([[-4.0, 0.0, 1.5], [3.0, -3.0, 0.6]], "float32")
     np.testing.assert_allclose(tf.keras.activations.hard_sigmoid(x), np.clip(x / 6 + 0.5, 0, 1), 1e-6)
     y = np.abs(x) + 1
@@ -186,7 +186,7 @@ def test_images_of_digits_and_clothes_are_read_from_the_folder_of_data(
         assert test_labels.tolist() == [first + 7] * 2
 
 
-def test_advice_on_a_step_names_what_takes_the_most_time() -> None:
+def test_advice_on_a_step_names_the_slowest_operation() -> None:
     with tf.Graph().as_default() as graph, tf.Session() as session:
         metadata = tf.RunMetadata()
         options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)

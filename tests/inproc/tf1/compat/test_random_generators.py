@@ -33,7 +33,7 @@ def test_two_draws_of_one_run_differ() -> None:
         assert session.run(generator.state).tolist() == [7 + 12 * 256, 0, 0]
 
 
-def test_a_generator_of_nobody_knows_which_state() -> None:
+def test_a_generator_from_a_non_deterministic_state() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         made = [tf.random.experimental.Generator.from_non_deterministic_state() for _ in range(2)]
         session.run(tf.global_variables_initializer())

@@ -38,7 +38,7 @@ def test_every_difference_has_a_reason() -> None:
         ("x, *, name=None", "x, name=None", ["order x"]),
     ],
 )
-def test_what_counts_as_a_difference(ours: str, theirs: str, found: list[str]) -> None:
+def test_differences_of_signatures(ours: str, theirs: str, found: list[str]) -> None:
     assert list(signatures.differences(signatures.parsed(ours), signatures.parsed(theirs))) == found
 
 

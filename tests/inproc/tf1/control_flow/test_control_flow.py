@@ -149,7 +149,7 @@ def test_loop_that_changes_a_variable() -> None:
     assert session.run(v) == 6
 
 
-def test_loop_whose_value_grows() -> None:
+def test_loop_with_a_growing_value() -> None:
     start = [0, tf.constant([7])]
 
     def build(**more: Any) -> Any:

@@ -60,7 +60,7 @@ def test_elements_of_several_parts() -> None:
     assert found == [[[0, 0], [0, 2], [0.0, 1.0]], [[1, 1], [1, 3], [0.5, 1.5]]]
 
 
-def test_what_group_by_window_refuses() -> None:
+def test_group_by_window_refuses_wrong_arguments() -> None:
     group = tf.data.experimental.group_by_window
     cases: list[dict[str, Any]] = [{}, {"window_size": 1, "window_size_func": lambda key: key}]
     for sizes in cases:

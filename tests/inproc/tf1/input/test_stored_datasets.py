@@ -9,7 +9,7 @@ import pytest
 from headwater import tf
 
 
-def test_a_graph_finds_what_another_kept(tmp_path: Path) -> None:
+def test_a_graph_uses_a_cache_of_another_graph(tmp_path: Path) -> None:
     for last in (4, 100):  # the second time nothing is asked of the range
         with tf.Graph().as_default(), tf.Session() as session:
             name = tf.placeholder(tf.string, [])

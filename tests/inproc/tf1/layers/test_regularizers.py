@@ -23,6 +23,6 @@ def test_penalties() -> None:
 
 
 @pytest.mark.parametrize("scale", [-1.0, 1])
-def test_scale_that_is_none(scale: float) -> None:
+def test_an_invalid_scale_is_refused(scale: float) -> None:
     with pytest.raises(ValueError, match="scale"):
         tf.contrib.layers.l1_regularizer(scale)

@@ -46,7 +46,7 @@ def test_dropout_differs_from_step_to_step_and_is_the_same_where_it_should_be() 
     assert 5 < fixed[0].sum() < 35
 
 
-def test_dropout_leaves_what_an_lstm_remembers() -> None:
+def test_dropout_of_states_keeps_the_memory_of_an_lstm() -> None:
     with tf.Graph().as_default():
         cell = tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.BasicLSTMCell(50), state_keep_prob=0.5, seed=1)
         _, state = cell(tf.ones([1, 2]), cell.zero_state(1, tf.float32))

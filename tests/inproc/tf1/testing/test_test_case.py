@@ -103,7 +103,7 @@ def test_forced_on_a_gpu_that_is_not_there(case: Any) -> None:
             session.run(x)
 
 
-def test_what_jax_was_built_with() -> None:
+def test_the_build_of_jax_is_reported() -> None:
     assert tf.test.is_built_with_gpu_support() == (tf.test.is_built_with_cuda() or tf.test.is_built_with_rocm())
 
 

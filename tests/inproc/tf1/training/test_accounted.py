@@ -128,7 +128,7 @@ def test_a_file_in_its_order(tmp_path: Any) -> None:
     assert seen == [*range(7), *range(7)]
 
 
-def test_a_program_that_begins_again_is_done_with_what_is_applied(tmp_path: Any) -> None:
+def test_a_restarted_program_skips_applied_examples(tmp_path: Any) -> None:
     step = tf.train.GradientDescentOptimizer(1.0).minimize(loss(batch()), tf.train.get_or_create_global_step())
     steps = 0
     for last in (2, 100):

@@ -142,7 +142,7 @@ def of_rows(table: Any, ids: Any, weights: Any) -> Any:
         pytest.param(1, safe("mean", weighted=True, default_id=3), id="weighted with default"),
     ],
 )
-def test_a_table_on_a_ps_gives_what_one_at_home_gives(lookup: Lookup, parts: int) -> None:
+def test_a_table_on_a_ps_trains_like_a_local_table(lookup: Lookup, parts: int) -> None:
     batches = [POOLED, FEW]
     losses, table, _ = trained(lookup, 1, batches, on_ps=False)
     found, other, _ = trained(lookup, parts, batches, on_ps=True)

@@ -167,7 +167,7 @@ def test_rows_have_no_other_form_on_their_way(monkeypatch: pytest.MonkeyPatch) -
         tf.nn.embedding_lookup(parts_of(2, "mod"), [1])
 
 
-def test_of_a_small_table_on_a_ps_each_row_travels_once_and_an_id_outside_is_named() -> None:
+def test_rows_of_a_small_table_are_sent_once_and_an_invalid_id_is_named() -> None:
     with memory_cluster(ps=1, worker=1) as cluster, tf.Graph().as_default() as graph:
         with tf.device("/job:ps/task:0"):
             table = tf.Variable(TABLE)

@@ -44,7 +44,7 @@ def test_an_experiment_trains_and_evaluates(tmp_path: Path) -> None:
     assert 0 <= metrics["accuracy"] <= 1
 
 
-def test_what_is_fitted_is_said_once(tmp_path: Path) -> None:
+def test_the_fitted_data_are_logged_once(tmp_path: Path) -> None:
     estimator = _estimator(str(tmp_path))
     estimator.fit(input_fn=_input_fn, steps=2)
     assert estimator.evaluate(input_fn=_eval_fn)["global_step"] == 2

@@ -82,7 +82,7 @@ def test_a_monitored_session_trains_on_and_saves_again(
         assert "written again" in caplog.text
 
 
-def test_what_is_left_to_save_at_the_end_is_an_error(disk: SmallDisk, train: Any) -> None:
+def test_a_failed_save_at_the_end_is_an_error(disk: SmallDisk, train: Any) -> None:
     def run() -> None:
         with tf.train.MonitoredTrainingSession(checkpoint_dir=str(disk.path), save_checkpoint_steps=100) as session:
             session.run(train)

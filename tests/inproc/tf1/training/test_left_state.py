@@ -31,7 +31,7 @@ def tell_to_end(cluster: Cluster, name: str) -> None:
     program.join()
 
 
-def test_nothing_is_lost_though_steps_go_on(
+def test_nothing_is_lost_while_steps_continue(
     start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = start_cluster(ps=2, worker=1)
@@ -59,7 +59,7 @@ def test_nothing_is_lost_though_steps_go_on(
     assert "was restarted" not in caplog.text
 
 
-def test_a_state_is_gone_on_with_once(start_cluster: StartCluster, tmp_path: Path) -> None:
+def test_a_deposited_state_is_used_once(start_cluster: StartCluster, tmp_path: Path) -> None:
     """A life that was not told to end has left nothing: what the chief has kept before would be older."""
     cluster = start_cluster(ps=2, worker=1)
     program = Program(cluster, tmp_path)
@@ -71,7 +71,7 @@ def test_a_state_is_gone_on_with_once(start_cluster: StartCluster, tmp_path: Pat
     assert program.trains(1) == [1, 1]
 
 
-def test_no_later_life_goes_on_with_a_state_that_the_next_one_was_without(
+def test_no_later_incarnation_uses_a_state_that_the_next_one_lacked(
     start_cluster: StartCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = start_cluster(ps=2, worker=1)
@@ -86,7 +86,7 @@ def test_no_later_life_goes_on_with_a_state_that_the_next_one_was_without(
     assert program.trains(1) == [1, 1]
 
 
-def test_what_cannot_be_left_is_as_new(
+def test_resources_that_cannot_be_deposited_are_new(
     start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = start_cluster(ps=2, worker=1)
@@ -108,7 +108,7 @@ def test_what_cannot_be_left_is_as_new(
         session.run(number)
 
 
-def test_a_plain_session_goes_on(start_cluster: StartCluster) -> None:
+def test_a_plain_session_continues(start_cluster: StartCluster) -> None:
     cluster = start_cluster(ps=1, worker=1)
     with tf.device("/job:ps/task:0"):
         count = tf.get_variable("count", initializer=0)
@@ -123,7 +123,7 @@ def test_a_plain_session_goes_on(start_cluster: StartCluster) -> None:
         assert session.run(step) == 2
 
 
-def test_rounds_of_gathered_gradients_go_on(
+def test_rounds_of_gathered_gradients_continue(
     start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = start_cluster(ps=1, worker=1)
@@ -136,7 +136,7 @@ def test_rounds_of_gathered_gradients_go_on(
     assert "was restarted" not in caplog.text
 
 
-def test_what_goes_back_together_and_cannot_be_left_as_a_whole_is_not(
+def test_an_incomplete_state_of_rounds_is_not_deposited(
     start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = start_cluster(ps=1, worker=1)
@@ -152,9 +152,7 @@ def test_what_goes_back_together_and_cannot_be_left_as_a_whole_is_not(
         assert session.run(tf.train.get_global_step()) <= 2
 
 
-def test_a_chief_that_is_gone_is_named(
-    start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_lost_chief_is_named(start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     cluster = start_cluster(ps=1, worker=2)
     with tf.device("/job:ps/task:0"):
         count = tf.get_variable("count", initializer=0)

@@ -52,7 +52,9 @@ class Chief:
         self.session._sess.close()
 
 
-def test_it_goes_on(start_cluster: StartCluster, tmp_path: Path, monkeypatch: Any, caplog: Any) -> None:
+def test_a_new_chief_continues_with_the_live_state(
+    start_cluster: StartCluster, tmp_path: Path, monkeypatch: Any, caplog: Any
+) -> None:
     target = start_cluster(ps=2, worker=1).targets["worker:0"]
     first = Chief(target, tmp_path, "first", monkeypatch)
     assert first.trains(5) == [5, 5]
@@ -110,7 +112,7 @@ def test_a_program_that_trains_twice_begins_twice(
         chief.dies()
 
 
-def test_the_same_chief_goes_on_after_a_loss(start_cluster: StartCluster, tmp_path: Path, monkeypatch: Any) -> None:
+def test_the_same_chief_continues_after_a_loss(start_cluster: StartCluster, tmp_path: Path, monkeypatch: Any) -> None:
     target = start_cluster(ps=2, worker=1).targets["worker:0"]
     chief = Chief(target, tmp_path, "one", monkeypatch)
     chief.trains(5)

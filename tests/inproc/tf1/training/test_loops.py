@@ -25,7 +25,7 @@ def test_a_basic_loop() -> None:
     assert seen == [1, 2, 3]
 
 
-def test_checkpoints_as_they_come(tmp_path: Path) -> None:
+def test_checkpoints_iterator_yields_new_checkpoints(tmp_path: Path) -> None:
     with tf.Graph().as_default():
         v = tf.Variable(1.0)
         saver = tf.train.Saver()

@@ -422,7 +422,7 @@ class Clock:
         return self.now
 
 
-def test_a_task_that_never_came_is_not_waited_for_again() -> None:
+def test_a_task_that_never_connected_is_not_awaited_again() -> None:
     made: list[int] = []
 
     def create() -> Any:

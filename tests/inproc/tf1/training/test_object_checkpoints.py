@@ -32,7 +32,7 @@ def test_a_checkpoint_of_a_saver_is_restored_by_names(tmp_path: Path) -> None:
         assert [value.tolist() for value in session.run([v, w])] == [[1.0, 1.0], 1.0]
 
 
-def test_one_kept_for_good_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_kept_forever_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1e9]
     monkeypatch.setattr("headwater.tf1.training.object_checkpoints.time.time", lambda: now[0])
     v = tf.get_variable("v", [], initializer=tf.zeros_initializer())

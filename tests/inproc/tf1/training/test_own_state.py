@@ -132,7 +132,7 @@ def test_ps_restores_its_own_state_and_reports_the_loss(
     assert "updates 4 to 6" in group.saved
 
 
-def test_lost_again_before_it_has_saved_it_counts_from_where_it_went_on(
+def test_a_loss_before_the_first_save_counts_from_the_resumed_step(
     start_cluster: StartCluster, tmp_path: Path, saves: Path
 ) -> None:
     cluster = start_cluster(ps=2, worker=1)
@@ -172,7 +172,7 @@ def test_without_a_folder_all_go_back_together(
     assert program.trains(1) == [1, 1]
 
 
-def test_states_before_a_restore_are_none(start_cluster: StartCluster, tmp_path: Path, saves: Path) -> None:
+def test_states_older_than_a_restore_are_ignored(start_cluster: StartCluster, tmp_path: Path, saves: Path) -> None:
     """A ps that restarts without a state causes a restore on all ps, so the state that the other one saved is void."""
     cluster = start_cluster(ps=2, worker=1)
     program = Program(cluster, tmp_path / "checkpoints")
@@ -207,7 +207,7 @@ def test_a_state_that_is_damaged_has_all_restored(
     assert "it was cut off" in caplog.text
 
 
-def test_a_program_that_gathers_gradients_goes_back_together(
+def test_tasks_of_a_program_with_gathered_gradients_are_restored_together(
     start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = start_cluster(ps=2, worker=1)
@@ -218,7 +218,7 @@ def test_a_program_that_gathers_gradients_goes_back_together(
         assert not numbered(saver(cluster, 1).folder)
 
 
-def test_strings_and_containers_come_back(start_cluster: StartCluster, tmp_path: Path) -> None:
+def test_strings_and_containers_survive_encoding(start_cluster: StartCluster, tmp_path: Path) -> None:
     cluster = start_cluster(ps=1, worker=1)
     with tf.device("/job:ps/task:0"):
         tf.train.get_or_create_global_step()
@@ -244,7 +244,7 @@ def test_another_number_of_ps_is_refused(start_cluster: StartCluster, tmp_path: 
         start_cluster(ps=1, worker=1)
 
 
-def test_what_the_environment_may_say() -> None:
+def test_saves_are_configured_by_the_environment() -> None:
     assert saves_of_environment({}) is None
     found = saves_of_environment({"HEADWATER_SAVES": "/a", "HEADWATER_SAVE_EVERY_S": "0.5"})
     assert found is not None

@@ -158,7 +158,7 @@ def test_some_are_kept_for_good(tmp_path: Path) -> None:
     assert [name for name in names(tmp_path) if name.endswith(".index")] == ["m-0.index", "m-1.index", "m-2.index"]
 
 
-def test_a_later_run_deletes_what_an_earlier_one_left(tmp_path: Path) -> None:
+def test_a_later_run_deletes_checkpoints_of_an_earlier_run(tmp_path: Path) -> None:
     tf.Variable(1.0)
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())

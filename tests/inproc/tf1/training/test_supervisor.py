@@ -103,7 +103,7 @@ def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest
     assert not os.listdir(tmp_path)
 
 
-def test_defaults_come_from_collections_and_go_there(graph: Any) -> None:
+def test_defaults_are_read_from_and_added_to_collections(graph: Any) -> None:
     step, _ = model()
     init = tf.global_variables_initializer()
     tf.add_to_collection(tf.GraphKeys.INIT_OP, init)
@@ -231,7 +231,7 @@ def test_workers_have_no_files_and_no_services(tmp_path: Path) -> None:
         sv.start_standard_services(session)
 
 
-def test_a_worker_waits_for_the_chief_and_says_for_what(
+def test_a_worker_logs_its_wait_for_the_chief(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("headwater.tf1.training.session_manager._SAY_EVERY_S", 0.0)
@@ -327,7 +327,7 @@ def test_recovering(tmp_path: Path) -> None:
         manager.recover_session("", saver=saver, checkpoint_dir="a", checkpoint_filename_with_path="b")
 
 
-def test_a_chief_that_comes_back_says_how_far_it_goes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_restarted_chief_logs_the_lost_steps(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     server = tf.train.Server.create_local_server()
     step, train = model()
     saver = tf.train.Saver()

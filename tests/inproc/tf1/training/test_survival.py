@@ -44,7 +44,7 @@ def supervisor(model: Model, replica: int, logdir: Path) -> Any:
     )
 
 
-def test_variables_come_back_from_the_checkpoint(start_cluster: StartCluster, tmp_path: Path) -> None:
+def test_variables_are_restored_from_the_checkpoint(start_cluster: StartCluster, tmp_path: Path) -> None:
     cluster: Cluster = start_cluster(ps=2, worker=1)
     model = Model(0)
     sv = supervisor(model, 0, tmp_path)

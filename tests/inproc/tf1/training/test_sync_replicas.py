@@ -131,7 +131,7 @@ def test_more_gradients_than_replicas(start_cluster: StartCluster) -> None:
         assert sess.run(model.step) == 2
 
 
-def test_fewer_gradients_than_replicas_wait_for_nobody(start_cluster: StartCluster) -> None:
+def test_fewer_gradients_than_replicas_need_no_wait(start_cluster: StartCluster) -> None:
     # Two are enough, and the third never comes.
     targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
     results = together(worker(targets, 0, 2, 3), worker(targets, 1, 2, 3))
@@ -216,7 +216,7 @@ def test_chief_restarts_while_a_replica_waits(start_cluster: StartCluster) -> No
         assert late.run(other.step) == 1
 
 
-def test_who_waits_for_updates_hears_why_there_will_be_none() -> None:
+def test_workers_waiting_for_updates_receive_the_reason_of_their_end() -> None:
     queue = tf.FIFOQueue(1, [tf.int32])
     waits = queue.dequeue()
     fails = tf.train.Saver([tf.Variable(1.0)]).saver_def.restore_op_name
@@ -334,7 +334,7 @@ def test_one_thread_drives_two_replicas_with_tokens(start_cluster: StartCluster)
         session_of_one.close()
 
 
-def test_a_replica_goes_on_with_the_tokens_of_one_that_never_comes(start_cluster: StartCluster) -> None:
+def test_a_replica_continues_with_the_tokens_of_an_absent_one(start_cluster: StartCluster) -> None:
     targets = start_cluster(ps=PARAMETER_SERVERS, worker=1).targets
     model = Model(0, sync(2, 2))
     hook = model.opt.make_session_run_hook(True, num_tokens=2)

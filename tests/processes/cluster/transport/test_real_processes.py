@@ -268,7 +268,7 @@ def test_doctor_with_a_task(start: Start) -> None:
     assert "HEADWATER_TOKEN" in wrong.hint
 
 
-def test_doctor_with_strangers(start: Start) -> None:
+def test_doctor_with_other_servers(start: Start) -> None:
     process, address = start(*STRANGER)
     taken = diagnose(str(address), timeout_s=20)
     assert not taken.ok
@@ -292,7 +292,7 @@ def dropping() -> Iterator[Address]:
         yield Address(*full.getsockname())
 
 
-def test_doctor_with_nobody(dropping: Address) -> None:
+def test_doctor_without_a_server(dropping: Address) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         refused = diagnose(f"127.0.0.1:{bound.getsockname()[1]}")
@@ -325,7 +325,7 @@ def test_waiting_for_a_port_that_answers_nothing(dropping: Address, caplog: pyte
 
 
 @pytest.mark.slow
-def test_a_parameter_server_does_not_grow_while_workers_come_and_go(start: Start) -> None:
+def test_a_parameter_server_does_not_grow_while_workers_join_and_leave(start: Start) -> None:
     process, address = start(str(TASK))
     task = psutil.Process(process.pid)
 

@@ -68,7 +68,7 @@ def test_tensorflow_restores_our_shards(tmp_path: Path, tf1: Callable[..., str])
     check(tf1("tf1_read_checkpoint.py", tmp_path / "c", "rows=2"), expected)
 
 
-def test_stored_files_are_what_tensorflow_writes(tmp_path: Path, tf1: Callable[..., str]) -> None:
+def test_stored_files_equal_those_of_tensorflow(tmp_path: Path, tf1: Callable[..., str]) -> None:
     tf1("tf1_write_checkpoints.py", tmp_path)
     for stored in (DATA / "tf1").iterdir():
         if stored.name.startswith("single"):

@@ -53,7 +53,7 @@ def _theirs(python: Path, *arguments: Any) -> Any:
     return json.loads(answer.stdout.splitlines()[-1])
 
 
-def test_both_ways(tf1_python: Path, tmp_path: Path) -> None:
+def test_object_checkpoints_are_exchanged_in_both_directions(tf1_python: Path, tmp_path: Path) -> None:
     _, whole = _ours(str(tmp_path), 4)
     first, _ = _theirs(tf1_python, str(tmp_path), 1)
     second, _ = _ours(str(tmp_path), 2, first)

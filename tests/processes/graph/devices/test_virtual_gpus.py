@@ -144,7 +144,7 @@ def test_devices_of_a_task_run_at_the_same_time() -> None:
         assert second[0][0] < first[-1][1]
 
 
-def test_what_is_on_a_gpu_stays_there_and_what_is_fed_goes_with_the_call() -> None:
+def test_tensors_stay_on_a_gpu_and_feeds_are_sent_with_the_call() -> None:
     assert output(MOVES) == ["", 1, 1, 1, ""]  # from one GPU to the other only
 
 

@@ -94,7 +94,9 @@ def test_is_python(arguments: list[str], programs: Path) -> None:
         (["--frobnicate", "look.py"], 2, "--frobnicate"),
     ],
 )
-def test_what_cannot_run_is_one_line(arguments: list[str], returncode: int, message: str, programs: Path) -> None:
+def test_a_program_that_cannot_run_prints_one_line(
+    arguments: list[str], returncode: int, message: str, programs: Path
+) -> None:
     result = run([*HEADWATER, *arguments], programs)
     assert result.returncode == returncode
     assert message in result.stderr
@@ -155,7 +157,7 @@ def test_tensorflow_is_headwater_in_this_process_only(programs: Path) -> None:
     assert result.stdout.split() == ["headwater.tf1.compat.modules", "[]"]
 
 
-def test_what_is_missing_is_named_without_our_frames(programs: Path) -> None:
+def test_a_missing_name_is_reported_without_frames_of_headwater(programs: Path) -> None:
     result = run([*HEADWATER, "-c", "import tensorflow.absent"], programs / "empty")
     assert result.returncode == 1
     # From Python 3.13 on, the line itself is shown, too.
@@ -166,7 +168,7 @@ def test_what_is_missing_is_named_without_our_frames(programs: Path) -> None:
     ]
 
 
-def test_starts_without_what_other_commands_need(programs: Path) -> None:
+def test_exec_does_not_import_packages_of_other_commands(programs: Path) -> None:
     program = "import sys; print(*sorted({'typer', 'rich', 'click', 'numpy', 'jax', 'grpc'} & set(sys.modules)))"
     assert run([*HEADWATER, "-c", program], programs).stdout.split() == []
 

@@ -263,7 +263,7 @@ def test_a_closed_terminal_leaves_nothing(folder: Path) -> None:
 TALK = PREAMBLE + "print('processes', os.getpid())\nwhile True:\n    print('x' * 1000)\n"
 
 
-def test_a_reader_that_goes_away_ends_the_job(folder: Path) -> None:
+def test_a_closed_output_pipe_ends_the_job(folder: Path) -> None:
     (folder / "talk.py").write_text(TALK)
     with subprocess.Popen(
         [HEADWATER, "run", "--workers", "2", "talk.py"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -292,7 +292,7 @@ def test_a_reader_that_stops_reading_does_not_keep_the_job_from_ending(folder: P
         assert not Path(f"/proc/{int(pid)}").exists()
 
 
-def test_nor_does_what_is_left_to_show_at_the_end(folder: Path) -> None:
+def test_a_final_partial_line_does_not_prevent_the_end(folder: Path) -> None:
     # A line without an end is shown when nobody can continue with it any more; until then the child could.
     (folder / "begin.py").write_text(
         PREAMBLE

@@ -9,7 +9,7 @@ from headwater.cluster.task.agreement import difference, is_said, said
 ONE = said({"optimizer": {"class": "Adam", "rate": 0.1}, "data": {"steps": 4}})
 
 
-def test_topics_are_compared_in_the_order_in_which_they_are_said() -> None:
+def test_topics_are_compared_in_their_order() -> None:
     mine = said({"optimizer": {"class": "SGD"}, "learning rate": {"rate": 0.1}, "data": {"rows": 3}})
     theirs = said({"learning rate": {"rate": 0.2}, "optimizer": {"class": "Adam"}})
     assert difference("a", mine, "b", theirs) == "a has other optimizer than b: class is SGD, not Adam"
@@ -36,6 +36,6 @@ def test_long_values_are_compared_by_digest() -> None:
 
 
 @pytest.mark.parametrize("value", [None, [], {"a": 1}, {"a": {"b": 1}}, {1: {}}])
-def test_what_a_stranger_sends_is_looked_at(value: object) -> None:
+def test_agreements_of_unauthenticated_peers_are_validated(value: object) -> None:
     assert not is_said(value)
     assert is_said(ONE)

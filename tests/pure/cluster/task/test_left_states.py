@@ -67,7 +67,7 @@ def test_each_frame_may_be_repeated(lost: int) -> None:
     assert one.fetch() is None
 
 
-def test_it_is_not_asked_for_ever() -> None:
+def test_fetching_is_retried_a_limited_number_of_times() -> None:
     link = Link(LeftStates(), *range(10))
     with pytest.raises(UnavailableError):
         kept(link).fetch()
@@ -126,7 +126,7 @@ def test_a_chief_that_is_not_there_is_not_awaited(problem: Problem, passed: list
 
 
 @pytest.mark.parametrize("lost", [(), (0, 1, 2), (1, 2, 3)])
-def test_no_later_life_goes_on_with_a_state_that_the_next_one_was_without(lost: tuple[int, ...]) -> None:
+def test_no_later_incarnation_uses_a_state_that_the_next_one_lacked(lost: tuple[int, ...]) -> None:
     """The next one did not reach the chief, or each answer was lost: to what it fetched, or to what it dropped."""
     service = LeftStates()
     kept(Link(service, incarnation=1)).leave(("a",), [])
@@ -140,7 +140,7 @@ def test_no_later_life_goes_on_with_a_state_that_the_next_one_was_without(lost: 
     assert kept(Link(service, incarnation=3)).fetch() is None
 
 
-def test_a_life_that_was_met_may_leave_its_state() -> None:
+def test_a_known_incarnation_may_deposit_its_state() -> None:
     service = LeftStates()
     service.met("what", 0, 1)
     kept(Link(service, incarnation=1)).leave(("a",), [])
@@ -168,7 +168,7 @@ def test_parts_belong_to_the_state_that_is_left_after_them() -> None:
         fetched.part(0)
 
 
-def test_parts_of_a_life_that_could_not_leave_all_end_what_an_earlier_one_has_left() -> None:
+def test_an_incomplete_deposit_discards_earlier_deposits() -> None:
     service = LeftStates()
     kept(Link(service, incarnation=1)).leave(("a",), [])
     kept(Link(service, incarnation=2)).leave_part(0, (), [])
@@ -178,7 +178,7 @@ def test_parts_of_a_life_that_could_not_leave_all_end_what_an_earlier_one_has_le
     assert found(kept(Link(service, incarnation=4))) == (["c"], [])
 
 
-def test_a_chief_whose_disk_is_full_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chief_reports_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     def pwrite(*_: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 

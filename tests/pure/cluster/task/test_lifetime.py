@@ -44,12 +44,12 @@ def gone(task: str, generation: int = 1) -> tuple[Event, ...]:
     return Connected(incarnation), Came(incarnation), Disconnected(incarnation, served=True)
 
 
-def test_a_job_is_over_when_its_chief_is_done_and_all_workers_have_come_and_gone() -> None:
+def test_a_job_is_over_when_the_chief_is_done_and_all_workers_have_left() -> None:
     assert after(*gone(CHIEF), *gone(OTHER), JobOver()).ends
     assert not after(*gone(CHIEF), *gone(OTHER)).ends
 
 
-def test_a_task_is_needed_while_the_job_goes_on_and_somebody_but_a_ps_is_connected() -> None:
+def test_a_task_is_needed_while_the_job_runs_and_a_worker_is_connected() -> None:
     assert is_needed(after(Connected((OTHER, 1))).state)
     assert not is_needed(after(Connected(("/job:ps/task:1", 1))).state)
     assert not is_needed(after(*gone(OTHER)).state)
@@ -61,7 +61,7 @@ def test_a_task_that_starts_after_a_worker_has_ended_does_not_wait_for_it() -> N
     assert not after(*gone(CHIEF), JobOver()).ends
 
 
-def test_a_task_that_is_expected_again_is_waited_for_until_it_has_come_or_is_given_up() -> None:
+def test_a_task_expected_again_is_awaited_until_it_connects_or_is_given_up() -> None:
     expected = after(*gone(CHIEF), *gone(OTHER), Expected(frozenset({OTHER})), JobOver())
     assert not expected.ends
     assert after(*gone(OTHER, 2), state=expected.state).ends
@@ -74,26 +74,26 @@ def test_a_chief_that_had_nothing_to_do_here_is_not_awaited() -> None:
     assert not after(JobOver(CHIEF)).ends
 
 
-def test_a_worker_that_others_have_seen_come_and_go_is_not_waited_for() -> None:
+def test_a_worker_that_others_have_seen_leave_is_not_awaited() -> None:
     elsewhere = after(*gone(CHIEF), *gone(OTHER)).state
     told = Whereabouts.decode(whereabouts(elsewhere).encode())
     assert gone_from_all([told]) == {CHIEF, OTHER}
     assert after(JobOver(CHIEF, gone_from_all([told]))).ends
 
 
-def test_a_worker_that_is_connected_to_any_server_is_not_gone() -> None:
+def test_a_worker_connected_to_any_server_is_not_lost() -> None:
     left, here = after(*gone(OTHER)).state, after(Connected((OTHER, 2))).state
     assert gone_from_all([whereabouts(left), whereabouts(here)]) == frozenset()
 
 
-def test_a_worker_that_has_yet_to_come_is_waited_for_by_name() -> None:
+def test_a_late_worker_is_awaited_by_name() -> None:
     decision = after(*gone(CHIEF), JobOver())
     assert not decision.ends
     assert decision.reason == f"the job is over; waits for {OTHER} to come and to leave"
     assert after(*gone(OTHER), state=decision.state).ends
 
 
-def test_a_worker_that_has_only_looked_whether_the_task_is_there_has_yet_to_come() -> None:
+def test_a_probe_of_a_worker_is_no_connection() -> None:
     over = after(*gone(CHIEF), JobOver()).state
     incarnation = (OTHER, 1)
     assert not after(Connected(incarnation), Disconnected(incarnation, served=False), state=over).ends
@@ -110,7 +110,7 @@ def test_other_parameter_servers_and_evaluators_are_not_waited_for() -> None:
     assert after(Connected(("/job:ps/task:1", 3)), *gone(CHIEF), *gone(OTHER), JobOver()).ends
 
 
-def test_a_life_is_lost_with_its_last_channel() -> None:
+def test_an_incarnation_is_lost_with_its_last_channel() -> None:
     incarnation = (OTHER, 5)
     assert after(Connected(incarnation), Connected(incarnation), Disconnected(incarnation, served=True)).lost is None
     assert after(*gone(OTHER, 5)).lost == incarnation
@@ -127,7 +127,7 @@ def test_a_task_that_joined_leaves_with_its_last_channel_and_its_place_is_free()
     assert place_in(left.state, "worker", None) == TaskName("worker", 2)
 
 
-def test_the_next_life_of_a_task_awaits_those_that_have_not_come() -> None:
+def test_the_next_incarnation_of_a_task_awaits_late_tasks() -> None:
     """One that was there, and ends while the task is away, never comes again."""
     before = after(Connected((CHIEF, 1)), Came((CHIEF, 1)), Connected((OTHER, 1))).state
     assert have_come(before) == {CHIEF}
@@ -138,7 +138,7 @@ def test_the_next_life_of_a_task_awaits_those_that_have_not_come() -> None:
     assert not after(Connected((CHIEF, 1)), *gone(OTHER), JobOver(), state=state).ends
 
 
-def test_one_that_only_looks_around_does_not_leave() -> None:
+def test_a_probing_connection_does_not_remove_a_task() -> None:
     joined = after(Joined("/job:worker/task:2", "c:1")).state
     incarnation = ("/job:worker/task:2", 1)
     looked = after(Connected(incarnation), Disconnected(incarnation, served=False), state=joined).state

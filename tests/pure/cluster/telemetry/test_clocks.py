@@ -40,7 +40,7 @@ class Machine:
 
 
 @JUMPS
-def test_a_clock_goes_on_where_it_was(jump_s: float) -> None:
+def test_a_clock_continues_after_a_restart(jump_s: float) -> None:
     machine = Machine()
     clock = machine.clock()
     begin = clock()
@@ -50,7 +50,7 @@ def test_a_clock_goes_on_where_it_was(jump_s: float) -> None:
 
 
 @JUMPS
-def test_the_servers_clock_goes_on_after_its_restart(
+def test_the_clock_of_the_server_continues_after_its_restart(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, jump_s: float
 ) -> None:
     machine = Machine()
@@ -85,7 +85,7 @@ def test_a_damaged_file_of_the_servers_clock(tmp_path: Path, caplog: pytest.LogC
 
 
 @JUMPS
-def test_proofs_are_taken_by_a_server_whose_clock_differs(jump_s: float) -> None:
+def test_a_server_with_a_different_clock_accepts_proofs(jump_s: float) -> None:
     """The caller learns the server's time from its refusal; a stranger learns nothing, and tells it nothing."""
     tokens = Tokens(values=("secret",))
     server, caller = Machine(), Machine(1.7e9 + jump_s)
@@ -104,7 +104,7 @@ def test_proofs_are_taken_by_a_server_whose_clock_differs(jump_s: float) -> None
 
 
 @JUMPS
-def test_a_proof_counts_once_whatever_the_clock_is_set_to(jump_s: float) -> None:
+def test_a_proof_is_accepted_once_for_any_clock(jump_s: float) -> None:
     tokens, machine = Tokens(values=("secret",)), Machine()
     checker = ProofChecker(lambda: tokens, clock=machine.clock())
     proof = make_proof(tokens, "/call", now=machine.wall())
@@ -132,7 +132,7 @@ def test_checkpoints_that_are_kept_for_good(jump_s: float) -> None:
 
 
 @JUMPS
-def test_archives_of_jobs_to_come(tmp_path: Path, jump_s: float) -> None:
+def test_archives_are_kept_for_later_jobs(tmp_path: Path, jump_s: float) -> None:
     machine = Machine()
     clock = machine.clock()
     store = ArchiveStore(tmp_path)

@@ -9,7 +9,7 @@ from headwater.cluster.telemetry.progress import Progress
 from headwater.cluster.telemetry.task_activity import TaskActivity
 
 
-def test_what_is_reported_counts_more_than_what_is_printed() -> None:
+def test_reported_progress_prevails_over_printed_progress() -> None:
     told = Told({})
     assert told.line("Step: 10, loss: 0.5")
     assert (told.progress.step, told.progress.loss) == (10, 0.5)

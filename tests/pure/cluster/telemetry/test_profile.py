@@ -60,7 +60,7 @@ def test_instructions_have_the_scopes_of_their_operations() -> None:
     assert list(instructions(found, 100)) == [Instruction(scope="tower/MatMul/dot_general", start_us=105, end_us=109)]
 
 
-def test_one_that_goes_on_after_its_call_ends_later() -> None:
+def test_an_instruction_that_outlasts_its_call_ends_later() -> None:
     begin = event(1, 3_000_000, 10, stat(1, str_value="dot"), stat(2, int64_value=9), stat(3, uint64_value=77))
     end = event(2, 8_000_000, 10, stat(4, uint64_value=77))
     (found,) = instructions(space(begin, end), 0)
@@ -81,7 +81,7 @@ def test_a_kernel_of_a_cuda_graph_is_known_by_its_name() -> None:
     ]
 
 
-def test_what_came_from_no_operation_is_passed_over() -> None:
+def test_events_without_an_operation_are_skipped() -> None:
     others = [
         event(3, 0, 1),
         event(1, 0, 1, stat(1, str_value="dot"), stat(2, int64_value=8)),  # of another program

@@ -63,7 +63,7 @@ def test_steps_are_counted_and_sent_once_an_interval(listener: socket.socket) ->
     assert received(listener) == []
 
 
-def test_nobody_listening_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_without_a_listener_cost_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     reporter = ProgressReporter(task=TASK, address=str(tmp_path / "absent"), clock=clock)
     clock.now += 1
@@ -76,7 +76,7 @@ def test_nobody_listening_costs_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     silent.close()
 
 
-def test_a_listener_that_does_not_read_holds_up_nobody(listener: socket.socket) -> None:
+def test_a_listener_that_does_not_read_blocks_no_other(listener: socket.socket) -> None:
     clock = Clock()
     reporter = ProgressReporter(task=TASK, address=listener.getsockname(), clock=clock)
     for step in range(5000):
@@ -108,7 +108,7 @@ def test_a_report_reads_back(progress: Progress) -> None:
 @pytest.mark.parametrize(
     "datagram", [b"", b"{", b"[]", b"{}", b'{"task": 3}', b"\xff", b"1" * 1000, b'{"task": null}', b"[" * 1000]
 )
-def test_what_is_no_report_is_none(datagram: bytes) -> None:
+def test_a_malformed_report_is_ignored(datagram: bytes) -> None:
     assert Progress.decode(datagram) is None
 
 

@@ -49,7 +49,7 @@ def test_as_json_and_back() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"at": 1, "peers": [3]}', b'{"at": 1, "waits": [{}]}', b"\xff"])
-def test_what_is_no_snapshot(data: bytes) -> None:
+def test_a_malformed_snapshot_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError):
         Snapshot.decode(data)
 

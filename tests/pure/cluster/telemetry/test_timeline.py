@@ -41,7 +41,7 @@ def test_step_stats_are_by_device_and_time() -> None:
     assert node.memory[0].total_bytes == 8
 
 
-def test_what_takes_no_time_is_shown_all_the_same() -> None:
+def test_activities_without_duration_are_shown() -> None:
     beside = traced().step_stats().dev_stats[0].node_stats[1]
     assert beside.all_end_rel_micros == 1
 
@@ -56,7 +56,7 @@ def test_traces_of_other_tasks_join() -> None:
     assert [node.node_name for node in trace.step_stats().dev_stats[1].node_stats] == ["read", "beside", "late"]
 
 
-def test_a_trace_that_is_none() -> None:
+def test_a_malformed_trace_is_refused() -> None:
     with pytest.raises(InternalError, match=r"ps/task:0 sent a malformed trace"):
         StepTrace().merge(np.full(7, 255, np.uint8), "/job:ps/task:0")
 

@@ -61,7 +61,7 @@ def task() -> Task:
     return Task()
 
 
-def test_who_hangs_between_two_steps(task: Task) -> None:
+def test_a_worker_that_hangs_between_two_steps(task: Task) -> None:
     task.both_train()
     for _ in range(12):
         assert task.behind() == []
@@ -83,7 +83,7 @@ def test_who_hangs_between_two_steps(task: Task) -> None:
     assert task.watchdog.sentences() == []
 
 
-def test_who_hangs_in_a_step(task: Task) -> None:
+def test_a_worker_that_hangs_in_a_step(task: Task) -> None:
     task.both_train()
     stuck = task.begin(TWO)
     for _ in range(11):
@@ -94,14 +94,14 @@ def test_who_hangs_in_a_step(task: Task) -> None:
     assert task.watchdog.sentences() == [f"{TWO} makes steps again"]
 
 
-def test_who_hangs_in_its_first_step(task: Task) -> None:
+def test_a_worker_that_hangs_in_its_first_step(task: Task) -> None:
     task.watchdog.opened(TWO, TWO)
     task.begin(TWO)
     task.clock.now += 11
     assert task.behind() == [TWO]
 
 
-def test_who_waits_is_not_behind_but_who_is_waited_for(task: Task) -> None:
+def test_the_awaited_worker_is_behind_and_the_waiting_one_is_not(task: Task) -> None:
     task.both_train()
     waits = task.begin(ONE)
     waits.waits_for = "the gradients of other replicas", task.clock.now
@@ -121,7 +121,7 @@ def test_slow_steps_are_not_late(task: Task) -> None:
     assert task.behind() == [TWO]
 
 
-def test_nobody_makes_steps(task: Task) -> None:
+def test_no_worker_makes_steps(task: Task) -> None:
     # Two that wait for a third one elsewhere look the same from here: none is to blame.
     task.both_train()
     task.clock.now += 11
@@ -132,7 +132,7 @@ def test_nobody_makes_steps(task: Task) -> None:
     assert task.watchdog.sentences() == []
 
 
-def test_who_is_alone(task: Task) -> None:
+def test_a_single_worker_is_not_behind(task: Task) -> None:
     task.watchdog.opened(ONE, ONE)
     task.step(ONE)
     task.step(ONE)
@@ -140,7 +140,7 @@ def test_who_is_alone(task: Task) -> None:
     assert task.behind() == [ONE]
 
 
-def test_what_runs_once_is_no_training(task: Task) -> None:
+def test_plans_that_run_once_are_no_training(task: Task) -> None:
     task.watchdog.opened(ONE, ONE)
     for plan in range(5):
         task.end(ONE, task.begin(ONE), plan)
@@ -155,7 +155,7 @@ def test_a_step_that_fails_does_not_count(task: Task) -> None:
     assert [one.steps for one in task.watchdog.progress()] == [20, 20]
 
 
-def test_who_leaves_is_forgotten(task: Task) -> None:
+def test_a_worker_that_leaves_is_forgotten(task: Task) -> None:
     task.both_train()
     task.watchdog.opened(TWO, TWO)
     task.watchdog.closed(TWO, TWO)

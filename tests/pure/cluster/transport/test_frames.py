@@ -156,7 +156,7 @@ def test_buffers_start_at_multiples_of_64() -> None:
         (Frame(0, (), [np.zeros(())] * (frames.MAX_TENSORS + 1)), "tensors"),
     ],
 )
-def test_what_no_frame_can_be(frame: Frame, word: str) -> None:
+def test_invalid_frames_are_refused(frame: Frame, word: str) -> None:
     with pytest.raises(InvalidArgumentError, match=word):
         frames.encode(frame)
     # A packer that failed is not used again in a half-done state.

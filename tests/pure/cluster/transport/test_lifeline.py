@@ -36,13 +36,13 @@ class Task:
         return self.now - began
 
 
-def test_a_task_that_is_heard_is_never_lost_whatever_it_computes() -> None:
+def test_a_task_with_heartbeats_is_never_lost() -> None:
     task = Task()
     assert not any(task.second(ALIVE) for _ in range(600))
     assert task.signs.is_alive()
 
 
-def test_a_stopped_task_is_lost_within_five_seconds_and_comes_back() -> None:
+def test_a_stopped_task_is_lost_within_five_seconds_and_reconnects() -> None:
     task = Task()
     task.second(ALIVE)
     assert task.seconds_until_lost(STOPPED) <= 5 - BEAT_S  # it may be stopped just after a beat
@@ -52,7 +52,7 @@ def test_a_stopped_task_is_lost_within_five_seconds_and_comes_back() -> None:
     assert task.signs.is_alive()
 
 
-def test_one_that_answers_and_is_stopped_again_between_two_beats_is_lost_again() -> None:
+def test_a_task_stopped_again_between_two_heartbeats_is_lost_again() -> None:
     task = Task()
     task.second(ALIVE)
     task.seconds_until_lost(STOPPED)
@@ -85,7 +85,7 @@ def test_silence_is_a_loss_within_thirty_seconds_and_not_at_once() -> None:
 
 
 @given(st.lists(st.floats(0.1, SILENCE_S - 1), max_size=30))
-def test_beats_that_come_late_are_enough(gaps: list[float]) -> None:
+def test_late_heartbeats_are_sufficient(gaps: list[float]) -> None:
     """A loaded machine: the helper process waits for a core."""
     task = Task()
     task.second(ALIVE)
@@ -96,7 +96,7 @@ def test_beats_that_come_late_are_enough(gaps: list[float]) -> None:
 
 
 @given(st.floats(0, 10_000))
-def test_time_in_which_the_listener_stood_still_does_not_count(stood_still_s: float) -> None:
+def test_time_while_the_listener_was_stopped_does_not_count(stood_still_s: float) -> None:
     """It was stopped itself, or held its own lock: nothing has come, and it looks late."""
     task = Task()
     task.second(ALIVE)
@@ -106,11 +106,11 @@ def test_time_in_which_the_listener_stood_still_does_not_count(stood_still_s: fl
     assert task.seconds_until_lost(b"") <= 2 * SILENCE_S
 
 
-def test_one_that_was_never_heard_gets_longer() -> None:
+def test_a_task_without_any_heartbeat_gets_longer() -> None:
     assert SILENCE_S < Task().seconds_until_lost(b"") <= UNKNOWN_S + BEAT_S
 
 
-def test_where_lifelines_may_not_get_through_one_that_was_never_heard_is_not_lost() -> None:
+def test_without_lifelines_a_task_without_heartbeats_is_not_lost() -> None:
     task = Task()
     task.signs = Signs(SILENCE_S, STOPPED_S, task.now, unknown_s=math.inf)
     assert not any(task.second() for _ in range(1000))

@@ -88,7 +88,7 @@ class TestWhoMayListen:
 
 
 class TestCertificates:
-    def test_they_are_for_the_hosts(self, tmp_path: Path) -> None:
+    def test_certificates_name_the_hosts(self, tmp_path: Path) -> None:
         files = make_certificates(tmp_path / "new", ["ps0.example", "10.0.0.7", "fe80::1", "ps0.example"])
         certificate = x509.load_pem_x509_certificate(files.certificate.read_bytes())
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

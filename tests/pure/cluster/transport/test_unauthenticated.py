@@ -35,7 +35,7 @@ def test_there_is_room_up_to_the_bound() -> None:
     assert unauthenticated.to_drop() is not None
 
 
-def test_the_oldest_goes_first_once_it_is_not_new() -> None:
+def test_the_oldest_connection_is_dropped_after_its_grace_time() -> None:
     clock = Clock()
     unauthenticated = crowd(clock)
     connections = [Connection("a") for _ in range(3)]

@@ -57,7 +57,7 @@ def test_without_a_runtime_folder_it_is_in_the_shared_one(
 
 
 @pytest.mark.parametrize("what", ["folder", "file"])
-def test_what_others_can_enter_is_not_trusted(environ: dict[str, str], tmp_path: Path, what: str) -> None:
+def test_a_token_in_a_folder_of_others_is_not_trusted(environ: dict[str, str], tmp_path: Path, what: str) -> None:
     user_token(environ)
     path = tmp_path / "headwater" / ("token" if what == "file" else "")
     path.chmod(path.stat().st_mode | stat.S_IROTH)
@@ -67,7 +67,7 @@ def test_what_others_can_enter_is_not_trusted(environ: dict[str, str], tmp_path:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give files away")
 @pytest.mark.parametrize("what", ["folder", "file"])
-def test_what_another_user_has_made_is_not_trusted(environ: dict[str, str], tmp_path: Path, what: str) -> None:
+def test_a_token_of_another_user_is_not_trusted(environ: dict[str, str], tmp_path: Path, what: str) -> None:
     user_token(environ)
     path = tmp_path / "headwater" / ("token" if what == "file" else "")
     os.chown(path, 65534, 65534)
@@ -110,9 +110,7 @@ class TestWhereItCounts:
     def test_not_where_something_else_is_asked_for(self, variables: dict[str, str], expected: Tokens) -> None:
         assert Security.from_environment(variables).at("127.0.0.1").tokens() == expected
 
-    def test_the_token_of_a_launch_comes_first_and_does_without_the_file(
-        self, environ: dict[str, str], tmp_path: Path
-    ) -> None:
+    def test_the_token_of_a_launch_precedes_the_token_file(self, environ: dict[str, str], tmp_path: Path) -> None:
         security = Security.from_environment({"HEADWATER_LAUNCH_TOKEN": "launched"}).at("127.0.0.1")
         assert security.tokens() == Tokens(values=("launched", user_token(environ)), of_user=True)
         assert "launched" not in repr(security) + repr(security.tokens())
@@ -153,7 +151,7 @@ class TestProofs:
     def test_no_token_in_common(self, ours: Tokens, theirs: Tokens) -> None:
         assert proven(ours, prove(theirs, DIALLING, 1), DIALLING, 1) is None
 
-    def test_a_proof_is_for_what_was_said(self) -> None:
+    def test_a_proof_is_valid_only_for_its_message(self) -> None:
         tokens = Tokens(values=("a", "b"), of_user=True)
         proof = prove(tokens, DIALLING, 1)
         assert proven(tokens, proof, DIALLING, 1) is not None

@@ -123,7 +123,7 @@ def test_nothing_answers_at_all(caplog: pytest.LogCaptureFixture) -> None:
     assert all("firewall" in line for line in caplog.messages)
 
 
-def test_what_has_answered_once_is_waited_for_longer() -> None:
+def test_a_task_that_has_answered_before_is_awaited_longer() -> None:
     outcomes = iter([Problem.REFUSED])
 
     def attempt(clock: Clock) -> object:
@@ -142,7 +142,7 @@ def test_what_has_answered_once_is_waited_for_longer() -> None:
         (Problem.GENERATION, AbortedError),
     ],
 )
-def test_what_waiting_does_not_mend(problem: Problem, error: type[OpError]) -> None:
+def test_permanent_failures_are_not_retried(problem: Problem, error: type[OpError]) -> None:
     attempts: list[None] = []
 
     def attempt(clock: Clock) -> object:
@@ -196,7 +196,7 @@ def test_settings() -> None:
         (OSError(5, "Input/output error"), Problem.OTHER),
     ],
 )
-def test_what_sockets_raise(error: Exception, problem: Problem) -> None:
+def test_socket_errors_are_classified(error: Exception, problem: Problem) -> None:
     failure = failure_of(error)
     assert failure.problem is problem
     assert failure.detail

@@ -55,7 +55,7 @@ class TestFixed:
     def test_no_examples(self) -> None:
         assert ExampleBatch([]).fixed("a", int64, [2, 3]).shape == (0, 2, 3)
 
-    def test_what_does_not_fit(self) -> None:
+    def test_unsuitable_features_are_refused(self) -> None:
         batch = ExampleBatch([example(a=[1]), example(a=[1, 2]), example(a=[])], [b"first", "second"])
         message = (
             r"Name: second, Key: a, Index: 1.  Number of int64 values != expected.  "
@@ -126,7 +126,7 @@ class TestEncodings:
         assert batch.fixed("f", float32, [2]).tolist() == [[1.5, 2.5], [3.0, 4.0]]
         assert batch.fixed("i", int64, [4]).tolist() == [[5, 300, 1, 2], [1, 2, 3, 4]]
 
-    def test_of_two_examples_in_a_row_the_last_counts(self) -> None:
+    def test_the_last_of_two_equal_features_counts(self) -> None:
         batch = ExampleBatch([example(a=[1]) + example(a=[2]), example(a=[1]) + example(b=[5])])
         assert batch.fixed("a", int64, []).tolist() == [2, 1]
 
@@ -143,7 +143,7 @@ class TestEncodings:
             max_size=6,
         )
     )
-    def test_any_examples_come_back(self, examples: list[dict[str, list[Any]]]) -> None:
+    def test_examples_survive_encoding(self, examples: list[dict[str, list[Any]]]) -> None:
         batch = ExampleBatch([example(**features) for features in examples])
         for name, dtype in (("i", int64), ("f", float32), ("s", string)):
             found = batch.sparse(name, dtype)

@@ -179,7 +179,7 @@ def test_events_before_a_kill_are_whole(tmp_path: Path) -> None:
         assert read == list(range(1, flushed + 1))
 
 
-def test_a_cache_that_was_not_completed_is_none(tmp_path: Path) -> None:
+def test_an_incomplete_cache_is_ignored(tmp_path: Path) -> None:
     def elements(folder: Path) -> list[int]:
         return [int(value) for value in Dataset.range(2000).cache(str(folder / "cache"))]
 

@@ -27,7 +27,7 @@ def old(data: Path) -> OldReader:
     return OldReader(data / "tf1" / PATTERN)
 
 
-def test_one_that_tensorflow_wrote_is_read(old: OldReader) -> None:
+def test_a_checkpoint_of_tensorflow_is_read(old: OldReader) -> None:
     numbers = [1, 2, 100]
     for name, dtype in (
         ("bool", dtypes.bool_),

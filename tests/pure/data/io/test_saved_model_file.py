@@ -17,7 +17,7 @@ def _graph(*tags: str):
     return proto
 
 
-def test_meta_graphs_come_back(tmp_path: Path) -> None:
+def test_meta_graphs_survive_export_and_import(tmp_path: Path) -> None:
     graphs = [_graph("serve"), _graph("train", "gpu")]
     (tmp_path / FILE_NAME).write_bytes(encode(graphs))
     assert read(str(tmp_path)) == graphs

@@ -13,7 +13,7 @@ from headwater.data.io.table import build_table, read_table
 from headwater.errors import DataLossError, OpError
 
 
-def test_one_that_tensorflow_wrote_is_written_alike(data: Path) -> None:
+def test_a_table_of_tensorflow_is_reproduced(data: Path) -> None:
     path = data / "tf1" / "single-7.index"
     assert build_table(dict(read_table(path))) == path.read_bytes()
 
@@ -27,7 +27,7 @@ def test_many_blocks(tmp_path: Path) -> None:
 
 
 @given(st.dictionaries(st.binary(max_size=20), st.binary(max_size=300), max_size=60))
-def test_any_entries_come_back(tmp_path_factory: pytest.TempPathFactory, entries: dict[bytes, bytes]) -> None:
+def test_entries_survive_encoding(tmp_path_factory: pytest.TempPathFactory, entries: dict[bytes, bytes]) -> None:
     path = tmp_path_factory.mktemp("table") / "t"
     path.write_bytes(build_table(entries))
     assert read_table(path) == sorted(entries.items())

@@ -187,7 +187,7 @@ class TestWriting:
             max_size=6,
         )
     )
-    def test_any_tensors_come_back(self, tmp_path_factory: pytest.TempPathFactory, tensors: dict[str, Any]) -> None:
+    def test_tensors_survive_encoding(self, tmp_path_factory: pytest.TempPathFactory, tensors: dict[str, Any]) -> None:
         check_equal(read(write(tmp_path_factory.mktemp("bundle") / "c", tensors)), tensors)
 
 

@@ -16,7 +16,7 @@ SLICES = st.lists(st.just((0, -1)) | st.tuples(st.integers(0, 1 << 40), st.integ
 
 
 @given(SLICES)
-def test_text_and_message_come_back(part: TensorSlice) -> None:
+def test_text_and_message_survive_encoding(part: TensorSlice) -> None:
     assert TensorSlice.parse(str(part)) == part
     proto = TensorSliceProto()
     part.to_proto(proto)

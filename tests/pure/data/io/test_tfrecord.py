@@ -184,7 +184,7 @@ def test_damage_to_compressed_files_is_found(tmp_path: Path, compression: str) -
 
 
 @given(records=st.lists(st.binary(max_size=200), max_size=20), chunk=st.integers(1, 64), block=st.integers(1, 8))
-def test_any_records_come_back(
+def test_records_survive_encoding(
     tmp_path_factory: pytest.TempPathFactory, records: list[bytes], chunk: int, block: int
 ) -> None:
     path = write(tmp_path_factory.mktemp("records") / "r", records)

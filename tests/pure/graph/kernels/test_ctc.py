@@ -27,7 +27,7 @@ def _paths(case: tuple[Any, ...], merge_repeated: bool) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("merge_repeated", [False, True])
-def test_scaled_probabilities_give_what_logarithms_give(merge_repeated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scaled_probabilities_agree_with_logarithms(merge_repeated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [_drawn(seed, scale) for seed in range(20) for scale in (1, 20)]
     scaled = [_paths(case, merge_repeated) for case in cases]
     monkeypatch.setattr(ctc, "_scaled", lambda *_: None)

@@ -90,7 +90,7 @@ def test_constants_do_not_travel() -> None:
     assert list(plans) == [WORKER]
 
 
-def test_a_constant_that_is_fetched_comes_from_its_place() -> None:
+def test_a_fetched_constant_is_in_the_plan_of_its_device() -> None:
     constant = _here(lambda: tf.constant([1.0, 2.0]), PS)
     plans = _plans([constant])
     assert plans[PS].constants[constant.name].tolist() == [1.0, 2.0]

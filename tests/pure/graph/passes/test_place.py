@@ -106,7 +106,7 @@ def test_an_update_that_asks_for_another_place_than_its_variable() -> None:
     assert _placed(update, soft=True)["AssignAdd"] == "/job:ps/task:1/device:CPU:0"
 
 
-def test_colocated_operations_share_a_device_that_nobody_asked_for() -> None:
+def test_colocated_operations_share_a_device_without_a_request() -> None:
     x = tf.constant(1.0, name="x")
     with tf.colocate_with(x):
         y = tf.identity(tf.constant(2.0), name="y")
@@ -165,7 +165,7 @@ def test_later_member_follows_its_colocation_group() -> None:
     assert placed(v.initializer)["v"] == "/job:worker/task:0/device:GPU:0"
 
 
-def test_disagreement_that_nobody_needs_does_no_harm() -> None:
+def test_an_unneeded_misplaced_operation_is_harmless() -> None:
     with tf.device("/job:ps/task:1"):
         ref = tf.Variable(1.0, name="v")._ref()
     wrong = tf.get_default_graph().create_op("AssignAdd", [ref, tf.constant(1.0)], device="/job:ps/task:0")

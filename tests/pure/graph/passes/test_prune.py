@@ -33,7 +33,7 @@ def test_only_required_operations_remain() -> None:
     assert _names(RunRequest((c, b), (c,))) == ["b"]
 
 
-def test_a_fed_tensor_cuts_what_computes_it() -> None:
+def test_operations_that_compute_a_fed_tensor_are_pruned() -> None:
     a = tf.constant(1, name="a")
     parts = tf.split(tf.identity(tf.constant([1, 2], name="whole"), name="b"), 2, name="parts")
     total = tf.add(parts[0], parts[1], name="total")
@@ -51,7 +51,7 @@ def test_control_inputs_are_needed() -> None:
     assert set(_names(RunRequest((), (), (group,)))) == {"before", "a", "other", "group"}
 
 
-def test_reads_that_nothing_orders_come_before_updates() -> None:
+def test_unordered_reads_precede_updates() -> None:
     v = tf.Variable(1.0, name="v")
     update = v.assign_add(1.0, name="update")
     late = tf.identity(v.value() * 2.0, name="late")

@@ -50,7 +50,7 @@ def _consistent(opt: Any) -> Any:
     return ConsistentOptimizer(opt, Synchronous(workers=2))
 
 
-def test_updates_of_gathered_gradients_go_on_by_themselves() -> None:
+def test_updates_of_gathered_gradients_are_repeatable() -> None:
     for make in (_synchronous, _consistent):
         step, update = _plans(make)
         assert list(update) == [PS]

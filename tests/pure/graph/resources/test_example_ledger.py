@@ -92,7 +92,7 @@ def empty() -> np.ndarray:
 
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
-def test_each_example_once_whatever_becomes_of_steps(data: st.DataObject) -> None:
+def test_each_example_is_applied_once_for_any_fate_of_steps(data: st.DataObject) -> None:
     task, steps, number = Task(empty()), list[tuple[FakeStep, int, int]](), 0
     applied: dict[tuple[int, int], int] = {}
     saved = task.cell.value, dict(applied)
@@ -189,7 +189,7 @@ class Round:
 
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
-def test_each_example_once_in_rounds_whatever_becomes_of_steps(data: st.DataObject) -> None:
+def test_each_example_is_applied_once_in_rounds_for_any_fate_of_steps(data: st.DataObject) -> None:
     """Workers take ranges, give their gradients, are lost; updates are taken, made, refused, and left undone; other
     copies of the task take over."""
     task = Task(empty())
@@ -245,7 +245,7 @@ def test_each_example_once_in_rounds_whatever_becomes_of_steps(data: st.DataObje
     assert applied == {(epoch, start): 1 for epoch in range(EPOCHS) for start in range(0, PLAN.size, PLAN.batch)}
 
 
-def test_fewer_gradients_make_an_update_once_no_other_can_come() -> None:
+def test_fewer_gradients_make_an_update_once_no_other_can_arrive() -> None:
     task = Task(empty())
     ledger, rounds = task.ledger, Round(task)
     first, second, third, chief = FakeStep(1, "a"), FakeStep(2, "b"), FakeStep(3, "c"), FakeStep(4, "chief")
@@ -302,7 +302,7 @@ def test_another_plan_is_named() -> None:
         task.ledger.take(FakeStep(2), other)
 
 
-def test_a_second_copy_goes_on_with_the_ranges_of_steps() -> None:
+def test_a_backup_continues_with_the_ranges_of_steps() -> None:
     first = Task(empty())
     steps = [FakeStep(number) for number in range(3)]
     works = [first.ledger.take(step, REQUEST)[0] for step in steps]
@@ -315,7 +315,7 @@ def test_a_second_copy_goes_on_with_the_ranges_of_steps() -> None:
     assert second.ledger.take(FakeStep(10, "other"), REQUEST)[0] == works[0]
 
 
-def test_ranges_of_steps_that_do_not_go_on_are_handed_out_again() -> None:
+def test_ranges_of_aborted_steps_are_reassigned() -> None:
     first = Task(empty())
     lost, resumed = FakeStep(1), FakeStep(2)
     works = [first.ledger.take(step, REQUEST)[0] for step in (lost, resumed)]

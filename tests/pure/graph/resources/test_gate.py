@@ -55,7 +55,7 @@ def test_next_replica_replaces_a_lost_replacement(gate: Gate) -> None:
         gate.take(Looks(), "other")
 
 
-def test_who_gives_has_the_lock_of_the_resources_when_it_asks_what_is_accounted_for() -> None:
+def test_a_gate_consults_the_ledger_under_the_lock_of_the_resources() -> None:
     """An update has that lock when it tells the gate: each of the two would wait for the other one."""
     lock = threading.RLock()
     gate = Gate("gate", KOfN(k=1), lock=lock)

@@ -17,7 +17,7 @@ from headwater.graph.resources.packing import Array, packed, unpacked
         [(np.array(1.5),), (np.array([2.5]),), (np.array([[3.5], [4.5]]),)],
     ],
 )
-def test_they_come_back(elements: list[tuple[Array, ...]]) -> None:
+def test_elements_survive_packing(elements: list[tuple[Array, ...]]) -> None:
     found = unpacked(packed(elements))
     assert len(found) == len(elements)
     for element, other in zip(found, elements, strict=True):

@@ -74,7 +74,7 @@ def history(queue: Queue, priority: bool) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_small_and_large_elements_come_out_alike(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queues_treat_small_and_large_elements_alike(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     in_rows = history(KINDS[kind]([(), (3,)]), kind == "priority")
     monkeypatch.setattr(queues, "_ROW_BYTES", -1)
     assert in_rows == history(KINDS[kind]([(), (3,)]), kind == "priority")

@@ -87,7 +87,7 @@ def test_the_end_of_the_job_ends_the_wait(barrier: StepBarrier, clock: Clock) ->
     assert barrier.wait(Waits(clock, lambda: barrier.set("another program", 1, 0, 2)), "another program", 0) == 1
 
 
-def test_a_wait_for_a_chief_that_is_gone_says_so(
+def test_a_wait_for_a_lost_chief_is_reported(
     barrier: StepBarrier, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     nothing = [lambda: None] * 3

@@ -59,7 +59,7 @@ def test_a_session_that_never_joined_is_judged_by_its_step() -> None:
     assert judged(runs, "another", 60, 60) is Verdict.TAKE
 
 
-def test_all_go_on_where_training_continues() -> None:
+def test_all_workers_resume_at_the_step_of_the_training() -> None:
     runs = continued(joined(started(TrainingRuns(), "chief", 100, 0), "worker"), 60)
     assert not is_void(runs, "worker")
     assert judged(runs, "worker", 100, 60) is Verdict.VOID

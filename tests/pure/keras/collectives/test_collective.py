@@ -84,9 +84,7 @@ def test_processes_that_do_different_things_are_reported() -> None:
     )
 
 
-def test_who_takes_long_is_named_and_waited_for(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_slow_process_is_named_and_awaited(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(collective, "REPORT_S", 0.01)
     members = group(2)
     named = threading.Event()
@@ -111,7 +109,7 @@ def test_who_takes_long_is_named_and_waited_for(
     assert caplog.records[2].getMessage().startswith("worker 0 waits for worker 1 at call 1 (step) for ")
 
 
-def test_who_is_known_to_be_gone_is_lost_though_its_channel_stands() -> None:
+def test_a_process_known_as_lost_is_lost_despite_its_open_channel() -> None:
     first, stopped = memory_pair()
     member = Collective(0, ["worker 0", "worker 1"], {1: first})
     waits = threading.Thread(target=first.break_off, args=("it was stopped",))

@@ -14,6 +14,6 @@ def test_the_environment_says_how_long(text: str, found: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "soon", "nan"])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_a_malformed_heartbeat_time_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match="HEADWATER_HEARTBEAT_S"):
         heartbeat_s({"HEADWATER_HEARTBEAT_S": text})

@@ -54,7 +54,7 @@ class Log:
         return self
 
 
-def test_a_last_line_without_end_comes_once_its_pod_has_ended(tmp_path: Path) -> None:
+def test_a_last_partial_line_is_read_once_its_pod_has_ended(tmp_path: Path) -> None:
     log, path = Log(b"2026-01-01T00:00:00.000000001Z one\n2026-01-01T00:00:01.000000001Z two"), tmp_path / "log"
     fetch_log(log, "pod", "default", path)
     assert [line.text for line in all_lines(path)] == ["one"]

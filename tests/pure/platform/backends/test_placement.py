@@ -95,7 +95,7 @@ def test_hosts_with_problems_get_nothing() -> None:
     assert refused.value.ever
 
 
-def test_hosts_of_which_nothing_is_known_yet_may_have_it() -> None:
+def test_unknown_hosts_may_have_enough_resources() -> None:
     books = reservations(host("a"))
     with pytest.raises(NotEnough, match="b: no route") as refused:
         books.place("j", ask(1, gpus=1), problems={"b": "no route"})

@@ -61,7 +61,7 @@ def test_slurm_states_are_translated(state: str, phase: str, reason: str) -> Non
     assert told(state) == (phase, reason)
 
 
-def test_a_job_that_waits_says_what_for() -> None:
+def test_a_pending_job_has_a_reason() -> None:
     assert told("PENDING", "Resources") == ("waiting", "Slurm: Resources")
 
 

@@ -90,7 +90,7 @@ def test_script_contains_the_settings_of_tasks() -> None:
     assert "folder='/shared/it'\"'\"'s here'" in text
 
 
-def test_workers_that_come_and_go_are_jobs_of_their_own() -> None:
+def test_elastic_workers_are_separate_jobs() -> None:
     slurm = {"partition": "all", "account": "me", "further": {"partition": "spot", "options": ["--nice"]}}
     fields = {"preemptible": True, "slurm": slurm | {"options": ["--constraint=ib"]}, "requeue": False}
     text = script(workers={"count": "2:16", "cpus": 2}, **fields)
@@ -126,7 +126,7 @@ def test_workers_that_come_and_go_are_jobs_of_their_own() -> None:
         ({"workers": "2:4"}, 2, {"ps": 1, "worker": 2}, 0),
     ],
 )
-def test_which_workers_come_and_go(
+def test_elastic_workers_of_a_slurm_script(
     fields: dict[str, Any], least: int | None, counts: dict[str, int], further: int
 ) -> None:
     text = script(least, **fields)

@@ -28,7 +28,7 @@ from headwater.platform.cli.arguments import Invocation, UsageError, parse_argum
         ),
     ],
 )
-def test_reads_what_python_reads(arguments: list[str], expected: Invocation) -> None:
+def test_parses_the_options_of_python(arguments: list[str], expected: Invocation) -> None:
     assert parse_arguments(arguments) == expected
 
 

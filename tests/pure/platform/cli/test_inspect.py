@@ -55,7 +55,7 @@ def test_a_checkpoint_of_tensorflow(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (found["name"], found["kind"], found["shape"], found["nbytes"]) == ("weights", "variable", [3, 5], 60)
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
+def test_missing_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="holds no save of an embedding table"):
         inspect(str(tmp_path), keys=2, as_json=True)
     with pytest.raises(NotFoundError, match="there is no checkpoint"):

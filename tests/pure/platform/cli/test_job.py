@@ -137,7 +137,7 @@ def test_a_second_interruption_kills() -> None:
     assert decide(decision.state, Interrupted(signal.SIGINT), 1.0).actions == ()
 
 
-def test_output_that_nobody_reads_ends_all_but_is_no_second_interruption() -> None:
+def test_a_closed_output_ends_all_tasks_without_a_second_interruption() -> None:
     assert after(running(), OutputLost()).exit_code == 141
     hung_up = after(running(), Interrupted(signal.SIGHUP))
     assert decide(hung_up, OutputLost(), 1.0).actions == ()

@@ -22,7 +22,7 @@ def test_a_log_keeps_the_last_lines_and_writes_all(tmp_path: Path) -> None:
     assert (tmp_path / "worker-0.log").read_bytes().split() == [b"%d" % number for number in range(100)]
 
 
-def test_a_log_goes_on_when_there_is_room_again(tmp_path: Path) -> None:
+def test_a_log_continues_when_there_is_room_again(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "1m") as disk:
         log = TaskLog(WORKER, disk.path)
         log.write(b"before\n")

@@ -78,7 +78,7 @@ def test_flags_come_after_the_arguments(plan: Any) -> None:
     )
 
 
-def test_a_reserved_address_is_nobody_elses() -> None:
+def test_a_reserved_address_is_exclusive() -> None:
     with reserve_address() as listening, socket.socket() as other, pytest.raises(OSError, match="in use"):
         other.bind(listening.getsockname())
 

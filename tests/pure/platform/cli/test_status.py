@@ -25,7 +25,7 @@ TASKS = (TaskName("worker", 0), TaskName("worker", 1))
         ("step 8 loss inf", 8, math.inf),
     ],
 )
-def test_reads_what_programs_print(line: str, step: int, loss: float | None) -> None:
+def test_parses_printed_progress(line: str, step: int, loss: float | None) -> None:
     assert read_line(line) == PrintedProgress(step, loss)
 
 
@@ -43,7 +43,7 @@ def test_reports_make_one_line() -> None:
     assert board.render(62.0 - 55) == "step 1,200 · 1,500 steps/s (worker 0 800, worker 1 700) · loss 0.5 · 0:07"
 
 
-def test_the_step_never_goes_back_and_old_speeds_go() -> None:
+def test_the_step_never_decreases_and_old_speeds_expire() -> None:
     board = StatusBoard(TASKS, started=0.0)
     board.report(Progress(task="/job:worker/task:0", step=50, steps_per_s=10.0), 1.0)
     board.report(Progress(task="/job:worker/task:1", step=40), 1.1)

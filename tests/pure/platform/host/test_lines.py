@@ -17,7 +17,7 @@ def test_a_character_may_be_cut_between_pieces() -> None:
     assert buffer.feed("é".encode()[1:] + b"\xff\n") == ["é\ufffd"]
 
 
-def test_of_a_progress_bar_the_last_state_is_shown() -> None:
+def test_the_last_state_of_a_progress_bar_is_shown() -> None:
     assert LineBuffer().feed(b"10%\r50%\r100%\n") == ["100%"]
 
 

@@ -17,7 +17,7 @@ def numbers(spans: list[tuple[int, int]]) -> set[int]:
 
 
 @given(SPANS, st.integers(0, 50), st.integers(0, 60))
-def test_they_are_sets_of_numbers(spans: list[tuple[int, int]], start: int, stop: int) -> None:
+def test_intervals_behave_like_sets_of_numbers(spans: list[tuple[int, int]], start: int, stop: int) -> None:
     found, expected = Intervals(spans), numbers(spans)
     assert numbers(list(found)) == expected
     assert len(found) == len(expected)

@@ -88,7 +88,7 @@ def test_restarted_program_has_no_ranges() -> None:
     assert not book.give("a", [first])
 
 
-def test_a_gradient_of_which_one_range_is_not_held_any_more_gives_the_others_back() -> None:
+def test_a_gradient_with_a_reassigned_range_returns_its_other_ranges() -> None:
     book = ledger()
     first, second = (book.hand_out("a", 0, 0, plan()) for _ in range(2))
     assert isinstance(first, Work)
@@ -125,7 +125,7 @@ def test_a_range_that_keeps_failing_is_set_aside_and_the_epoch_is_never_over() -
     assert Ledger.from_bytes(book.to_bytes()).set_aside(0, 1) == book.set_aside(0, 1)
 
 
-def test_a_gradient_that_came_too_late_is_no_try() -> None:
+def test_a_late_gradient_does_not_count_as_a_try() -> None:
     book = ledger()
     once = plan(tries=1)
     work = book.hand_out("a", 0, 0, once)

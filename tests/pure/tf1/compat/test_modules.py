@@ -103,7 +103,7 @@ def test_submodules_are_attributes_without_an_import(namespace: ModuleType) -> N
     assert tf.python.ops.math_ops.add is namespace.add
 
 
-def test_messages_come_from_the_packages_that_carry_them() -> None:
+def test_messages_are_imported_from_their_packages() -> None:
     from tensorflow.core.example import example_pb2
     from tensorflow.core.framework import graph_pb2
     from tensorflow.core.util import event_pb2

@@ -194,7 +194,7 @@ class TestDamage:
         os.utime(f"{best}.index", (2e9, 2e9))
         assert latest_checkpoint(tmp_path) == newest
 
-    def test_which_is_the_newest_is_not_certain(self, tmp_path: Path) -> None:
+    def test_an_ambiguous_newest_checkpoint_is_an_error(self, tmp_path: Path) -> None:
         first, _, last = trained(tmp_path)
         (tmp_path / "checkpoint").unlink()
         os.utime(f"{first}.index", (2e9, 2e9))
@@ -273,7 +273,7 @@ class TestReader:
             assert list_variables(place) == [("a", []), ("b", [2])]
             assert load_variable(place, "b:0").tolist() == [1, 2]
 
-    def test_what_is_none(self, tmp_path: Path) -> None:
+    def test_unreadable_checkpoints(self, tmp_path: Path) -> None:
         with pytest.raises(errors.NotFoundError, match=r"m\.index is missing"):
             CheckpointReader(tmp_path / "m")
         (tmp_path / "m").touch()

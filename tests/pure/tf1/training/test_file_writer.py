@@ -161,7 +161,7 @@ class TestWhenItIsWritten:
         assert written.wait(60)
         writer.close()
 
-    def test_a_disk_that_hangs_holds_up_nobody(
+    def test_a_hanging_disk_does_not_block_others(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         goes_on = threading.Event()

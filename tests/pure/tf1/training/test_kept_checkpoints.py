@@ -21,7 +21,7 @@ def test_the_last_ones_are_kept() -> None:
     assert kept.paths == ["c", "d"]
 
 
-def test_one_that_is_written_again_counts_once() -> None:
+def test_a_rewritten_checkpoint_counts_once() -> None:
     kept = KeptCheckpoints(2, 1e6)
     assert [kept.add(name) for name in "abab"] == [None] * 4
     assert kept.paths == ["a", "b"]
@@ -33,7 +33,7 @@ def test_all_are_kept_where_no_number_is_given() -> None:
     assert kept.paths == []
 
 
-def test_one_of_every_so_many_hours_is_kept_for_good() -> None:
+def test_checkpoints_are_kept_forever_at_an_interval() -> None:
     clock = Clock()
     kept = KeptCheckpoints(1, 2, clock=clock)
     deleted: list[str | None] = []

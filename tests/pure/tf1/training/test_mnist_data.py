@@ -48,7 +48,7 @@ def test_one_hot_and_whole_images(folder: Path) -> None:
     assert found.test.labels[3].tolist() == [0.0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
 
 
-def test_a_batch_goes_on_with_the_next_epoch(folder: Path) -> None:
+def test_a_batch_continues_with_the_next_epoch(folder: Path) -> None:
     train = read_data_sets("", dtype="uint8", validation_size=0).train
     seen = [image[0] for _ in range(5) for image in train.next_batch(12)[0]]
     assert train.epochs_completed == 2
