@@ -375,6 +375,11 @@ class TensorShape:
         return f"TensorShape({None if self._dims is None else [_shown(d) for d in self._dims]})"
 
 
+def brackets(dims: Dims) -> str:
+    """Returns the form that messages of TensorFlow's kernels have, such as ``[2,?]``; ``?`` for an unknown rank."""
+    return "?" if dims is None else f"[{','.join('?' if size is None else str(size) for size in dims)}]"
+
+
 class _Public:
     """Whether dimensions are returned as numbers, as in TensorFlow 2."""
 

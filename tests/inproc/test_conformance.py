@@ -16,6 +16,7 @@ from tests.conformance.stored import Case, stored_cases
     "case",
     stored_cases(
         "arguments",
+        "bad_input",
         "computed",
         "edges",
         "gradients",
@@ -42,4 +43,6 @@ def _rounded(value: Any) -> Any:
         return "nan" if math.isnan(value) else float(f"{value:.5g}")  # a NaN is no other's equal
     if isinstance(value, list):
         return [_rounded(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
     return value

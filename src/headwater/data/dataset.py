@@ -310,7 +310,11 @@ class Dataset:
         del name
         count, place = self.as_value(num_shards, int64), self.as_value(index, int64)
         number, at = known(count), known(place)
-        if number is not None and at is not None and number >= 1 and not 0 <= at < number:
+        if number is not None and number < 1:
+            raise InvalidArgumentError(
+                None, None, f"Number of shards must be greater than zero (currently num_shards = {number})."
+            )
+        if number is not None and at is not None and not 0 <= at < number:
             raise InvalidArgumentError(
                 None, None, f"index must be between 0 and {number - 1} for num_shards {number}, not {at}."
             )

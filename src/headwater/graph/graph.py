@@ -15,7 +15,7 @@ from headwater.graph.graph_def import graph_def
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import Inference, lookup
 from headwater.graph.scopes import DeviceFunction, NameScope, Scopes, ScopesOfThreads, valid_name, valid_scope
-from headwater.shapes import TensorShape
+from headwater.shapes import brackets
 
 if TYPE_CHECKING:
     from headwater.tensorboard_protos import GraphDef
@@ -103,7 +103,7 @@ class Graph:
             try:
                 outputs = definition.infer(inference)
             except (ValueError, TypeError) as error:
-                shapes = ", ".join(str(TensorShape(tensor.dims)) for tensor in inputs)
+                shapes = ", ".join(brackets(tensor.dims) for tensor in inputs)
                 message = f"{error} for '{full_name}' (op: '{op_type}') with input shapes: {shapes}."
                 raise type(error)(message) from error
             before = self._scopes.control.inputs_for(inputs, control_inputs)

@@ -207,7 +207,7 @@ def _results(op: Operation, values: Sequence[object]) -> Sequence[object]:
     if definition.kind is Kind.RANDOM:
         return as_outputs(definition.lower(_key(op), *values, **attrs))
     if not traced and tracing() is None and fault_of(definition.name, values, op.attrs):
-        raise error_of(definition.name, op.name)
+        raise error_of(definition.name, op.name, op.attrs)
     values = [_fixed(value) if at in definition.constants else value for at, value in enumerate(values)]
     results = call(definition, values, attrs)
     return results if definition.differentiable else tuple(map(_fixed, results))

@@ -157,6 +157,9 @@ def _transposed(inference: Inference) -> Sequence[Spec]:
         return output(inference, None if count is None else (None,) * count)
     if dims is None:
         return output(inference, (None,) * len(order) if len(order) > 1 else None)
+    outside = next((axis for axis in order if not -len(dims) <= axis < len(dims)), None)
+    if outside is not None:
+        raise ValueError(f"perm dim {outside} is out of range of input rank {len(dims)}")
     if sorted(axis % max(len(dims), 1) for axis in order) != list(range(len(dims))):
         raise ValueError(f"perm {list(order)} does not permute the {len(dims)} dimensions of the input")
     return output(inference, tuple(dims[axis] for axis in order))
@@ -312,6 +315,9 @@ def _range_spec(inference: Inference) -> Sequence[Spec]:
 def _range(start: Any, limit: Any, delta: Any) -> jax.Array:
     if delta == 0:
         raise ValueError("Requires delta != 0")
+    if (start > limit) if delta > 0 else (start < limit):
+        order = "start <= limit when delta > 0" if delta > 0 else "start >= limit when delta < 0"
+        raise ValueError(f"Requires {order}: {start}/{limit}")
     whole: Any = np.arange(start, limit, delta)
     return whole.astype(np.asarray(start).dtype)
 

@@ -206,7 +206,7 @@ def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: i
     strings = any(value.dtype == object for value in arrays) or node.attrs.get("dtype") == string
     lower = definition.string_lower if strings else definition.lower
     if not strings and fault_of(definition.name, arrays, node.attrs):
-        raise error_of(definition.name, node.name)
+        raise error_of(definition.name, node.name, node.attrs)
     if lower is None:
         raise UnimplementedError(None, None, f"{definition.name} ({node.name!r}) has no form for strings")
     return _arrays(lower(*arrays, **node.attrs))

@@ -302,6 +302,8 @@ def crop_and_resize(
     image = jnp.asarray(image).astype(np.float32)
     _, height, width, _ = image.shape
     rows, columns = as_ints(crop_size)
+    if min(rows, columns) < 1:
+        raise ValueError("crop dimensions must be positive")
 
     def along(low: jax.Array, high: jax.Array, size: int, count: int) -> jax.Array:
         if count > 1:

@@ -87,6 +87,8 @@ def _conv_spec(inference: Inference) -> Sequence[Spec]:
     dilations = tuple(attrs.get("dilations", ())) or (1,) * rank
     for index, axis in enumerate(_space(data_format)):
         window = filters[index]
+        if dilations[axis] < 1:
+            raise ValueError(f"Dilation rate must be >= 1, but got {dilations[axis]}")
         reach = None if window is None else (window - 1) * dilations[axis] + 1
         result[axis] = _out_size(
             dims[axis], reach, attrs["strides"][axis], attrs["padding"], (explicit[2 * axis], explicit[2 * axis + 1])
@@ -279,7 +281,7 @@ def pool_spec(inference: Inference) -> Sequence[Spec]:
         dims = (None,) * rank
     if len(dims) != rank:
         raise ValueError(f"Shape must be rank {rank} but is rank {len(dims)}")
-    if min(attrs["ksize"]) < 1:
+    if min(attrs["ksize"][1:]) < 1:
         raise ValueError("ksize must be positive in all dimensions")
     return output(
         inference,

@@ -1,4 +1,4 @@
-"""Failures of computations: integer divisions by zero, and indices out of range.
+"""Failures of computations: integer divisions by zero, indices out of range, singular matrices.
 
 Within an executable nothing can fail. For each operation that could fail, it returns an additional boolean, which the
 runtime checks after the run (`headwater.graph.runtime.compile`). Updates of rows skip missing rows, as gradients of
@@ -15,8 +15,9 @@ import numpy as np
 from headwater.errors import InternalError, InvalidArgumentError, OpError
 from headwater.graph.ops.common import as_ints, normal_axis
 from headwater.graph.ops.slices import dropped_places
-from headwater.graph.registry import CHECKED
-from headwater.lazy_jax import jnp
+from headwater.graph.ops.unsupported_windows import unsupported
+from headwater.graph.registry import CHECKED, lookup
+from headwater.lazy_jax import jax, jnp
 
 _Attrs = Mapping[str, Any]
 
@@ -133,6 +134,43 @@ def _permuted(inputs: Sequence[Any], attrs: _Attrs) -> object:
     return _some(ordered != np.arange(len(ordered), dtype=ordered.dtype))
 
 
+def _singular(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    """Whether a pivot is 0 or NaN, as TensorFlow's kernels check; the transposed matrix has the same determinant."""
+    del attrs
+    if not inputs[0].size:
+        return None
+    factors = jax.lax.linalg.lu(jnp.asarray(inputs[0]))[0]
+    return _zero_on_diagonal([factors], {})
+
+
+def _zero_on_diagonal(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    return _some(~(abs(inputs[0].diagonal(0, -2, -1)) > 0))
+
+
+def _not_positive_definite(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    """Whether the factor is NaN though the lower triangle, which alone is read, is not."""
+    del attrs
+    factor = jnp.linalg.cholesky(jnp.asarray(inputs[0]), symmetrize_input=False)
+    return _some(jnp.isnan(factor).any((-2, -1)) & ~jnp.isnan(jnp.tril(inputs[0])).any((-2, -1)))
+
+
+def _not_a_number(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    return _some(jnp.isnan(jnp.tril(inputs[0])))
+
+
+def _unsolved(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    """Whether the solution of a tridiagonal system of finite numbers is not finite."""
+    solution = lookup("TridiagonalSolve").lower(*inputs, **attrs)
+    return _some(~jnp.isfinite(solution)) & jnp.isfinite(inputs[0]).all() & jnp.isfinite(inputs[1]).all()
+
+
+def _unordered(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    return _some(inputs[1] >= inputs[2])
+
+
 _SEGMENTS: Final = tuple(f"UnsortedSegment{kind}" for kind in ("Max", "Min", "Prod", "Sum"))
 
 _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
@@ -143,7 +181,13 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
     "ScatterNd": _scattered,
     "SparseTensorDenseAdd": lambda inputs, attrs: _outside(inputs[0], np.asarray(inputs[3].shape, np.int64)),
     **dict.fromkeys(("ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate"), _updated_elements),
+    "Cholesky": _not_positive_definite,
     "InvertPermutation": _permuted,
+    **dict.fromkeys(("Lu", "MatrixInverse", "MatrixSolve"), _singular),
+    "MatrixTriangularSolve": _zero_on_diagonal,
+    "SelfAdjointEigV2": _not_a_number,
+    "TridiagonalSolve": _unsolved,
+    "RandomUniformInt": _unordered,
     "ReverseSequence": _reversed,
     **{f"Scatter{kind}": _updated_rows for kind in ("Add", "Div", "Max", "Min", "Mul", "Sub", "Update")},
     "Slice": _sliced,
@@ -160,6 +204,12 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
 
 
 _SAID: Final = {
+    "Cholesky": "Cholesky decomposition was not successful. The input might not be valid.",
+    **dict.fromkeys(("Lu", "MatrixInverse"), "Input is not invertible."),
+    **dict.fromkeys(("MatrixSolve", "MatrixTriangularSolve"), "Input matrix is not invertible."),
+    "SelfAdjointEigV2": "Self-adjoint eigen decomposition was not successful. The input might not be valid.",
+    "TridiagonalSolve": "The matrix is not invertible.",
+    "RandomUniformInt": "Need minval < maxval",
     "InvertPermutation": "an element is out of range, or there twice",
     "ReverseSequence": "a length is negative or greater than the dimension",
     "SparseSoftmaxCrossEntropyWithLogits": "Received a label value which is outside the valid range of classes",
@@ -168,9 +218,9 @@ _SAID: Final = {
 }
 
 
-def can_fail(op_type: str) -> bool:
-    """Whether `fault_of` may be true of operations of a type."""
-    return op_type in _FAULTS
+def can_fail(op_type: str, attrs: _Attrs) -> bool:
+    """Whether `fault_of` may be true of an operation."""
+    return op_type in _FAULTS or unsupported(op_type, attrs) is not None
 
 
 def fault_of(op_type: str, inputs: Sequence[object], attrs: _Attrs) -> Any:
@@ -180,12 +230,17 @@ def fault_of(op_type: str, inputs: Sequence[object], attrs: _Attrs) -> Any:
       inputs: traced or known arrays.
     """
     find = _FAULTS.get(op_type)
-    return None if find is None else find(inputs, attrs)
+    if find is None:
+        return None if unsupported(op_type, attrs) is None else np.True_
+    return find(inputs, attrs)
 
 
-def error_of(op_type: str, name: str) -> OpError:
+def error_of(op_type: str, name: str, attrs: _Attrs) -> OpError:
     """The error of an operation of which `fault_of` is true."""
     where = f"[in {op_type} operation {name!r}]"
+    refused = unsupported(op_type, attrs)
+    if refused is not None:
+        return type(refused)(None, None, f"{refused.message} {where}")
     said = _SAID.get(op_type)
     if said is not None:
         return InvalidArgumentError(None, None, f"{said} {where}")

@@ -14,6 +14,9 @@ from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.lazy_jax import jax, jnp, scipy_linalg
 from headwater.shapes import Dims, broadcast_dims, merge_dims
 
+# Pyright finds the types of these functions of JAX in part only.
+_jax: Any = jax
+
 # Products ---------------------------------------------------------------------------------------------------------
 
 
@@ -294,10 +297,25 @@ def _square_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, _square_dims(inference))
 
 
+def _mirrored(matrix: jax.Array) -> jax.Array:
+    """The Hermitian matrix with the lower triangle of ``matrix``; TensorFlow reads no other part."""
+    lower = jnp.tril(matrix)
+    return lower + _adjoint(jnp.tril(lower, -1))
+
+
+def _mean_gradient(primals: Sequence[jax.Array], tangents: Sequence[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    return _mirrored(*primals), (tangents[0] + _adjoint(tangents[0])) / 2
+
+
 @pure("Cholesky", inputs="input:T|inexact", infer=_square_spec)
 def cholesky(input: jax.Array) -> jax.Array:
-    """The lower triangular L with L Lᴴ = input."""
-    return jnp.linalg.cholesky(input)
+    """The lower triangular L with L Lᴴ = input.
+
+    The gradient is shared by both triangles, as if the mean of the input and its adjoint were taken.
+    """
+    mirrored = _jax.custom_jvp(_mirrored)
+    mirrored.defjvp(_mean_gradient)
+    return jnp.linalg.cholesky(mirrored(jnp.asarray(input)), symmetrize_input=False)
 
 
 @pure("MatrixInverse", inputs="input:T|inexact", infer=_square_spec)
@@ -309,7 +327,9 @@ def matrix_inverse(input: jax.Array, *, adjoint: bool = False) -> jax.Array:
 @pure("MatrixSquareRoot", inputs="input:T|complex", infer=_square_spec, differentiable=False)
 def matrix_square_root(input: jax.Array) -> jax.Array:
     """X with X X = input."""
-    return scipy_linalg.sqrtm(input).astype(input.dtype)
+    if not input.size:
+        return jnp.asarray(input)
+    return jnp.vectorize(scipy_linalg.sqrtm, signature="(n,n)->(n,n)")(input).astype(input.dtype)
 
 
 @pure("MatrixExponential", inputs="input:T|inexact", infer=_square_spec)
@@ -377,8 +397,8 @@ def _svd(input: jax.Array, *, compute_uv: bool = True, full_matrices: bool = Fal
 def _self_adjoint_eig(input: jax.Array, *, compute_v: bool = True) -> tuple[jax.Array, jax.Array]:
     """Eigenvalues in ascending order, then eigenvectors as columns."""
     if not compute_v:
-        return jnp.linalg.eigvalsh(input), jnp.zeros((0,), input.dtype)
-    values, vectors = jnp.linalg.eigh(input)
+        return jnp.linalg.eigvalsh(_mirrored(input), symmetrize_input=False), jnp.zeros((0,), input.dtype)
+    values, vectors = jnp.linalg.eigh(_mirrored(input), symmetrize_input=False)
     return values.astype(input.dtype), vectors
 
 
@@ -411,7 +431,7 @@ def matrix_logarithm(input: jax.Array) -> jax.Array:
 def tridiagonal_solve(diagonals: jax.Array, rhs: jax.Array, *, partial_pivoting: bool = True) -> jax.Array:
     """X with A X = rhs; A's diagonals [..., 3, n] are the upper, the main and the lower one."""
     del partial_pivoting
-    upper, main, lower = (diagonals[..., place, :] for place in range(3))
+    upper, main, lower = (jnp.asarray(diagonals)[..., place, :] for place in range(3))
     # The elements that lie outside of the matrix are to be zero.
     upper, lower = upper.at[..., -1].set(0), lower.at[..., 0].set(0)
-    return jax.lax.linalg.tridiagonal_solve(lower, main, upper, rhs)
+    return jax.lax.linalg.tridiagonal_solve(lower, main, upper, jnp.asarray(rhs))

@@ -86,17 +86,31 @@ _INTEGERS: Final[Mapping[str, Sequence[int]]] = {
 """The inputs that are int32 or int64."""
 
 _NOT_NEGATIVE: Final[Mapping[str, int]] = {
+    "Bincount": 1,
     "Fill": 0,
+    "Multinomial": 1,
+    "QueueDequeueManyV2": 1,
+    "QueueDequeueUpToV2": 1,
     "TopKV2": 1,
     **{f"UnsortedSegment{kind}": 2 for kind in ("Max", "Min", "Prod", "Sum")},
 }
 """Requires an input's numbers to be at least 0, if the graph determines them."""
 
+_POSITIVE: Final[Mapping[str, tuple[int, str]]] = {"HistogramFixedWidth": (2, "nbins"), "LinSpace": (2, "num")}
+"""Requires an input, of this name, to be greater than 0, if the graph determines it."""
+
 _LEAST: Final[Mapping[str, Mapping[str, int]]] = {
+    **{
+        f"{kind}CandidateSampler": {"num_true": 1, "num_sampled": 1, "range_max": 1}
+        for kind in ("All", "FixedUnigram", "LearnedUnigram", "LogUniform", "Uniform")
+    },
+    "CTCBeamSearchDecoder": {"beam_width": 1, "top_paths": 1},
     "DepthToSpace": {"block_size": 2},
     "DynamicPartition": {"num_partitions": 1},
     "ImageSummary": {"max_images": 1},
     "SpaceToDepth": {"block_size": 2},
+    "Split": {"num_split": 1},
+    "SplitV": {"num_split": 1},
     "StringToHashBucket": {"num_buckets": 1},
     "StringToHashBucketFast": {"num_buckets": 1},
     "StringToHashBucketStrong": {"num_buckets": 1},
@@ -207,6 +221,13 @@ def _check_not_negative(inference: Inference) -> None:
         raise ValueError(f"Dimension size, given by input {index}, must be non-negative but is {value.min()}")
 
 
+def _check_positive(inference: Inference) -> None:
+    index, name = _POSITIVE[inference.op_type]
+    value = inference.constant(index)
+    if value is not None and value.size and value.min() < 1:
+        raise ValueError(f"Requires {name} > 0: {value.min()}")
+
+
 def _check_least(inference: Inference) -> None:
     for name, least in _LEAST[inference.op_type].items():
         value = inference.attrs.get(name, least)
@@ -223,5 +244,6 @@ _CHECKS: Final[Sequence[tuple[Callable[[Inference], None], Mapping[str, object]]
     (_check_image_types, _IMAGE_TYPES),
     (_check_allowed, _ALLOWED),
     (_check_not_negative, _NOT_NEGATIVE),
+    (_check_positive, _POSITIVE),
     (_check_least, _LEAST),
 )

@@ -20,11 +20,18 @@ def _resized(dtype: DType | None) -> Callable[[Inference], list[Spec]]:
         size = inference.constant(1)
         if size is not None and size.shape != (2,):
             raise ValueError(f"Dimension must be 2 but is {size.size} for the size of {inference.op_type!r}")
-        height, width = (None, None) if size is None else (int(size[0]), int(size[1]))
+        height, width = (None, None) if size is None else (max(int(size[0]), 0), max(int(size[1]), 0))
         batch, channels = (None, None) if images.dims is None else (images.dims[0], images.dims[-1])
         return [Spec(dtype or images.dtype.base_dtype, (batch, height, width, channels))]
 
     return infer
+
+
+def _output_size(size: object) -> tuple[int, ...]:
+    sizes = as_ints(size)
+    if min(sizes) < 1:
+        raise ValueError("output dimensions must be positive")
+    return sizes
 
 
 def _places(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> jax.Array:
@@ -54,7 +61,7 @@ def resize_bilinear(
     images: jax.Array, size: jax.Array, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> jax.Array:
     """Each pixel from the four around its place."""
-    height, width = as_ints(size)
+    height, width = _output_size(size)
     values = images.astype(jnp.float32)
     values = _between(values, _places(height, images.shape[1], align_corners, half_pixel_centers), 1)
     return _between(values, _places(width, images.shape[2], align_corners, half_pixel_centers), 2)
@@ -74,7 +81,7 @@ def resize_nearest(
     images: jax.Array, size: jax.Array, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> jax.Array:
     """Each pixel as the one nearest to its place."""
-    height, width = as_ints(size)
+    height, width = _output_size(size)
     rows = _nearest(height, images.shape[1], align_corners, half_pixel_centers)
     columns = _nearest(width, images.shape[2], align_corners, half_pixel_centers)
     return jnp.take(jnp.take(images, rows, axis=1), columns, axis=2)
@@ -132,7 +139,7 @@ def resize_bicubic(
 ) -> jax.Array:
     """Each pixel from the sixteen around its place."""
     values = images.astype(jnp.float32)
-    for axis, count in enumerate(as_ints(size), 1):
+    for axis, count in enumerate(_output_size(size), 1):
         taps, weights = _cubic_taps(count, values.shape[axis], align_corners, half_pixel_centers)
         values = _weighted(values, taps, weights, axis)
     return values
@@ -157,7 +164,7 @@ def _shares(count: int, size: int, align_corners: bool) -> HostArray:
 @pure("ResizeArea", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32), differentiable=False)
 def resize_area(images: jax.Array, size: jax.Array, *, align_corners: bool = False) -> jax.Array:
     """Each pixel the mean of the part of the image that it covers."""
-    height, width = as_ints(size)
+    height, width = _output_size(size)
     rows = _shares(height, images.shape[1], align_corners)
     columns = _shares(width, images.shape[2], align_corners)
     exact = jax.lax.Precision.HIGHEST

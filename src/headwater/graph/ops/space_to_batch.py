@@ -9,9 +9,9 @@ import numpy as np
 
 from headwater.graph.ops.common import as_ints, constant_ints, output
 from headwater.graph.ops.define import by_evaluation, pure
+from headwater.graph.ops.unsupported_windows import unsupported
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.lazy_jax import jax, jnp, lax
-from headwater.shapes import TensorShape
 
 
 def _blocks_spec(inference: Inference) -> Sequence[Spec]:
@@ -27,9 +27,9 @@ def _blocks_spec(inference: Inference) -> Sequence[Spec]:
         if depth is not None and depth % (block * block):
             raise ValueError(f"Dimension size must be evenly divisible by {block * block} but is {depth}")
         channels = None if depth is None else depth // (block * block)
-    for size, name in ((height, "height"), (width, "width")):
+    for size in (height, width):
         if inference.op_type == "SpaceToDepth" and size is not None and size % block:
-            raise ValueError(f"{name} {size} of {TensorShape(dims)} is not a multiple of block_size {block}")
+            raise ValueError(f"Dimension size must be evenly divisible by {block} but is {size}")
     return output(inference, (batch, *new, channels))
 
 
@@ -56,9 +56,18 @@ def _pairs(value: object) -> list[tuple[int, int]]:
     return [(int(before), int(after)) for before, after in np.asarray(value).reshape(-1, 2)]
 
 
+def _check_blocks(op_type: str, block: Sequence[int] | None, pads: HostArray | None) -> None:
+    """Raises ValueError if a block is not positive, or a padding or a crop is negative."""
+    if block is not None and min(block, default=1) < 1:
+        raise ValueError("block_shape must be positive")
+    if pads is not None and pads.size and pads.min() < 0:
+        raise ValueError(f"{'paddings' if op_type == 'SpaceToBatchND' else 'crops'} cannot be negative")
+
+
 def _batched_spec(inference: Inference) -> Sequence[Spec]:
     dims, block = inference.inputs[0].dims, constant_ints(inference, 1)
     pads = inference.constant(2)
+    _check_blocks(inference.op_type, block, pads)
     if dims is None or block is None or pads is None:
         return output(inference, None if dims is None else (None,) * len(dims))
     to_batch = inference.op_type == "SpaceToBatchND"
@@ -77,6 +86,8 @@ def _batched_spec(inference: Inference) -> Sequence[Spec]:
                 raise ValueError(f"padded size {size + before + after} is not a multiple of the block's {step}")
             sizes.append((size + before + after) // step)
         else:
+            if size * step < before + after:
+                raise ValueError(f"Negative dimension size caused by subtracting {before + after} from {size * step}")
             sizes.append(size * step - before - after)
     return output(inference, (batch, *sizes, *dims[1 + len(block) :]))
 
@@ -91,6 +102,7 @@ def space_to_batch(input: jax.Array, block_shape: HostArray, paddings: HostArray
     """Divides the padded dimensions after the first into blocks, and moves the positions in a block to the batch
     dimension."""
     block = as_ints(block_shape)
+    _check_blocks("SpaceToBatchND", block, paddings)
     rank = len(block)
     padded = jnp.pad(input, [(0, 0), *_pairs(paddings), *[(0, 0)] * (input.ndim - 1 - rank)])
     batch, rest = input.shape[0], input.shape[1 + rank :]
@@ -109,6 +121,7 @@ def space_to_batch(input: jax.Array, block_shape: HostArray, paddings: HostArray
 def batch_to_space(input: jax.Array, block_shape: HostArray, crops: HostArray) -> jax.Array:
     """Reverses SpaceToBatchND; crops the padding."""
     block = as_ints(block_shape)
+    _check_blocks("BatchToSpaceND", block, crops)
     rank = len(block)
     batch, rest = input.shape[0] // math.prod(block), input.shape[1 + rank :]
     sizes = input.shape[1 : 1 + rank]
@@ -131,4 +144,10 @@ def _image_patches(
     return jnp.swapaxes(split, 3, 4).reshape(found.shape)
 
 
-pure("ExtractImagePatches", inputs="images:T|numeric", infer=by_evaluation(_image_patches))(_image_patches)
+def _patches_spec(inference: Inference) -> Sequence[Spec]:
+    if unsupported(inference.op_type, inference.attrs):
+        return output(inference, (None,) * 4)  # the run fails
+    return by_evaluation(_image_patches)(inference)
+
+
+pure("ExtractImagePatches", inputs="images:T|numeric", infer=_patches_spec)(_image_patches)

@@ -363,7 +363,7 @@ class Executable:
         """Raises the error of the first operation that failed; waits for the run."""
         for node in self._compute.nodes:
             if faults.get(node.name):
-                raise error_of(node.type, node.name)
+                raise error_of(node.type, node.name, node.attrs)
 
     def _record(
         self,

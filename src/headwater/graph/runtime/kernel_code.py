@@ -192,7 +192,7 @@ class Code:
         if not locked and self._fold(node, run, attrs, used):
             return
         uses = self._locals(args)
-        if checked and can_fail(node.type):
+        if checked and can_fail(node.type, node.attrs):
             self.check(node, args, uses, locked=locked)
         result = self.local()
         self.call(node, result, run, args, attrs, locked=locked, more=more)
@@ -215,6 +215,8 @@ class Code:
         """
         if not used:
             return
+        if can_fail(node.type, node.attrs):
+            self.check(node, args, self._locals(args))
         local, result, attrs = self.local(), self.local(), own_attrs(node)
         self.add(f"{local} = {key}", node, defines=[local], uses=keyed)
         self.call(node, result, draw_of(node.type, attrs), args, attrs, key=local)
@@ -247,8 +249,9 @@ class Code:
     def check(self, node: Node, args: Sequence[str], uses: Sequence[str], *, locked: bool = True) -> None:
         """Appends a check that raises if the operation fails."""
         self.space.update(fault_of=fault_of, error_of=error_of)
-        found = f"fault_of({node.type!r}, ({listed(args)}), {self.bind(node.attrs, 'a')})"
-        self.add(f"if {found}: raise error_of({node.type!r}, {node.name!r})", node, uses=uses, locked=locked)
+        attrs = self.bind(node.attrs, "a")
+        found = f"fault_of({node.type!r}, ({listed(args)}), {attrs})"
+        self.add(f"if {found}: raise error_of({node.type!r}, {node.name!r}, {attrs})", node, uses=uses, locked=locked)
 
     def call(
         self,

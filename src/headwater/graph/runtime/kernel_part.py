@@ -241,7 +241,7 @@ class KernelPart:
             else:
                 args.append(f"{self._cells[node.refs[index]]}.value")
         uses = [name for name in args if code.is_local(name)]
-        if can_fail(node.type) and node.name not in self._looked_at:
+        if can_fail(node.type, node.attrs) and node.name not in self._looked_at:
             self.may_fail = True
             code.check(node, args, uses)
         if node.type == "Assign":

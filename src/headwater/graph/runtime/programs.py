@@ -18,7 +18,7 @@ from headwater.data.io.tensor_proto import make_tensor_proto
 from headwater.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from headwater.graph.kernels.generator import seeds_of
 from headwater.graph.ops.bodies import call
-from headwater.graph.ops.faults import fault_of
+from headwater.graph.ops.faults import error_of, fault_of
 from headwater.graph.passes.plan import Compute, Node, encode_compute
 from headwater.graph.registry import Kind, as_outputs
 from headwater.graph.runtime.devices import memory_stats, placed
@@ -86,6 +86,8 @@ class Program:
                 if small.needed_by(node):
                     small.run(values, state)
                 fault = _fault(node, values, state) if checks and node.name not in looked_at else None
+                if isinstance(fault, np.bool_) and fault:
+                    raise error_of(node.type, node.name, node.attrs)  # in every run; tracing may be impossible
                 if fault is not None:
                     faults[node.name] = fault
                 if not (checks and small.takes(node, state)):

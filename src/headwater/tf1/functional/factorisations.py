@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.convert import name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
-from headwater.tf1.functional import linalg, math, reductions
+from headwater.tf1.functional import math, reductions
 from headwater.tf1.functional.apply import apply, one
 
 
@@ -36,35 +36,6 @@ def matrix_determinant(input: TensorLike, name: str | None = None) -> Tensor:
 def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """Solves matrix X = rhs."""
     return one("MatrixSolve", matrix, rhs, adjoint=adjoint, name=name)
-
-
-def matrix_solve_ls(
-    matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
-) -> Tensor:
-    """Returns X that minimises ‖matrix X - rhs‖² + l2_regularizer ‖X‖², by the normal equations.
-
-    With more columns than rows, and no regulariser, X is the solution of least norm.
-
-    Args:
-      fast: accepted.
-
-    Raises:
-      ValueError: the shape of ``matrix`` is not known.
-    """
-    del fast
-    with name_scope(name, "matrix_solve_ls", [matrix, rhs]):
-        matrix = convert_to_tensor(matrix, name="matrix")
-        rows, columns = (matrix.dims or (None, None))[-2:]
-        if rows is None or columns is None:
-            raise ValueError(f"matrix_solve_ls needs a matrix of known shape, not {matrix.shape}")
-        side = min(rows, columns)
-        dtype = matrix.dtype.base_dtype
-        weight = linalg.eye(side, dtype=dtype) * convert_to_tensor(l2_regularizer, dtype)
-        if rows >= columns:
-            gram = linalg.matmul(matrix, matrix, adjoint_a=True) + weight
-            return cholesky_solve(cholesky(gram), linalg.matmul(matrix, rhs, adjoint_a=True))
-        gram = linalg.matmul(matrix, matrix, adjoint_b=True) + weight
-        return linalg.matmul(matrix, cholesky_solve(cholesky(gram), rhs), adjoint_a=True)
 
 
 def matrix_square_root(input: TensorLike, name: str | None = None) -> Tensor:

@@ -50,6 +50,8 @@ def _cross_entropy(logits: Tensor, labels: Tensor, axis: int, scope: str) -> Ten
     if dims is None:
         dims = (None, None)
     last = len(dims) - 1
+    if not -len(dims) <= axis < len(dims):
+        raise ValueError(f"Dimension {axis} must be in the range [{-len(dims)}, {len(dims)})")
     axis = axis % len(dims)
     if axis != last:
         order = [i for i in range(len(dims)) if i != axis] + [axis]

@@ -11,10 +11,11 @@ from headwater.dtypes import as_dtype, int32
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
-from headwater.tf1.functional import arrays, linalg, math, reductions
+from headwater.tf1.functional import arrays, factorisations, linalg, math, reductions
 from headwater.tf1.functional.apply import apply, one
-from headwater.tf1.functional.factorisations import svd
+from headwater.tf1.functional.conditions import cond
 from headwater.tf1.functional.indexing import where_v2
+from headwater.tf1.functional.sizes import size_of
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
@@ -63,10 +64,39 @@ def matrix_rank(
     del validate_args
     with name_scope(name, "matrix_rank"):
         a = _floating_matrix(a)
-        s = svd(a, compute_uv=False)
+        s = factorisations.svd(a, compute_uv=False)
         if tol is None:
             tol = _precision(a) * reductions.reduce_max(s, -1, keepdims=True)
         return reductions.reduce_sum(math.cast(s > tol, int32), -1)
+
+
+def matrix_solve_ls(
+    matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
+) -> Tensor:
+    """Returns X that minimises ‖matrix X - rhs‖² + l2_regularizer ‖X‖², by the normal equations.
+
+    With more columns than rows, and no regulariser, X is the solution of least norm.
+
+    Args:
+      fast: False solves by singular values instead, which serves matrices of any rank and ignores ``l2_regularizer``.
+    """
+    with name_scope(name, "matrix_solve_ls", [matrix, rhs]):
+        matrix = convert_to_tensor(matrix, name="matrix")
+        if not fast:
+            return linalg.matmul(pinv(matrix), rhs)
+        dtype = matrix.dtype.base_dtype
+        rows, columns = size_of(matrix, -2), size_of(matrix, -1)
+
+        def solve(tall: bool) -> Tensor:
+            weight = linalg.eye(columns if tall else rows, dtype=dtype) * convert_to_tensor(l2_regularizer, dtype)
+            factor = factorisations.cholesky(linalg.matmul(matrix, matrix, adjoint_a=tall, adjoint_b=not tall) + weight)
+            if tall:
+                return factorisations.cholesky_solve(factor, linalg.matmul(matrix, rhs, adjoint_a=True))
+            return linalg.matmul(matrix, factorisations.cholesky_solve(factor, rhs), adjoint_a=True)
+
+        if isinstance(rows, int) and isinstance(columns, int):
+            return solve(rows >= columns)
+        return cond(math.greater_equal(rows, columns), lambda: solve(True), lambda: solve(False))
 
 
 def pinv(
@@ -87,7 +117,7 @@ def pinv(
     with name_scope(name, "pinv"):
         a = _floating_matrix(a)
         limit = 10.0 * _precision(a) if rcond is None else convert_to_tensor(rcond, a.dtype, name="rcond")
-        s, u, v = svd(a, full_matrices=False)
+        s, u, v = factorisations.svd(a, full_matrices=False)
         least = arrays.expand_dims(limit, -1) * reductions.reduce_max(s, -1, keepdims=True)
         s = where_v2(s > least, s, np.array(np.inf, s.dtype.numpy_dtype))
         return linalg.matmul(v / arrays.expand_dims(s, -2), u, adjoint_b=True)

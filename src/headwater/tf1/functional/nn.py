@@ -11,6 +11,7 @@ import numpy as np
 
 from headwater import dtypes
 from headwater.dtypes import as_dtype
+from headwater.errors import InvalidArgumentError
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
@@ -80,7 +81,12 @@ def _softmax(op_type: str, logits: Tensor, axis: int, name: str | None) -> Tenso
     if dims is None:
         raise ValueError("a softmax along another dimension than the last needs logits of known rank")
     if not -len(dims) <= place < len(dims):
-        raise ValueError(f"axis {place} is not in [{-len(dims)}, {len(dims)})")
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Dimension ({place}) must be in the range [{-len(dims)}, {len(dims)}) where {len(dims)} is the number of "
+            "dimensions in the input.",
+        )
     order = list(range(len(dims)))
     order[place], order[-1] = order[-1], order[place]
     return arrays.transpose(one(op_type, arrays.transpose(logits, order)), order, name=name or "transpose")

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from headwater import dtypes
 from headwater.dtypes import DType, DTypeLike, as_dtype
+from headwater.errors import InvalidArgumentError
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
@@ -61,6 +62,7 @@ def frame(
             raise ValueError("The rank of the signal must be known and not 0")
         place = int(known(axis)) % len(signal.dims)
         length, step, count = known(frame_length), known(frame_step), size_of(signal, place)
+        _check_step(step)
         if pad_end:
             frames = greater(0, ceiling(count, step))
             behind = greater(0, length + step * (frames - 1) - count)
@@ -74,6 +76,11 @@ def frame(
         else:
             places = arrays.expand_dims(arrays.range(frames) * step, 1) + arrays.range(length)
         return indexing.gather(signal, places, axis=place)
+
+
+def _check_step(step: Size) -> None:
+    if isinstance(step, int) and step < 1:
+        raise InvalidArgumentError(None, None, f"frame_step must be positive, not {step}")
 
 
 def _raised_cosine(
@@ -240,6 +247,7 @@ def overlap_and_add(signal: TensorLike, frame_step: object, name: str | None = N
         step = known(frame_step)
         if isinstance(step, Tensor) and not step.dtype.is_integer:
             raise ValueError(f"frame_step must be an integer. Got {step.dtype}")
+        _check_step(step)
         frames, length = size_of(signal, -2), size_of(signal, -1)
         outer: list[Size] = [size_of(signal, place) for place in range(len(signal.dims) - 2)]
         parts = ceiling(length, step)

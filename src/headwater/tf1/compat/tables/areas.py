@@ -426,14 +426,14 @@ AREAS: Final[Mapping[str, Area]] = {
                 LinearOperatorScaledIdentity LinearOperatorToeplitz LinearOperatorZeros""",
             "headwater.tf1.functional.factorisations": """
                 cholesky cholesky_solve det=matrix_determinant eigh=self_adjoint_eig eigvalsh=self_adjoint_eigvals expm
-                inv=matrix_inverse logdet lstsq=matrix_solve_ls qr slogdet solve=matrix_solve sqrtm=matrix_square_root
+                inv=matrix_inverse logdet qr slogdet solve=matrix_solve sqrtm=matrix_square_root
                 svd triangular_solve=matrix_triangular_solve""",
             "headwater.tf1.functional.linalg": """
                 adjoint band_part=matrix_band_part cross diag=matrix_diag diag_part=matrix_diag_part einsum eye matmul
                 matvec norm set_diag=matrix_set_diag tensor_diag=diag tensor_diag_part=diag_part tensordot trace""",
             "headwater.tf1.functional.arrays": "matrix_transpose transpose=matrix_transpose",
             "headwater.tf1.functional.matrices": """
-                logm lu matrix_rank normalize pinv tridiagonal_matmul tridiagonal_solve""",
+                logm lstsq=matrix_solve_ls lu matrix_rank normalize pinv tridiagonal_matmul tridiagonal_solve""",
             "headwater.tf1.functional.nn": "l2_normalize",
             "headwater.tf1.functional.clip": "global_norm",
         },

@@ -136,10 +136,11 @@ CORE: Final = Area(
         "headwater.tf1.functional.factorisations": """
             batch_cholesky=cholesky batch_cholesky_solve=cholesky_solve batch_matrix_determinant=matrix_determinant
             batch_matrix_inverse=matrix_inverse batch_matrix_solve=matrix_solve
-            batch_matrix_solve_ls=matrix_solve_ls batch_matrix_triangular_solve=matrix_triangular_solve
+            batch_matrix_triangular_solve=matrix_triangular_solve
             batch_self_adjoint_eig=self_adjoint_eig batch_self_adjoint_eigvals=self_adjoint_eigvals batch_svd=svd
-            cholesky cholesky_solve matrix_determinant matrix_inverse matrix_solve matrix_solve_ls
+            cholesky cholesky_solve matrix_determinant matrix_inverse matrix_solve
             matrix_square_root matrix_triangular_solve qr self_adjoint_eig self_adjoint_eigvals svd""",
+        "headwater.tf1.functional.matrices": "batch_matrix_solve_ls=matrix_solve_ls matrix_solve_ls",
         "headwater.tf1.functional.special": "betainc digamma erf erfc igamma igammac lbeta lgamma polygamma zeta",
         "headwater.tf1.functional.linalg": """
             batch_matrix_band_part=matrix_band_part batch_matrix_diag=matrix_diag

@@ -235,8 +235,6 @@ from headwater.tf1.functional.factorisations import matrix_inverse as batch_matr
 from headwater.tf1.functional.factorisations import matrix_inverse as matrix_inverse
 from headwater.tf1.functional.factorisations import matrix_solve as batch_matrix_solve
 from headwater.tf1.functional.factorisations import matrix_solve as matrix_solve
-from headwater.tf1.functional.factorisations import matrix_solve_ls as batch_matrix_solve_ls
-from headwater.tf1.functional.factorisations import matrix_solve_ls as matrix_solve_ls
 from headwater.tf1.functional.factorisations import matrix_square_root as matrix_square_root
 from headwater.tf1.functional.factorisations import matrix_triangular_solve as batch_matrix_triangular_solve
 from headwater.tf1.functional.factorisations import matrix_triangular_solve as matrix_triangular_solve
@@ -344,6 +342,8 @@ from headwater.tf1.functional.math import round as round
 from headwater.tf1.functional.math import saturate_cast as saturate_cast
 from headwater.tf1.functional.math import scalar_mul as scalar_mul
 from headwater.tf1.functional.math import truediv as truediv
+from headwater.tf1.functional.matrices import matrix_solve_ls as batch_matrix_solve_ls
+from headwater.tf1.functional.matrices import matrix_solve_ls as matrix_solve_ls
 from headwater.tf1.functional.py_functions import py_function as py_function
 from headwater.tf1.functional.quantized import dequantize as dequantize
 from headwater.tf1.functional.quantized import quantize as quantize

@@ -11,7 +11,6 @@ from headwater.tf1.functional.factorisations import logdet as logdet
 from headwater.tf1.functional.factorisations import matrix_determinant as det
 from headwater.tf1.functional.factorisations import matrix_inverse as inv
 from headwater.tf1.functional.factorisations import matrix_solve as solve
-from headwater.tf1.functional.factorisations import matrix_solve_ls as lstsq
 from headwater.tf1.functional.factorisations import matrix_square_root as sqrtm
 from headwater.tf1.functional.factorisations import matrix_triangular_solve as triangular_solve
 from headwater.tf1.functional.factorisations import qr as qr
@@ -55,6 +54,7 @@ from headwater.tf1.functional.linear_operators import LinearOperatorZeros as Lin
 from headwater.tf1.functional.matrices import logm as logm
 from headwater.tf1.functional.matrices import lu as lu
 from headwater.tf1.functional.matrices import matrix_rank as matrix_rank
+from headwater.tf1.functional.matrices import matrix_solve_ls as lstsq
 from headwater.tf1.functional.matrices import normalize as normalize
 from headwater.tf1.functional.matrices import pinv as pinv
 from headwater.tf1.functional.matrices import tridiagonal_matmul as tridiagonal_matmul
