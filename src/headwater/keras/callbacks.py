@@ -81,9 +81,8 @@ def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: object, 
         else:
             saving.save_model(model, path)
         best = getattr(callback, "best", None)
-    callback.best = (
-        best  # as before where it could not be saved: the next one may be worse, and still the best there is
-    )
+    # After a failed save, `best` has its previous value: the next model may be the best one that can be saved.
+    callback.best = best
 
 
 class BackupAndRestore(_backup):
@@ -229,7 +228,7 @@ class _Following(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: object = None) -> None:
         callback = self._callback
-        # Steps that a restarted run leaves out were followed by their file in the run before.
+        # Do not save after steps that a restarted run skips: the previous run has saved them.
         if callback._should_save_on_batch(batch) and not self._mirrored.skipping:
             self._save(callback._current_epoch, batch, logs)
 
@@ -289,7 +288,7 @@ class _States(keras.callbacks.Callback):
 
 
 def saving_states(callback: Any) -> Any:
-    """`BackupAndRestore` in the place of Keras's, which saves no state of callbacks; others as they are."""
+    """Replaces Keras's `BackupAndRestore`, which saves no state of callbacks; returns other callbacks unchanged."""
     if not isinstance(callback, _backup) or isinstance(callback, BackupAndRestore) or hasattr(callback, _SERVED):
         return callback
     return BackupAndRestore(
@@ -376,7 +375,7 @@ def _all_variables(model: Any) -> list[Any]:
 
 
 def _storable(value: HostArray) -> HostArray:
-    """``value`` by a type that NumPy's files know."""
+    """Returns ``value`` viewed as a type that NumPy can write to files."""
     if value.dtype.kind in "biufc":
         return value
     return value.view(f"u{value.dtype.itemsize}")

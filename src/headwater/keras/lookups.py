@@ -315,7 +315,7 @@ class _Lookup(_HostLayer):
         """Sets the vocabulary to the most frequent tokens of ``data``, an array or batches of arrays.
 
         Args:
-          data: see there.
+          data: as above.
           steps: the number of batches; None for all.
         """
         if self._given:
@@ -431,7 +431,7 @@ class _Lookup(_HostLayer):
 
 @_register(package="headwater")
 class StringLookup(_Lookup):
-    """`keras.layers.StringLookup`: numbers for strings, or strings for numbers with ``invert``; its arguments."""
+    """`keras.layers.StringLookup`: numbers for strings, or with ``invert`` the reverse. Arguments as in Keras."""
 
     def __init__(
         self,
@@ -476,7 +476,7 @@ class StringLookup(_Lookup):
 
 @_register(package="headwater")
 class IntegerLookup(_Lookup):
-    """`keras.layers.IntegerLookup`: numbers for integers; its arguments."""
+    """`keras.layers.IntegerLookup`: numbers for integers. The arguments are Keras's."""
 
     def __init__(
         self,

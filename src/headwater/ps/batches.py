@@ -24,7 +24,7 @@ _tree: Any = jax.tree_util
 
 
 Rows = Callable[[Any], Any]
-"""Gives examples by their numbers: an array of these, or a slice."""
+"""Returns the examples with the given numbers: an array of numbers, or a slice."""
 
 
 class Indexed(Protocol):
@@ -101,8 +101,8 @@ def _of_dataset(source: Dataset, *, shuffle: bool) -> tuple[int, Rows]:
     numbered = NumberedElements(source)
     if numbered.changes:
         raise ValueError(
-            f"source is a dataset with {numbered.changes}, which may give others at each worker: keep its examples in "
-            "a file or in memory, the same at all"
+            f"source is a dataset with {numbered.changes}, which may yield other examples on each worker: keep its "
+            "examples in a file or in memory, the same on all workers"
         )
     if numbered.count < 1:
         raise ValueError(f"source is a dataset with {'no end' if numbered.count else 'no examples'}")
@@ -168,7 +168,7 @@ class Examples:
             returned, self._returned = self._returned, []
             self._step_number, self._ahead = client.next_step(step_request, returned), client.handed
             if self._step_number == protocol.NOTHING_YET and not client.rest(step_request) and self._taken:
-                return None  # the remaining ranges are this worker's own, and it must push them first
+                return None  # this worker holds the remaining ranges, and must push their gradients first
         handed, self._ahead = self._ahead, None
         if isinstance(handed, str):
             raise DataLossError(None, None, f"these ranges of examples were set aside: {handed}")

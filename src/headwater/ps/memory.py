@@ -79,8 +79,8 @@ class MemoryChecked:
 def check_memory(compiled: Any, gpu: Mapping[str, int] | None = None) -> None:
     """Refuses a program that needs more memory at once than the machine has, or than this process has of its GPU.
 
-    Where memory is overcommitted, as on nodes of Kubernetes, such a program gets it, and the system kills the process.
-    On a GPU it would fail after it has used up the values of the variables that it was to change.
+    Where memory is overcommitted, as on nodes of Kubernetes, such a program would start, and the system would kill the
+    process. On a GPU it would fail after it has consumed the donated values of the variables.
 
     Args:
       compiled: a ``jax.stages.Compiled``.

@@ -35,7 +35,8 @@ class RowTable:
     def lookup(self, ids: npt.ArrayLike, *, training: bool = True) -> Reals:
         """Returns the rows of ids of any shape, ``[*ids.shape, dim]``; a key's row is made at its first use.
 
-        With ``training=False`` nothing is made or counted, and a key without a row gets its initial one.
+        With ``training=False`` no row is made and no use is counted; for a key without a row, its initial row is
+        returned.
         """
         return self._client().look_up({self.name: ids}, training=training)[self.name]
 

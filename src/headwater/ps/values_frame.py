@@ -16,7 +16,7 @@ def brings_examples(frame: Frame | None) -> bool:
 
 
 def drops(answer: Frame | None) -> bool:
-    """Returns whether a ``ps`` has dropped a gradient; so has a restarted one, which gives no answer."""
+    """Returns whether a ``ps`` has dropped a gradient. A restarted ``ps`` gives no answer, and has dropped it, too."""
     return answer is None or not answer.header[1]
 
 

@@ -1,4 +1,4 @@
-"""Drain of a process of job ``ps`` that shuts down while its job continues: others take its state over first."""
+"""Drain of a process of job ``ps`` that shuts down while its job continues: it waits until others have its state."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _await_others(task: str, missed: Callable[[], Sequence[Leaving]], patience_s
         what = "; ".join(copy.described() for copy in copies)
         if time.monotonic() - began >= (patience := patience_s()):
             within = f" within {patience:g} s" if patience else ""
-            _log.warning("%s ends, and no other ps has taken%s: %s", task, within, what)
+            _log.warning("%s shuts down, and no other ps has taken over%s: %s", task, within, what)
             return
         if reminder.is_due():
-            _log.warning("%s waits to end until another ps has taken: %s", task, what)
+            _log.warning("%s waits to shut down until another ps has taken over: %s", task, what)
         pause(_LOOK_S)

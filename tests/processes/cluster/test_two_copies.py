@@ -52,7 +52,7 @@ def test_a_further_process_joins_and_leaves(tmp_path: Path) -> None:
         before = ps[0].line_count()
         further.terminate()
         further.succeeds()
-        assert "no other ps has taken" not in further.output
+        assert "no other ps has taken over" not in further.output
         ps[0].wait_for("/job:ps/task:1 has a copy of the state of /job:ps/task:0 now, in the place of", after=before)
         tasks.go_on()
         before = ps[0].line_count()
@@ -77,7 +77,7 @@ def test_a_draining_ps_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> 
         ps[1].kill()
         ps[0].wait_for("/job:ps/task:0 serves the state of /job:ps/task:1 now")
         ps[0].tell_to_end()
-        ps[0].wait_for("/job:ps/task:0 waits to end until another ps has taken: ")
+        ps[0].wait_for("/job:ps/task:0 waits to shut down until another ps has taken over: ")
         tasks.go_on()
         ps[1] = tasks.start("ps", 1)
         ps[0].succeeds()

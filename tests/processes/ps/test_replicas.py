@@ -113,7 +113,7 @@ def test_a_draining_ps_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> 
         ps[1].kill()
         ps[0].wait_for("/job:ps/task:0 serves shard 1 ")
         ps[0].tell_to_end()
-        ps[0].wait_for("/job:ps/task:0 waits to end until another ps has taken: ")
+        ps[0].wait_for("/job:ps/task:0 waits to shut down until another ps has taken over: ")
         goes_on(*workers)
         ps[1] = start(cluster, "ps", 1, tmp_path)
         ps[0].succeeds()

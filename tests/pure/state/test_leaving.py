@@ -51,7 +51,9 @@ def test_leaving_waits_for_other_replicas_and_logs_the_reason(
     with caplog.at_level(logging.WARNING):
         leaving.leave("ps", copies, lambda: copies if clock.now < 10.0 else [], lambda: 20.0)
     assert clock.now == pytest.approx(10.0, abs=0.1)
-    assert caplog.messages == ["ps waits to end until another ps has taken: primary of shard 0, NO BACKUP"] * 2
+    assert (
+        caplog.messages == ["ps waits to shut down until another ps has taken over: primary of shard 0, NO BACKUP"] * 2
+    )
     assert left == ["shard 0"]
 
 
@@ -60,7 +62,7 @@ def test_the_last_replica_is_deposited_with_the_chief(clock: SimpleNamespace, ca
     copies = [copy(left)]
     leaving.leave("ps", copies, lambda: copies, lambda: 20.0 if clock.now < 1.0 else 0.0)
     assert clock.now == pytest.approx(1.0, abs=0.1)
-    assert caplog.messages == ["ps ends, and no other ps has taken: primary of shard 0, NO BACKUP"]
+    assert caplog.messages == ["ps shuts down, and no other ps has taken over: primary of shard 0, NO BACKUP"]
     assert left == ["shard 0"]
 
 
@@ -69,7 +71,7 @@ def test_leaving_waits_a_limited_time(clock: SimpleNamespace, caplog: pytest.Log
     copies = [copy(left)]
     leaving.leave("ps", copies, lambda: copies, lambda: leaving.LOST_S)
     assert clock.now == pytest.approx(leaving.LOST_S, abs=0.1)
-    assert caplog.messages[-1].startswith("ps ends, and no other ps has taken within 20 s: ")
+    assert caplog.messages[-1].startswith("ps shuts down, and no other ps has taken over within 20 s: ")
     assert left == ["shard 0"]
 
 

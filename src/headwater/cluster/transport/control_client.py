@@ -64,11 +64,11 @@ def _pings(every_ms: int, timeout_ms: int) -> tuple[tuple[str, int], ...]:
     )
 
 
-#: For a client that makes a call and disconnects.
+#: Pings of a client that makes a single call and disconnects.
 _IMPATIENT = _pings(1500, 2500)
-#: Where the network may pass only gRPC, and so perhaps no lifeline.
+#: Pings in a network that may pass only gRPC, so that there may be no lifeline.
 _PATIENT = _pings(10_000, 90_000)
-#: Beside a lifeline: only to keep idle connections alive in firewalls and NAT gateways.
+#: Pings in addition to a lifeline, only to keep idle connections alive in firewalls and NAT gateways.
 _RARE = _pings(30_000, 600_000)
 
 #: Timeout of a short call, such as a query, in seconds.

@@ -48,7 +48,7 @@ def diagnose(address: str, *, timeout_s: float = 5.0, security: Security | None 
     try:
         place = parse_address(address)
     except ValueError as error:
-        return Diagnosis(address=address, ok=False, problem=str(error), hint="mend the cluster spec")
+        return Diagnosis(address=address, ok=False, problem=str(error), hint="correct the cluster spec")
     try:
         channel = connect(
             place,

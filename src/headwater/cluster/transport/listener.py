@@ -472,7 +472,7 @@ class Listener:
         try:
             heartbeats.hand_over(met.sock)
         except OSError as error:
-            self._refuse(candidate, f"no process can be started that beats for this one: {error}")
+            self._refuse(candidate, f"no helper process can be started to send heartbeats: {error}")
         return None
 
     def _let_in(self, candidate: _Unauthenticated, peer: PeerIdentity, lifeline: bool) -> Offer | None:

@@ -53,7 +53,7 @@ def user_token(environ: Mapping[str, str] | None = None) -> str:
     except OSError as error:
         if error.errno in NO_DESCRIPTORS:
             raise failure_of(error).as_error(f"{path} cannot be read") from error
-        raise _cannot(path, f"it cannot be had: {error.strerror or error}") from error
+        raise _cannot(path, f"it cannot be opened: {error.strerror or error}") from error
 
 
 def token_folder(environ: Mapping[str, str]) -> Path:
@@ -76,7 +76,7 @@ def _is_ours_alone(folder: str, user: int) -> bool:
 
 def _check_owned(path: Path, found: os.stat_result, kind: int) -> None:
     if stat.S_IFMT(found.st_mode) != kind:
-        raise _cannot(path, "it is something else than Headwater made")
+        raise _cannot(path, "it was not created by Headwater")
     if found.st_uid != os.geteuid():
         raise _cannot(path, f"it belongs to user {found.st_uid}, who could read the secret or give another one")
     if found.st_mode & _FOR_OTHERS:
@@ -89,7 +89,7 @@ def _read(path: Path) -> str:
         _check_owned(path, os.fstat(descriptor), stat.S_IFREG)
         text = file.read(256).strip()
     if not _TOKEN.fullmatch(text):
-        raise _cannot(path, "it holds something else than 64 hexadecimal digits")
+        raise _cannot(path, "it does not hold 64 hexadecimal digits")
     return text
 
 

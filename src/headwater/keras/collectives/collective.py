@@ -1,9 +1,10 @@
 """All-reduce, broadcast and all-gather of arrays over channels between all pairs of processes.
 
-A sum is made by *direct exchange*: the vector is cut into as many parts as there are processes; each sends every other
-one its part, adds up the parts it got, and sends the sum to all. Two rounds, whatever the number of processes, and no
-process sends or receives more than twice the vector. Below `WHOLE_BELOW_BYTES` each sends all it has to all instead,
-which takes one round. Either way a part is added up in the order of the ranks, so that all processes get equal bits.
+A sum is made by *direct exchange*: the vector is divided into one part for each process. Each process sends every
+other process its part, adds up the parts that it received, and sends the sum to all. This takes two rounds for any
+number of processes, and no process sends or receives more than twice the vector. Vectors below `WHOLE_BELOW_BYTES` are
+sent whole to all processes instead, in one round. In both cases parts are added up in the order of the ranks, so that
+all processes get equal bits.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ class Group:
         ranks = [rank for rank, member in enumerate(self.members) if str(member.task) == task and rank > self.rank]
         if not ranks:
             _log.warning(
-                "%s sent %s away, which is not a process of higher rank in this job", self.shell.me, channel.peer
+                "%s rejected %s, which is not a process of higher rank in this job", self.shell.me, channel.peer
             )
         elif self._add(ranks[0], channel):
             with self._arrived:

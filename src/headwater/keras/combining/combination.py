@@ -50,7 +50,7 @@ class Combination:
 
     @property
     def linear(self) -> bool:
-        """Whether sums over all batches of a share are sums over the shares: no step needs another worker's values."""
+        """Whether workers can sum over all their batches first, so that no step needs the values of another worker."""
         return not self.factored and all(rule == ADDED for rule in self.metrics)
 
     def to_text(self) -> str:
@@ -177,9 +177,9 @@ def keeps_train_step(model: object) -> bool:
 def _traced(
     trace: Trace, others: Sequence[jax.Array], sums: frozenset[int] = frozenset(), *, eager: bool
 ) -> tuple[LossTerms, list[str], list[bool]]:
-    """The loss terms of a step, the names of its logs, and by variable whether its value before does not matter.
+    """Returns the loss terms of a step, the names of its logs, and the variables whose previous value has no effect.
 
-    A step that is to run without compilation is run, not traced, and then all may matter.
+    A step without compilation is run, not traced; then every previous value may have an effect.
     """
     names: list[str] = []
     terms = LossTerms()

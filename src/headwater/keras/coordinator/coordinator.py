@@ -325,11 +325,11 @@ class ClusterCoordinator:
             channel.recv()
         except UnavailableError as error:
             if call is not None:
-                _log.warning("%s was lost with %s, which another worker does now: %s", task, call.name, error.message)
+                _log.warning("%s was lost with %s, which is repeated elsewhere: %s", task, call.name, error.message)
                 self._again(call)
             return self._ended
         except OpError as error:
-            _log.debug("%s did not hear the end: %s", task, error.message)
+            _log.debug("%s could not be told the end: %s", task, error.message)
         return True
 
     def _next(self) -> _Call | None:
