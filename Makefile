@@ -115,7 +115,7 @@ soak: $(READY)
 SEEDS := 1000
 FIRST := 0
 KINDS := copies copies-in-step ended examples graph-copies graph-copies-examples graph-copies-queues graph-copies-rounds graph-examples graph-moves \
-    graphs jobs jobs-ends left mirrored moved-copies moves own parameters rounds
+    graphs jobs jobs-ends left mirrored moved-copies moves own parameters rounds shared-batches
 
 simulate: $(READY)
 	$(BIN)/python -m tests.simulation.run $(KINDS:%=%:$(SEEDS)) --first $(FIRST) $(ARGS)

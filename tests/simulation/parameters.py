@@ -218,11 +218,15 @@ class ParameterHistory:
         task = self._task("ps", index)
 
         def make(number: int) -> CountingUpdater:
-            updater = self._updaters[number] = CountingUpdater(self.setting.servers, strict=self._is_strict(number))
+            updater = self._updaters[number] = self._updater(number)
             return updater
 
         task.host("set", self._layout, make, from_text(self.setting.consistency, self.setting.workers))
         task.shell.wait_until_over()
+
+    def _updater(self, server: int) -> CountingUpdater:
+        """Returns the updater of a parameter server."""
+        return CountingUpdater(self.setting.servers, strict=self._is_strict(server))
 
     def _is_strict(self, server: int) -> bool:
         """Whether no update on a parameter server may contain a unit twice."""

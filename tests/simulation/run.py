@@ -33,7 +33,7 @@ def main() -> int:
         help="such as graphs:10, or graphs@17,42; of copies, copies-in-step, ended, examples, graph-copies, "
         "graph-copies-examples, graph-copies-queues, graph-copies-rounds, graph-examples, graph-moves, graph-told, "
         "graphs, jobs, jobs-ends, left, left-examples, left-rounds, mirrored, moved-copies, moves, own, parameters, "
-        "rounds and told",
+        "rounds, shared-batches and told",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
@@ -68,6 +68,7 @@ def run(options: argparse.Namespace) -> int:
         own_states,
         parameters,
         rounds,
+        shared_batches,
         told,
     )
     from tests.simulation.cluster import Journal
@@ -106,6 +107,7 @@ def run(options: argparse.Namespace) -> int:
         "own": own_states.history,
         "parameters": parameters.history,
         "rounds": rounds.history,
+        "shared-batches": shared_batches.history,
         "told": told.history,
         "graph-told": told.history_of_graphs,
     }

@@ -15,7 +15,7 @@ import pytest
 
 _REPOSITORY = Path(__file__).parents[2]
 
-#: Number of histories of each kind; 1,530 together.
+#: Number of histories of each kind; 1,630 together.
 _HISTORIES = {
     "copies": 40,
     "copies-in-step": 40,
@@ -40,6 +40,7 @@ _HISTORIES = {
     "own": 20,
     "parameters": 400,
     "rounds": 200,
+    "shared-batches": 100,
     "told": 20,
 }
 

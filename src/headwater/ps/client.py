@@ -21,7 +21,7 @@ from headwater.cluster.transport.waiting import Patience
 from headwater.errors import AbortedError, FailedPreconditionError, GaveUpError, OpError, UnavailableError
 from headwater.ps import protocol
 from headwater.ps.accounting.ledger import Work
-from headwater.ps.consistency import Consistency, without_count
+from headwater.ps.consistency import Consistency, Part, without_count
 from headwater.ps.conversation import Conversation, JobOverError, ServerLink, ServerSession
 from headwater.ps.layout import Block, Layout, VariableSpec, joined
 from headwater.ps.step_requests import Returned, StepRequest
@@ -378,6 +378,7 @@ class ParameterClient:
         sums: Array | None = None,
         given: Sequence[Work] = (),
         returned: Sequence[Returned] = (),
+        part: Part | None = None,
     ) -> tuple[int, bool]:
         """Pushes gradients, waits until this worker may continue, and reads the values that every step reads.
 
@@ -392,6 +393,7 @@ class ParameterClient:
           given: the ranges of examples from which the gradients were computed. They are rejected where the first ``ps``
             has handed one of these ranges to another worker meanwhile.
           returned: ranges that this worker was assigned and gives back.
+          part: the part of a batch that ``given`` is, where an update is made of a whole batch.
 
         Returns:
           The step number, and whether every ``ps`` accepted the gradients.
@@ -421,7 +423,7 @@ class ParameterClient:
             work = (given, returned) if first and (given or returned) else None
             keeps = first and self._chief
             asked = step_request if first else None
-            header = (session.version, float(weight), extras, asked, list(hyperparameters), work, keeps, number)
+            header = (session.version, float(weight), extras, asked, list(hyperparameters), work, part, keeps, number)
             frames.append(Frame(kinds.PUSH, header, tensors))
         self.steps += 1
         return self._values(frames, self._extras)

@@ -3,7 +3,8 @@
 Four choices, from the strictest to the freest:
 
 - `Synchronous`: an update is the mean of one gradient from every member, all of the same version of the variables. When
-  workers join or leave, the next update is made with the members at that time.
+  workers join or leave, the next update is made with the members at that time. Where the gradients are of parts of a
+  batch (`Part`), an update is made of all of the batch: the parts of a worker that leaves are computed by the others.
 - `KOfN`: an update is the mean of the first k gradients of a version; later ones of that version are stale and dropped.
   Gradients that arrive after the k-th and before the update collects them count, too, as in TensorFlow.
 - `BoundedStaleness`: each gradient is an update at once, and no worker is more than s steps ahead of the slowest one
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 # The choices ----------------------------------------------------------------------------------------------------
 
@@ -241,6 +243,9 @@ class TrainingState:
         update in between would be counted by some tasks and not by others.
       arriving: workers that may be in their first step, and are not members yet.
       void: workers whose current step began before training was restarted: its gradient does not count.
+      batch: the batch of which gradients are gathered; None where gradients are not of parts of a batch.
+      lacks: number of positions of that batch of which no gradient is gathered.
+      last: the batch of the latest update.
     """
 
     choice: Consistency
@@ -254,6 +259,9 @@ class TrainingState:
     held: bool = False
     arriving: frozenset[str] = frozenset()
     void: frozenset[str] = frozenset()
+    batch: tuple[int, int] | None = None
+    lacks: int = 0
+    last: tuple[int, int] | None = None
 
     @property
     def gathers(self) -> bool:
@@ -262,6 +270,23 @@ class TrainingState:
 
 
 # Events ---------------------------------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """The part of a batch from which a gradient was computed.
+
+    Attributes:
+      incarnation, number: the batch: the incarnation of the first ``ps``, and the number of updates there when it
+        assigned the batch. Each update is made of one batch.
+      size: number of positions of the part; 0 for a worker that has no part of this batch, and only takes part in the
+        update, so that it reads the same values as the others.
+      whole: number of positions of the batch.
+    """
+
+    incarnation: int
+    number: int
+    size: int
+    whole: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,12 +316,14 @@ class Gave:
     """``worker`` has completed a step and asks for the next; its gradient, of variables at ``version``, has arrived.
 
     ``void``: whether the step began before training was restarted. None where the worker does not report this; then
-    `TrainingState.void` decides.
+    `TrainingState.void` decides. ``part``: in synchronous training on examples that are accounted for, the part of the
+    batch. Then an update is made of gradients of a whole batch: if a worker is lost, the others compute its part.
     """
 
     worker: str
     version: int
     void: bool | None = None
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +417,12 @@ class Drop:
     staleness: int
 
 
-Action = Go | Apply | Drop
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Discard all gathered gradients: the rest of their batch was used by another task, and will not arrive."""
+
+
+Action = Go | Apply | Drop | Discard
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +466,10 @@ def decide(state: TrainingState, event: Event, now: float) -> ConsistencyDecisio
             state = _with(state, worker, replace(member, waits_since=None, busy_since=now))
             return ConsistencyDecision(state, (Go(worker, state.version),))
         case Updated():
-            state = replace(state, version=state.version + 1, gathered=0, updating=False)
+            last = state.batch or state.last
+            state = replace(
+                state, version=state.version + 1, gathered=0, updating=False, batch=None, lacks=0, last=last
+            )
             return _settled(_fresh(state), now)
         case Restarted(version, again):
             return _restarted(state, version, again, now)
@@ -444,7 +479,7 @@ def decide(state: TrainingState, event: Event, now: float) -> ConsistencyDecisio
             return _out_of_patience(state, now)
         case DataEnd():
             # An update that runs already contains the gathered gradients; without any there is nothing to apply.
-            if not state.gathers or not state.gathered or state.updating or _waits_for_start(state):
+            if not state.gathers or not state.gathered or state.updating or state.lacks or _waits_for_start(state):
                 return ConsistencyDecision(state)
             return ConsistencyDecision(replace(state, updating=True), (Apply(state.gathered),), "the data end")
 
@@ -506,11 +541,43 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
         state = replace(_with(state, worker, member), version=state.version + 1)
         return _settled(state, now, (Apply(1, staleness),), reason)
     # A gradient of a version above the current one was computed before a restart that restored older values: drop it.
-    if void or staleness or state.updating or version > state.version:
+    past, empty = _is_past(state, gave.part), gave.part is not None and not gave.part.size
+    if empty and past:
+        return _settled(_with(state, worker, member), now, (), reason, worker)
+    if not empty and (void or staleness or state.updating or version > state.version or past):
         state = replace(_with(state, worker, member), dropped=state.dropped + 1)
         return _settled(state, now, (Drop(worker, max(1, staleness)),), reason, worker)
+    actions: tuple[Action, ...] = ()
+    if gave.part is not None:
+        batch, lacks = gave.part[:2], gave.part.whole
+        if state.batch == batch:
+            lacks = state.lacks
+        elif state.gathered:
+            state, actions = replace(_fresh(state), gathered=0, dropped=state.dropped + state.gathered), (Discard(),)
+        state = replace(state, batch=batch, lacks=lacks - gave.part.size)
     state = replace(_with(state, worker, replace(member, gave=member.gave + 1)), gathered=state.gathered + 1)
-    return _settled(state, now, (), reason, worker)
+    return _settled(state, now, actions, reason, None if actions else worker)
+
+
+def _is_past(state: TrainingState, part: Part | None) -> bool:
+    """Returns whether gradients of a later batch are gathered or applied, or the whole batch is applied here."""
+    now = _batch_now(state)
+    return part is not None and now is not None and part.incarnation == now[0] and part.number < now[1]
+
+
+def is_early(state: TrainingState, worker: str, part: Part) -> bool:
+    """Returns whether the gradient of a worker that joins is of a later batch than the present round.
+
+    It has joined another ``ps`` that made the update before, and must wait until the members have made it here.
+    """
+    now = _batch_now(state)
+    joins = state.formed and bool(state.members) and worker not in state.members
+    return joins and now is not None and part.incarnation == now[0] and part.number > now[1]
+
+
+def _batch_now(state: TrainingState) -> tuple[int, int] | None:
+    """Returns the batch of the present round; None where it is not known."""
+    return state.batch or (None if state.last is None else (state.last[0], state.last[1] + 1))
 
 
 def _settled(
@@ -527,6 +594,9 @@ def _settled(
     if state.gathers and not state.updating and not _waits_for_start(state) and _complete(state):
         actions += (Apply(state.gathered),)
         state = replace(state, updating=True)
+    elif state.lacks > 0 and state.formed and all(member.gave for member in state.members.values()):
+        # A worker was lost before its part of the batch arrived: the others compute it, as part of the same update.
+        state, giver = _fresh(state), None
     names = sorted(state.members) if giver is None or not state.gathers else [giver]
     may_go = _rule(state)
     waiting = [name for name in names if state.members[name].waits_since is not None]
@@ -558,7 +628,7 @@ def _complete(state: TrainingState) -> bool:
     if isinstance(state.choice, KOfN):
         return state.gathered >= state.choice.k
     # Gathered gradients may include gradients of workers that have left, so their number alone is not enough.
-    given = state.formed and 0 < len(state.members) <= state.gathered
+    given = state.formed and 0 < len(state.members) <= state.gathered and state.lacks <= 0
     return given and all(member.gave for member in state.members.values())
 
 
@@ -591,7 +661,8 @@ def _restarted(state: TrainingState, version: int, again: bool, now: float) -> C
     # Steps in progress have read the variables before the restart, so their gradients must not count.
     busy = {name for name, member in state.members.items() if member.waits_since is None}
     void = state.arriving | busy if state.gathers else state.void
-    return _settled(_fresh(replace(state, version=version, gathered=0, updating=False, void=void)), now, (), reason)
+    state = replace(state, version=version, gathered=0, updating=False, void=void, batch=None, lacks=0, last=None)
+    return _settled(_fresh(state), now, (), reason)
 
 
 def _fresh(state: TrainingState) -> TrainingState:

@@ -358,6 +358,7 @@ class HostedParameters:
                 step_request,
                 hyperparameters,
                 work,
+                part,
                 bool(keeps),
                 int(number),
             ):
@@ -369,6 +370,7 @@ class HostedParameters:
                     step_request,
                     hyperparameters,
                     work,
+                    part,
                     keeps,
                     number,
                     frame.tensors,

@@ -15,7 +15,7 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
                                             values. Answered by DONE (generation of the values)
     READY   ()                              answered by the same DONE, once there are values
     PULL    (everything, extras, step_request, work, keeps, number)   answered by VALUES
-    PUSH    (version, weight, extras, step_request, hyperparameters, work, keeps, number)
+    PUSH    (version, weight, extras, step_request, hyperparameters, work, part, keeps, number)
                                             gradients of the optimized blocks, changes of
                                             the others with the numbers ``extras``, rows of tables; answered by VALUES
     REST    (step_request,)                         the worker has no data, so no other worker waits for it. Answered by
@@ -59,16 +59,18 @@ A ``ps`` asks another ``ps``::
 steps of the epoch or -1, the first step without data or -1): the worker asks for its next step of that epoch. In the
 answer, ``step_number`` is the step's number, or -1 when the epoch is over, -2 when the training is; ``share`` is the
 part of the batch that the worker must compute, as (number, of how many), or None where the worker knows by itself.
+``part`` is None, or (incarnation, number of a batch, positions, positions of the batch): an update is made of gradients
+of the whole batch, see `headwater.ps.consistency.Part`.
 ``hyperparameters`` are scalars that the worker's program may change between steps, such as the learning rate.
 
 A step request has a fifth element where examples are accounted for: (first epoch, size, batch, tries, shuffle, seed or
-None, unit), see `headwater.ps.accounting.ledger.Plan`; its second element is then the last epoch. The step number is
-the number of a batch, or -3 while other workers hold the remaining examples; *handed out* is (epoch, start, stop,
-seed), or a text that names the ranges that were set aside. ``work`` is None, or (the ranges that the gradient was
-computed from, the ranges that are given back with the reason of each). On the first ``ps`` an update and the record of
-its ranges are atomic: it drops a gradient if one of its ranges was handed to another worker meanwhile. With ``keeps``
-the answer contains the ``ledger`` as of the time when the values were read, so that the chief can restore that ``ps``
-from it.
+None, unit, whether batches follow one another, part of a batch or None), see `headwater.ps.accounting.ledger.Plan`; its
+second element is then the last epoch. The step number is the number of a batch, or -3 while other workers hold the
+remaining examples; *handed out* is (epoch, start, stop, seed), or a text that names the ranges that were set aside.
+``work`` is None, or (the ranges that the gradient was computed from, the ranges that are given back with the reason of
+each). On the first ``ps`` an update and the record of its ranges are atomic: it drops a gradient if one of its ranges
+was handed to another worker meanwhile. With ``keeps`` the answer contains the ``ledger`` as of the time when the values
+were read, so that the chief can restore that ``ps`` from it.
 
 A worker numbers its PULL and PUSH requests. Where it has lost the channel before the answer arrived, it repeats the
 request with the same number; these requests are idempotent: a ``ps`` that has already handled the number only answers

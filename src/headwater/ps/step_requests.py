@@ -6,6 +6,7 @@ from typing import Any
 
 from headwater.errors import InvalidArgumentError
 from headwater.ps.accounting.ledger import Plan, Work
+from headwater.ps.consistency import Part
 
 #: Number of the training, of the epoch, the epoch's steps or -1, the first step without data or -1; where examples are
 #: accounted for, also the result of `asking`.
@@ -23,7 +24,7 @@ def asking(first: int, plan: Plan, part: tuple[int, int] | None = None) -> tuple
       part: the worker's part of a batch, as (number, of how many), until the ``ps`` assigns one; None where the worker
         takes whole batches.
     """
-    return first, plan.size, plan.batch, plan.tries, plan.shuffle, plan.seed, plan.unit, part
+    return first, plan.size, plan.batch, plan.tries, plan.shuffle, plan.seed, plan.unit, plan.in_turn, part
 
 
 def work_of(work: Any) -> tuple[list[Work], list[Returned]]:
@@ -57,15 +58,36 @@ def step_request_of(
             int(epoch),
             int(steps),
             int(exhausted),
-            (int(first), int(size), int(batch), int(tries), bool(shuffle), int() | None as seed, str(unit), part),
+            (
+                int(first),
+                int(size),
+                int(batch),
+                int(tries),
+                bool(shuffle),
+                int() | None as seed,
+                str(unit),
+                bool(in_turn),
+                part,
+            ),
         ) if part is None or _is_part(part):
             try:
-                plan = Plan(size=size, batch=batch, tries=tries, shuffle=shuffle, seed=seed, unit=unit)
+                plan = Plan(size=size, batch=batch, tries=tries, shuffle=shuffle, seed=seed, unit=unit, in_turn=in_turn)
             except ValueError as error:
                 raise InvalidArgumentError(None, None, f"{worker} asked for examples: {error}") from error
             return training, epoch, steps, exhausted, (first, plan, part)
         case _:
             raise InvalidArgumentError(None, None, f"{worker} sent a malformed request for examples")
+
+
+def part_of(part: object) -> Part | None:
+    """Returns the part of a batch from which a gradient was computed, from a frame; None where the frame has none."""
+    match part:
+        case None:
+            return None
+        case (int(incarnation), int(number), int(size), int(whole)):
+            return Part(incarnation, number, size, whole)
+        case _:
+            raise InvalidArgumentError(None, None, f"{part} is no part of a batch")
 
 
 def _is_part(part: object) -> bool:

@@ -11,12 +11,12 @@ from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError
 from headwater.ps import protocol
 from headwater.ps.accounting.ledger import Nothing, Plan, Work
-from headwater.ps.consistency import Asynchronous, Back, Drop, Gave, Joined, Synchronous, decide
+from headwater.ps.consistency import Asynchronous, Back, Drop, Gave, Joined, Synchronous, decide, is_early
 from headwater.ps.layout import VariableSpec
 from headwater.ps.membership import Membership
 from headwater.ps.row_travel import as_numbers, as_rows
 from headwater.ps.serving_context import ServingContext
-from headwater.ps.step_requests import Returned, range_of, step_request_of, work_of
+from headwater.ps.step_requests import Returned, part_of, range_of, step_request_of, work_of
 from headwater.ps.updater import Array
 from headwater.ps.updates import Updates
 from headwater.ps.waiting import Waiting
@@ -71,6 +71,8 @@ class Steps:
         worker, workers = connection.worker, self._workers
         with self._changed:
             self._waiting.wait_for_values(connection)
+            # A worker that joins within an update reads older values than the others on some ``ps``, perhaps.
+            joins = worker not in self._updates.state.members and self._updates.state.last is not None
             # A worker that only reads, such as an evaluator, must not become a member: others would wait for it.
             if (step_request is not None or worker in workers.resting) and worker not in self._updates.state.members:
                 self._updates.event(Joined(worker))
@@ -78,7 +80,7 @@ class Steps:
             self._judged(worker, request)
             if not again:
                 self._take_back(worker, work_of(work)[1])
-            return self._values(connection, everything, extras, step_request, keeps, request)
+            return self._values(connection, everything, extras, step_request, keeps, request, joins=joins)
 
     def push(
         self,
@@ -89,6 +91,7 @@ class Steps:
         step_request: Any,
         hyperparameters: Any,
         work: object,
+        part: object,
         keeps: bool,
         number: int,
         tensors: Sequence[Array],
@@ -96,6 +99,7 @@ class Steps:
         """Answers a PUSH frame once the worker may continue, with values and its next step."""
         worker, workers, updates, waiting = connection.worker, self._workers, self._updates, self._waiting
         given, returned = work_of(work)
+        of_batch = part_of(part)
         expected = self._optimized + len(extras) + 2 * len(self._table_widths)
         # The first ps also gets the worker's contribution to the sums of its epoch.
         sums = tensors[expected] if step_request is not None and len(tensors) == expected + 1 else None
@@ -110,6 +114,8 @@ class Steps:
             waiting.require_filled()
             if waiting.held_for or waiting.pauses_for:
                 waiting.wait_for_round(connection)
+            if of_batch is not None:
+                waiting.wait(connection, lambda: not is_early(updates.state, worker, of_batch), "the update before")
             request, again = workers.request(connection, number)
             if not again:
                 self._take_back(worker, returned)
@@ -119,7 +125,7 @@ class Steps:
             if not again and self._accounts.give(worker, given):
                 updates.free.discard(worker)
                 request.version = updates.state.version
-                decision = decide(updates.state, Gave(worker, version), self._context.clock())
+                decision = decide(updates.state, Gave(worker, version, part=of_batch), self._context.clock())
                 request.applied = not any(isinstance(action, Drop) for action in decision.actions)
                 if request.applied:
                     updates.hyperparameters = hyperparameters
@@ -179,6 +185,8 @@ class Steps:
         step_request: Any,
         keeps: bool,
         request: Request,
+        *,
+        joins: bool = False,
     ) -> Frame:
         """Returns the VALUES frame for a request, with the step that the worker asked for. The lock is held."""
         worker, workers, step_numbers = connection.worker, self._workers, self._step_numbers
@@ -196,7 +204,7 @@ class Steps:
                 if training < workers.trainings:
                     step_number = protocol.TRAINING_OVER
                 elif len(step_request) > 4:
-                    step_number = self._hand_out(worker, step_request, request)
+                    step_number = self._hand_out(worker, step_request, request, joins=joins)
                 elif request.step_number is not None:  # a retry: the answer with this step was lost
                     step_number = step_numbers.at_work[worker] = request.step_number
                 else:
@@ -312,7 +320,7 @@ class Steps:
 
     # Examples ---------------------------------------------------------------------------------------------------------
 
-    def _hand_out(self, worker: str, step_request: object, request: Request) -> int:
+    def _hand_out(self, worker: str, step_request: object, request: Request, *, joins: bool) -> int:
         """Assigns a range of examples to a worker and records it in the request.
 
         Returns the number of the batch, or a negative code that says why there is no batch.
@@ -327,7 +335,8 @@ class Steps:
         if self._step_numbers.stopped:
             return protocol.TRAINING_OVER
         share = part and (self._workers.share(worker) or part)
-        found = self._accounts.hand_out(worker, training, first, last, plan, share, self._updates.state.version)
+        version = self._updates.state.version
+        found = self._accounts.hand_out(worker, training, first, last, plan, share, version, joins=joins)
         match found:
             case Nothing.OVER:
                 return protocol.EPOCH_OVER

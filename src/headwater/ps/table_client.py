@@ -371,14 +371,19 @@ class TableClient:
         return ["float32" if self._tables[name].wire == "float32" else "bfloat16" for name in names]
 
     def _push(
-        self, batch: Batch, forms: Sequence[Format], bags: Sequence[int], tensors: Sequence[Sequence[Array]]
+        self,
+        batch: Batch,
+        forms: Sequence[Format],
+        bags: Sequence[int],
+        tensors: Sequence[Sequence[Array]],
+        number: int | None = None,
     ) -> None:
-        """Sends an update; ``tensors`` are those for each ``ps``, besides keys."""
+        """Sends an update; ``tensors`` are those for each ``ps``, besides keys; ``number`` as in `push`."""
         self._updates += 1  # the number by which a ``ps`` recognizes a repeated update
         strings = [self._tables[name].config.strings for name in batch.names]
         rates = [self._tables[name].rate for name in batch.names]
         named = self._named()
-        given = None if named is None else (*named, self._rank)
+        given = None if named is None else (*named, self._rank if number is None else number)
         frames: list[Frame | None] = []
         for task, more in enumerate(tensors):
             counts, sizes, keys = batch.keys(task, strings)
@@ -386,8 +391,10 @@ class TableClient:
             frames.append(Frame(kinds.UPDATE, header, [*keys, *more]))
         self._sessions.exchange(frames)
 
-    def push(self, divided: Mapping[str, Divided], sums: Mapping[str, Reals]) -> None:
+    def push(self, divided: Mapping[str, Divided], sums: Mapping[str, Reals], number: int | None = None) -> None:
         """Applies one update to several tables: gradients of distinct keys, or of bags, one for each.
+
+        In a round, gradients replace earlier ones of the same ``number``; None: the worker's number.
 
         Raises:
           InvalidArgumentError: a gradient is not finite, or the number of gradients is wrong.
@@ -420,7 +427,7 @@ class TableClient:
                 more.append(np.concatenate([rows.reshape(-1) for rows in mine]))
             else:
                 more += [encode(rows, form) for rows, form in zip(mine, forms, strict=True)]
-        self._push(together(divided), forms, bags, tensors)
+        self._push(together(divided), forms, bags, tensors, number)
 
     # All rows ---------------------------------------------------------------------------------------------------------
 

@@ -33,7 +33,8 @@ class Round(NamedTuple):
     version: int
 
 
-#: The number of a worker. Where a worker repeats its step, its new gradients replace the earlier ones of that number.
+#: The number of a worker, or the first position of its part of a batch. Where a step is repeated, by the same worker or
+#: another one, its new gradients replace the earlier ones of that number.
 Worker: TypeAlias = int
 
 

@@ -12,6 +12,7 @@ from headwater.ps.consistency import (
     Asynchronous,
     BoundedStaleness,
     ConsistencyDecision,
+    Discard,
     Event,
     Go,
     TrainingState,
@@ -113,6 +114,10 @@ class Updates:
                 # Wake only the thread of this worker: threads of workers that still wait would wake up for nothing.
                 if (connection := self.connections.get(action.worker)) is not None:
                     connection.turn.notify_all()
+            elif isinstance(action, Discard):
+                _log.warning("%s drops gradients of a batch whose rest another ps has used", self._context.task)
+                self.round.clear()
+                self.accounts.spoiled("the rest of its batch did not arrive")
             elif isinstance(action, Apply):
                 stale = self._staleness_aware and action.staleness > 1
                 total = self.round_sums.total if self.round_sums is not None else None

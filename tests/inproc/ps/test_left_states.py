@@ -132,7 +132,7 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
         for worker in connections:
             host.updates.event(Joined(worker))
     gradient = [np.ones(2, np.float32)]
-    connections[FIRST].requests.put(Frame(kinds.PUSH, (0, 1.0, [], None, [1.0], None, False, 1), gradient))
+    connections[FIRST].requests.put(Frame(kinds.PUSH, (0, 1.0, [], None, [1.0], None, None, False, 1), gradient))
     with host.lock:
         assert host.lock.wait_for(lambda: host.updates.state.gathered == 1, 20.0)
 

@@ -16,6 +16,7 @@ from headwater.ps.consistency import (
     BoundedStaleness,
     Consistency,
     DataEnd,
+    Discard,
     Drop,
     Event,
     Gave,
@@ -24,6 +25,7 @@ from headwater.ps.consistency import (
     KOfN,
     Left,
     NoneToCome,
+    Part,
     Released,
     Restarted,
     Synchronous,
@@ -32,6 +34,7 @@ from headwater.ps.consistency import (
     Updated,
     decide,
     from_text,
+    is_early,
     to_text,
     waited_for,
     waiting_text,
@@ -349,3 +352,63 @@ def test_the_last_worker_waits_for_no_other(choice: Consistency) -> None:
     if story.state.updating:
         actions = story(Updated())
     assert [action.worker for action in actions if isinstance(action, Go)] == ["late"]
+
+
+def test_a_whole_batch_is_an_update_although_a_worker_is_lost() -> None:
+    story = Story(Synchronous(workers=3))
+    for name in "abc":
+        story(Joined(name))
+    assert story(Gave("a", 0, part=Part(7, 0, 3, 8))) == ()
+    assert story(Gave("b", 0, part=Part(7, 0, 3, 8))) == ()
+    # Both continue with the same values: one of them computes the last two, and the other has nothing to compute.
+    assert story(Left("c", "lost")) == (Go("a", 0), Go("b", 0))
+    assert story(Gave("a", 0, part=Part(7, 0, 0, 8))) == ()
+    assert story(Gave("b", 0, part=Part(7, 0, 2, 8))) == (Apply(4),)
+    assert story(Updated()) == (Go("a", 1), Go("b", 1))
+    assert story.state.batch is None
+
+
+def test_a_worker_that_joins_within_an_update_waits_for_it() -> None:
+    story = Story(Synchronous(workers=1))
+    assert story(Gave("a", 0, part=Part(7, 0, 4, 8))) == (Go("a", 0),)
+    story(Joined("b"))
+    assert story(Gave("a", 0, part=Part(7, 0, 4, 8))) == ()
+    assert story(Gave("b", 0, part=Part(7, 0, 0, 8))) == (Apply(3),)
+    story(Updated())
+    assert story(Gave("b", 0, part=Part(7, 0, 0, 8))) == (Go("b", 1),)
+
+
+def test_no_part_of_a_batch_is_an_update_when_the_data_end() -> None:
+    story = Story(Synchronous(workers=2))
+    story(Joined("b"))
+    story(Gave("a", 0, part=Part(7, 0, 4, 8)))
+    story(Left("a", "lost"))
+    story(Left("b", "it has no data"))
+    assert story(DataEnd()) == ()
+    story(Joined("b"))
+    assert story(Gave("b", 0, part=Part(7, 0, 4, 8))) == (Apply(2),)
+
+
+def test_gradients_of_a_batch_are_discarded_when_the_next_one_begins_elsewhere() -> None:
+    story = Story(Synchronous(workers=2))
+    story(Joined("a"))
+    story(Gave("b", 0, part=Part(7, 0, 4, 8)))
+    # Another ``ps`` had the gradient of `a` before it was lost, and made the update.
+    assert story(Left("a", "lost")) == (Go("b", 0),)
+    assert story(Gave("b", 0, part=Part(7, 1, 8, 8))) == (Discard(), Apply(1))
+    assert story.state.dropped == 1
+
+
+def test_gradients_of_a_batch_that_is_an_update_already_are_dropped() -> None:
+    story = Story(Synchronous(workers=2))
+    story(Joined("b"))
+    story(Gave("a", 0, part=Part(7, 0, 4, 8)))
+    assert story(Gave("b", 0, part=Part(7, 0, 4, 8))) == (Apply(2),)
+    story(Updated())
+    # Another ``ps`` has lost the gradient of `b`, and has it computed again.
+    assert story(Gave("a", 1, part=Part(7, 0, 4, 8))) == (Drop("a", 1), Go("a", 1))
+    assert story(Gave("a", 1, part=Part(7, 1, 4, 8))) == ()
+    # A worker that has joined another ``ps`` after that update waits for it here.
+    assert is_early(story.state, "c", Part(7, 2, 0, 8))
+    assert not is_early(story.state, "b", Part(7, 2, 4, 8))
+    assert not is_early(story.state, "c", Part(7, 1, 0, 8))

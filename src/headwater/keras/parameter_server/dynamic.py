@@ -119,7 +119,15 @@ class DynamicTables:
             if layer.saves is not None and self._client is not None:
                 self._client.save_again(layer.table_name, layer.saves)
 
-    def push(self, keys: Sequence[Divided], gradients: Sequence[Array], *, part: float, version: int) -> None:
+    def push(
+        self,
+        keys: Sequence[Divided],
+        gradients: Sequence[Array],
+        *,
+        part: float,
+        version: int,
+        number: int | None = None,
+    ) -> None:
         """Pushes gradients of rows.
 
         Args:
@@ -127,6 +135,7 @@ class DynamicTables:
           gradients: by layer, of these.
           part: how much of a batch they are the gradients of.
           version: how many updates the model has seen.
+          number: in synchronous training, the first position of that part; None: the worker's number.
         """
         if not keys or not part:
             return
@@ -141,6 +150,7 @@ class DynamicTables:
         client.push(
             dict(zip(names, keys, strict=True)),
             {name: np.asarray(array, np.float32) for name, array in zip(names, scaled, strict=True)},
+            number,
         )
 
     def _rate_at(self, version: int) -> float | None:

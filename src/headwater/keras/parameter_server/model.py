@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -31,9 +32,9 @@ from headwater.keras.preemption import Preempted
 from headwater.keras.programs import optimizer_topics
 from headwater.keras.progress import progress_callbacks
 from headwater.keras.tensorboard import TensorBoard
-from headwater.ps.accounting.ledger import Work
+from headwater.ps.accounting.ledger import Plan, Work
 from headwater.ps.client import ParameterClient
-from headwater.ps.consistency import KOfN, Synchronous
+from headwater.ps.consistency import KOfN, Part, Synchronous
 from headwater.ps.protocol import NOTHING_YET, TRAINING_OVER, UNKNOWN_STEPS
 from headwater.ps.step_requests import StepRequest, asking
 from headwater.ps.updater import Array
@@ -359,6 +360,8 @@ class ServedModel(ModelValues):
         found = batches.steps_of(epoch)
         steps = UNKNOWN_STEPS if found is None else found
         plan = batches.plan(epoch, divided=in_rounds)
+        if plan is not None:
+            plan = replace(plan, in_turn=isinstance(place.choice, Synchronous))
         wish: StepRequest = (self._training, epoch, steps, -1)
         if plan is not None:
             wish = (*wish, asking(epoch, plan, whole if in_rounds else None))
@@ -372,25 +375,31 @@ class ServedModel(ModelValues):
         step.begin()
         if ticket is None:
             ticket = _handed(client, wish, client.next_step(wish))
-        made = first = 0
+        made, first, again = 0, 0, False
         while ticket >= 0:
             works: list[Work] = []
+            part: Part | None = None
             if plan is not None and isinstance(client.handed, tuple):
                 work, seed = client.handed
-                works, share = [work], batches.take(work, seed)
+                works, share = _taken(batches, plan, work, seed)
+                if plan.in_turn:
+                    batch = plan.batch_of(work)
+                    part = Part(*client.round, work.stop - work.start, batch.stop - batch.start)
             elif (batch := batches.get(epoch, ticket)) is not None:
                 # The share follows the membership at the first ps: workers may have joined or left since.
                 share = share_of(batch, *(client.share or whole))
             else:
                 ticket = client.next_step((*wish[:3], ticket))
                 continue
-            if made % model.steps_per_execution == 0:
+            if made % model.steps_per_execution == 0 and not again:
                 first = ticket
                 container.on_train_batch_begin(first)
-            made += 1
-            following = _handed(client, wish, self._one_step(client, step, share, wish, works=works))
+            following = _handed(client, wish, self._one_step(client, step, share, wish, works=works, part=part))
+            # The part of a lost worker belongs to the same step.
+            again = following == ticket
+            made += not again
             # Callbacks are called once for steps_per_execution steps.
-            if made % model.steps_per_execution == 0 or following < 0:
+            if not again and (made % model.steps_per_execution == 0 or following < 0):
                 container.on_train_batch_end(first + model.steps_per_execution - 1, self._logs)
             if self.stop_wanted:
                 self._save_and_stop(epoch)
@@ -434,20 +443,22 @@ class ServedModel(ModelValues):
         wish: StepRequest | None,
         *,
         works: Sequence[Work] = (),
+        part: Part | None = None,
     ) -> int:
         """Computes and pushes gradients of a share of a batch; returns the number of the next step.
 
-        ``works`` are the ranges of these examples where they are accounted for.
+        ``works`` are the ranges of these examples where they are accounted for; ``part``, in synchronous training, is
+        the same part of the batch.
         """
         rows = share.rows
-        part = rows / share.whole
+        fraction = rows / share.whole
         variables = client.values()
         tables = self.table_numbers()
         dense = variables[: tables.start]
         batch = _utils.unpack_x_y_sample_weight(share.data)
         found = self.embeddings.find(lambda: step.trained(dense), batch[0], training=True, read=self.read_rows)
         gradients, of_rows, changes, self._logs = step(
-            dense, batch, found, part=part or 1.0, first=share.first, batch=share.batch
+            dense, batch, found, part=fraction or 1.0, first=share.first, batch=share.batch
         )
         if self._momentum is not None and step.finite:
             gradients = self._momentum(gradients)
@@ -456,7 +467,8 @@ class ServedModel(ModelValues):
         dynamic, version = self._dynamic if step.finite else None, client.version
         late = isinstance(self.place.choice, KOfN)
         if dynamic is not None and not late:  # push rows first: the other push releases workers waiting for the round
-            dynamic.push(found.keys[count:], of_rows[count:], part=part, version=version)
+            number = works[0].start if part is not None and works else None
+            dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version, number=number)
         others = [None] * (len(variables) - len(gradients))
         ticket, applied = client.push(
             [*gradients, *others],
@@ -464,12 +476,13 @@ class ServedModel(ModelValues):
             weight=rows if step.finite else 0,
             rows=pushed,
             hyperparameters=self._knobs(),
-            sums=step.sums if rows and wish is not None else None,
+            sums=step.sums if rows and wish is not None and all(work.epoch == wish[1] for work in works) else None,
             step_request=wish,
             given=works,
+            part=part,
         )
         if dynamic is not None and late and applied:
-            dynamic.push(found.keys[count:], of_rows[count:], part=part, version=version)
+            dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version)
         return ticket
 
     def _validate(self, data: Tree, batch_size: Any, steps: Any, container: Any) -> dict[str, Any]:
@@ -525,6 +538,14 @@ class ServedModel(ModelValues):
 
         setattr(save_after_sync, _MODEL, True)
         callback._save_model = save_after_sync
+
+
+def _taken(batches: Batches, plan: Plan, work: Work, seed: int) -> tuple[list[Work], Share]:
+    """Returns the ranges to account for, and the examples of a range; of an empty one, an example of weight zero."""
+    if work.start < work.stop:
+        return [work], batches.take(work, seed)
+    one = batches.take(work._replace(stop=work.start + 1), seed)
+    return [], one._replace(rows=0, first=False)
 
 
 def _handed(client: ParameterClient, wish: StepRequest, ticket: int) -> int:

@@ -59,12 +59,14 @@ class Accounts:
         plan: Plan,
         share: tuple[int, int] | None,
         update: int,
+        *,
+        joins: bool = False,
     ) -> tuple[Work, int] | Nothing:
         """Assigns a range to a worker, with the seed of its epoch, see `Ledger.hand_out`; ``update`` is the present
         version."""
         ledger = self._of(training, update)
         known = set(ledger.plans())
-        found = ledger.hand_out(worker, first, last, plan, share)
+        found = ledger.hand_out(worker, first, last, plan, share, joins=joins)
         self._note_epochs(ledger, known)
         return (found, ledger.plans()[found.epoch].seed or 0) if isinstance(found, Work) else found
 

@@ -68,6 +68,8 @@ class Plan:
       unit: unit of counting: ``"examples"``; ``"places"``, if the epoch has only the first part of an order of
         more examples; ``"batches"``, where examples cannot be told apart; or ``"parts"`` of batches, where workers
         share each batch: all workers have equally many, whatever examples they have.
+      in_turn: whether a batch is assigned only when all examples before it are applied, as each update is made of one
+        batch.
     """
 
     size: int
@@ -76,6 +78,7 @@ class Plan:
     shuffle: bool = True
     seed: int | None = None
     unit: str = "examples"
+    in_turn: bool = False
 
     def __post_init__(self) -> None:
         for name in ("size", "batch", "tries"):
@@ -86,6 +89,11 @@ class Plan:
                 raise ValueError(f"{name} must be at least 1, but is {value}")
         if self.seed is not None and self.seed < 0:
             raise ValueError(f"seed must not be negative, but is {self.seed}")
+
+    def batch_of(self, work: Work) -> Work:
+        """Returns the batch of which a range is a part."""
+        start = work.start - work.start % self.batch
+        return Work(work.epoch, start, min(self.size, start + self.batch))
 
 
 class Given(NamedTuple):
@@ -170,12 +178,18 @@ class _Epoch:
     aside: dict[Span, str] = field(default_factory=dict[Span, str])
     out: int = 0
 
-    def take(self, share: tuple[int, int] | None) -> _Piece | None:
+    def take(self, share: tuple[int, int] | None, *, joins: bool = False) -> _Piece | None:
         """Assigns the next range within one batch. ``share``, as (number, of how many), limits it to a part of the
-        batch."""
+        batch. Where batches are assigned in turn, and all of the present one is assigned or ``joins`` is true, the
+        range is empty."""
         plan = self.plan
         # Returned ranges first, as the epoch cannot end without them.
         piece = self.waiting[0] if self.waiting else _Piece(self.fresh, plan.size, 0)
+        if plan.in_turn and self.out:
+            now = self.done.from_here(0)
+            now -= now % plan.batch
+            if joins or piece.start >= min(plan.size, now + plan.batch):
+                return _Piece(now, now, 0)
         if piece.start >= plan.size:
             return None
         begin = piece.start - piece.start % plan.batch
@@ -251,26 +265,41 @@ class Ledger:
     # Assigning --------------------------------------------------------------------------------------------------------
 
     def hand_out(
-        self, worker: str, first: int, last: int, plan: Plan, share: tuple[int, int] | None = None
+        self,
+        worker: str,
+        first: int,
+        last: int,
+        plan: Plan,
+        share: tuple[int, int] | None = None,
+        *,
+        joins: bool = False,
     ) -> Work | Nothing:
         """Assigns the next range to a worker, or returns why there is none.
 
         Args:
           worker: its name.
           first, last: the epochs that it iterates over. Epoch n begins when epoch n-1 is completely assigned and epoch
-            n-2 is over. If a later epoch begins first, an epoch that has not begun counts as over.
+            n-2 is over. If a later epoch begins first, an epoch that has not begun counts as over. Where batches are
+            assigned in turn, epochs before ``first`` that are not over any more, as the ledger is an earlier one, are
+            repeated first.
           plan: the plan of these epochs.
           share: this worker's part of a batch, as (number, of how many); None: all of it.
+          joins: whether the worker has joined within an update. Where batches are assigned in turn, its first range is
+            then empty, as is a range of a batch that is assigned completely: the worker waits for the update.
 
         Raises:
           FailedPreconditionError: another worker has used another plan for the epoch.
         """
         known: _Epoch | None = None
-        for epoch in self._not_over(first, last):
+        if plan.in_turn:
+            first = min([first, *self._epochs, *([self._over.end] if self._over.end else [])])
+        for epoch in self._not_over(first, last)[: 1 if plan.in_turn else 2]:
             known = self._open(worker, epoch, plan)
-            piece = known.take(share)
+            piece = known.take(share, joins=joins)
             if piece is not None:
                 work = Work(epoch, piece.start, piece.stop)
+                if piece.start == piece.stop:
+                    return work
                 self._held.setdefault(worker, {})[work] = piece.tries
                 return work
             # Ranges that are held or gathered may still return and be assigned, so the worker waits for them.

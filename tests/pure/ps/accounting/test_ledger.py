@@ -157,6 +157,24 @@ def test_the_parts_of_a_batch_are_the_batch(count: int) -> None:
         assert places == list(range(start, stop))
 
 
+def test_a_batch_in_turn_is_assigned_after_all_before_it_is_applied() -> None:
+    book, whole = ledger(), plan(size=10, batch=4, in_turn=True)
+    first, second = (book.hand_out(worker, 0, 0, whole, (at, 2)) for at, worker in enumerate("ab"))
+    assert (first, second) == (Work(0, 0, 2), Work(0, 2, 4))
+    # An empty range of the present batch: the worker waits for its update.
+    assert book.hand_out("c", 0, 0, whole, (2, 3)) == Work(0, 0, 0)
+    book.give("a", [Work(0, 0, 2)])
+    book.left("b", "lost")
+    assert book.hand_out("c", 0, 0, whole, (1, 2), joins=True) == Work(0, 0, 0)
+    # The rest of the same batch.
+    assert book.hand_out("a", 0, 0, whole, (0, 1)) == Work(0, 2, 4)
+    book.give("a", [Work(0, 2, 4)])
+    assert book.hand_out("a", 0, 0, whole, (0, 1)) == Work(0, 0, 0)
+    book.applied()
+    assert book.hand_out("a", 0, 0, whole, (0, 1)) == Work(0, 4, 8)
+    assert whole.batch_of(Work(0, 8, 9)) == Work(0, 8, 10)
+
+
 def test_workers_with_other_data_are_refused_by_name() -> None:
     book = ledger()
     book.hand_out("a", 0, 0, plan())
