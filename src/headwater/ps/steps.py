@@ -11,7 +11,18 @@ from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError
 from headwater.ps import protocol
 from headwater.ps.accounting.ledger import Nothing, Plan, Work
-from headwater.ps.consistency import Asynchronous, Back, Drop, Gave, Joined, Synchronous, decide, is_early
+from headwater.ps.consistency import (
+    Asynchronous,
+    Back,
+    BoundedStaleness,
+    Drop,
+    Gave,
+    Joined,
+    KOfN,
+    Synchronous,
+    decide,
+    is_early,
+)
 from headwater.ps.layout import VariableSpec
 from headwater.ps.membership import Membership
 from headwater.ps.row_travel import as_numbers, as_rows
@@ -203,6 +214,8 @@ class Steps:
                     workers.reach_training(training)
                 if training < workers.trainings:
                     step_number = protocol.TRAINING_OVER
+                elif self._rests_for_chief(epoch):
+                    step_number, request.handed = protocol.NOTHING_YET, None
                 elif len(step_request) > 4:
                     step_number = self._hand_out(worker, step_request, request, joins=joins)
                 elif request.step_number is not None:  # a retry: the answer with this step was lost
@@ -247,6 +260,14 @@ class Steps:
             self._waiting.wait(
                 connection, lambda: step_numbers.has_begun(chief, epoch), f"{chief} to end the epoch before"
             )
+
+    def _rests_for_chief(self, epoch: int) -> bool:
+        """Returns whether a worker must rest until the chief, which may stop the training, has begun an epoch.
+
+        It rests, because the chief may be waiting for steps of others in the epoch before, but not for this worker.
+        """
+        bounded = isinstance(self._context.choice, BoundedStaleness | KOfN) and self._workers.may_stop
+        return bounded and not self._step_numbers.has_begun(self._workers.chief, epoch)
 
     def begin(self, connection: WorkerConnection, training: int, epoch: int, *, may_stop: bool) -> Frame:
         """Answers with the epoch at which a training begins.
@@ -388,7 +409,8 @@ class Steps:
             workers.require_present(connection)
             workers.rests(worker)
             if step_request is not None:
-                training, last, _, _, (first, *_) = step_request_of(worker, step_request)
+                training, last = int(step_request[0]), int(step_request[1])
+                first = step_request_of(worker, step_request)[4][0] if len(step_request) > 4 else None
                 clock, patience = self._context.clock, self._context.choice.patience_s
                 began = clock()
 
@@ -398,7 +420,8 @@ class Steps:
                         for slow in set(accounts.holders()) - workers.resting:
                             accounts.left(slow, f"others have waited for it for {patience:g} s")
                     over = self._step_numbers.stopped or workers.trainings > training
-                    return over or accounts.has_work(training, first, last)
+                    begun = not self._rests_for_chief(last)
+                    return over or (begun and (first is None or accounts.has_work(training, first, last)))
 
                 # If all holders of ranges are at rest themselves, no range will be returned: waiting would never end.
                 def none_to_come() -> bool:

@@ -531,7 +531,7 @@ def test_early_stopping_ends_training_for_all_by_the_metrics_of_the_job(consiste
     cluster.stop()
 
 
-@pytest.mark.parametrize("consistency", ["async", "sync"])
+@pytest.mark.parametrize("consistency", ["async", "sync", "staleness=0", "staleness=3", "k=1"])
 def test_all_workers_have_the_weights_that_early_stopping_restores(consistency: str) -> None:
     cluster = Cluster(lambda: dense(lambda: keras.optimizers.SGD(0.1)), workers=2, consistency=consistency)
     seen: list[Any] = []
@@ -548,6 +548,8 @@ def test_all_workers_have_the_weights_that_early_stopping_restores(consistency: 
 
     histories = cluster.fit(X, Y, batch_size=10, epochs=9, callbacks=callbacks)
     assert [history.epoch for history in histories] == [[0, 1], [0, 1]]
+    # No step of the next epoch, except where an update takes a part of a batch.
+    assert int(cluster.models[0].optimizer.iterations) == 2 * 10 or consistency == "k=1"
     for model in cluster.models:
         for one, other in zip(model.get_weights(), seen, strict=True):
             np.testing.assert_array_equal(one, other)
