@@ -15,6 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from headwater.graph.ops.compiled_loops import compiled_loops_pay
+
 _Part = Callable[[Any], Any]
 """Returns the little-endian number at a place of a text; of many texts, an array of theirs."""
 _MASK = 0xFFFFFFFFFFFFFFFF
@@ -143,12 +145,23 @@ def fingerprint64(text: bytes) -> int:
     return _to_3(size, text.__getitem__) if size else _K2
 
 
+_TEXT_NS: Final = 200
+"""The time in which NumPy hashes one of many texts."""
+
+
 def fingerprints64(texts: Sequence[bytes]) -> NDArray[np.uint64]:
-    """Returns `fingerprint64` of each text, computed for all texts of similar sizes at once."""
+    """Returns `fingerprint64` of each text, by a compiled loop or for all texts of similar sizes at once."""
     found = np.full(len(texts), _K2, np.uint64)
     sizes = np.fromiter(map(len, texts), np.uint64, len(texts))
-    starts = np.cumsum(sizes, dtype=np.uint64) - sizes
     joined = b"".join(texts)
+    if compiled_loops_pay(_TEXT_NS * len(texts)):
+        from headwater.tables import fingerprints  # noqa: PLC0415  with numba: only for programs that need it
+
+        fingerprints.of_texts(np.frombuffer(joined, np.uint8), np.cumsum(sizes, dtype=np.int64), found)
+        for row in np.flatnonzero(sizes > fingerprints.LONGEST).tolist():
+            found[row] = _long(texts[row])
+        return found
+    starts = np.cumsum(sizes, dtype=np.uint64) - sizes
     groups = np.searchsorted(_SIZES, sizes, side="right")
     for group in np.unique(groups[groups > 0]).tolist():
         rows = np.flatnonzero(groups == group)

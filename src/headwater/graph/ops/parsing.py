@@ -14,6 +14,7 @@ from headwater.data.io.example import ExampleBatch
 from headwater.data.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.dtypes import DType, int64, string
 from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.compiled_loops import compiled_loops_pay
 from headwater.graph.ops.define import fixed, host
 from headwater.graph.ops.strings import string_to_number
 from headwater.graph.registry import Attrs, HostArray, Inference, Spec
@@ -22,24 +23,17 @@ from headwater.graph.resources.readers import inflate
 from headwater.shapes import Dims, TensorShape, as_shape
 from headwater.tensorboard_protos import tensor_pb2
 
-_WORTH_A_CALL: Final = 8
-"""Fewer examples at once are left to the protobuf library."""
-_WORTH_LOADING: Final = 16384
-"""How many examples that library reads before numba is loaded, which takes about as long as they do."""
-_read = 0
+_FEATURE_NS: Final = 2_500
+"""The time in which the protobuf library reads a feature."""
 
 
 def _batch(
     serialized: Sequence[bytes], names: Sequence[bytes] | None, keys: Sequence[str], types: Sequence[DType]
 ) -> ExampleBatch:
     """Examples of which ``keys`` will be asked for, each with its type."""
-    global _read  # how much this process has read; it need not be exact
     wanted = dict(zip(keys, types, strict=True))
     # A feature may be requested twice, with different types.
-    if len(serialized) < _WORTH_A_CALL or len(wanted) < len(keys):
-        return ExampleBatch(serialized, names)
-    if _read < _WORTH_LOADING:
-        _read += len(serialized)
+    if len(wanted) < len(keys) or not compiled_loops_pay(_FEATURE_NS * len(serialized) * len(keys)):
         return ExampleBatch(serialized, names)
     from headwater.tables import examples  # noqa: PLC0415  with numba: only for programs that need it
 

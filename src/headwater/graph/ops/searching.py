@@ -11,6 +11,7 @@ import numpy as np
 from headwater.dtypes import DType, int32, int64
 from headwater.graph.kernels.finding import distinct
 from headwater.graph.ops.common import as_ints, constant_int, output
+from headwater.graph.ops.compiled_loops import compiled_loops_pay
 from headwater.graph.ops.define import host, pure
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
@@ -39,14 +40,14 @@ def _unique_spec(inference: Inference) -> Sequence[Spec]:
     return [*found, Spec(places, (None,))] if inference.op_type == "UniqueWithCounts" else found
 
 
-_WORTH_A_CALL: Final = 1 << 16
-"""Fewer numbers are sorted before numba is loaded."""
+_NUMBER_NS: Final = 60
+"""The time in which NumPy sorts one of many numbers."""
 
 
 def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:
     """Returns the distinct elements in the order of first occurrence, the index of each element among them, and their
     counts."""
-    if x.dtype.kind in "iu" and x.size >= _WORTH_A_CALL:
+    if x.dtype.kind in "iu" and compiled_loops_pay(_NUMBER_NS * x.size):
         from headwater.tables import hashing  # noqa: PLC0415  with numba: only for programs that need it
 
         first, places = hashing.distinct(x.astype(np.int64), np.empty(0, np.int64))

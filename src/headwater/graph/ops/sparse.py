@@ -95,6 +95,8 @@ def fill_empty_rows(
     rows = int(dense_shape[0])
     counts = np.bincount(indices[:, 0], minlength=rows) if len(indices) else np.zeros(rows, np.int64)
     empty = counts == 0
+    if not empty.any() and (indices[1:, 0] >= indices[:-1, 0]).all():  # usual, and a third of the time
+        return indices.copy(), values.copy(), empty, np.arange(len(indices))
     missing = np.zeros((int(empty.sum()), indices.shape[1]), np.int64)
     missing[:, 0] = np.flatnonzero(empty)
     added = np.empty(len(missing), values.dtype)

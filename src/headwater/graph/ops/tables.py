@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from headwater.data.io import files
 from headwater.dtypes import DType, int64, resource, string, uint8
 from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.compiled_loops import compiled_loops_pay
 from headwater.graph.ops.define import fixed, host, no_outputs
 from headwater.graph.ops.fingerprints import fingerprint64, fingerprint128, fingerprints64, old_hash, sip_hash
 from headwater.graph.ops.queues import as_handle
+from headwater.graph.ops.strings import as_string
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
 from headwater.graph.resources.lookup_tables import Table, as_column
@@ -279,3 +281,19 @@ def to_hash_bucket_fast(context: HostContext, input: HostArray, *, num_buckets: 
     del context
     found = fingerprints64(input.ravel().tolist()) % np.uint64(num_buckets)
     return found.astype(np.int64).reshape(input.shape)
+
+
+_NUMBER_NS: Final = 600
+"""The time in which a number is converted to text and hashed without a compiled loop."""
+
+
+@host("NumberToHashBucketFast", inputs="input:T|numeric_or_bool", infer=_buckets)
+def number_to_hash_bucket_fast(context: HostContext, input: HostArray, *, num_buckets: int) -> HostArray:
+    """Returns `to_hash_bucket_fast` of each number as text; `headwater.graph.passes.merge` combines both operations."""
+    is_integer = input.dtype.kind in "iu" and np.can_cast(input.dtype, np.int64)
+    if is_integer and compiled_loops_pay(_NUMBER_NS * input.size):
+        from headwater.tables import fingerprints  # noqa: PLC0415  with numba: only for programs that need it
+
+        numbers = np.ascontiguousarray(input.ravel(), np.int64)
+        return fingerprints.buckets_of_numbers(numbers, num_buckets).reshape(input.shape)
+    return to_hash_bucket_fast(context, as_string(context, input), num_buckets=num_buckets)

@@ -7,23 +7,24 @@ in which the pure operations between these are merged, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
 from headwater.graph.ops.define import hashable
-from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
+from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan, inputs_of
 from headwater.graph.registry import MAX_KNOWN_ELEMENTS, Kind
 
+_HASH: Final = "StringToHashBucketFast"
 _SEGMENTS: Final = [f"{prefix}Segment{of}" for prefix in ("", "Sparse") for of in ("Sum", "Mean")]
 _DETERMINISTIC: Final = frozenset(
     [
         *("AsString", "DecodeBase64", "DecodeCSV", "DecodeRaw", "EncodeBase64", "Fingerprint", "ReduceJoin"),
         *("RegexFullMatch", "RegexReplace", "StaticRegexFullMatch", "StaticRegexReplace", "StringJoin"),
         *("StringLength", "StringLower", "StringSplit", "StringSplitV2", "StringStrip", "StringToHashBucket"),
-        *("StringToHashBucketFast", "StringToHashBucketStrong", "StringToNumber", "StringUpper", "Substr"),
+        *(_HASH, "StringToHashBucketStrong", "StringToNumber", "StringUpper", "Substr"),
         *("ParseExample", "ParseExampleV2", "ParseSingleExample"),
         *("DynamicPartition", "ListDiff", "Unique", "UniqueWithCounts", "Where"),
         *("SparseConcat", "SparseCross", "SparseFillEmptyRows", "SparseOrder", "SparseReorder", "SparseReshape"),
@@ -44,7 +45,35 @@ def merge_equal(plans: Mapping[str, TaskPlan]) -> Mapping[str, TaskPlan]:
 def _worthwhile(plan: TaskPlan) -> bool:
     types = [item.node.type for item in plan.instructions if isinstance(item, Host)]
     found = [op_type for op_type in types if op_type in _DETERMINISTIC]
-    return len(set(found)) < len(found)
+    return len(set(found)) < len(found) or _HASH in found
+
+
+def _with_hashed_numbers(instructions: Sequence[Instruction], kept: Collection[str]) -> list[Instruction]:
+    """Returns the instructions with numbers that are hashed as text hashed without a text for each.
+
+    Args:
+      kept: operations with outputs that are used outside of the instructions.
+    """
+    inputs = {
+        f"{item.node.name}:0": item.node.inputs
+        for item in instructions
+        if isinstance(item, Host) and item.node.type == "AsString" and _has_defaults(item.node)
+    }
+
+    def hashed(item: Instruction) -> Instruction:
+        if not isinstance(item, Host) or item.node.type != _HASH or item.node.inputs[0] not in inputs:
+            return item
+        return Host(replace(item.node, type="NumberToHashBucketFast", inputs=inputs[item.node.inputs[0]]))
+
+    changed = [hashed(item) for item in instructions]
+    used = {name for item in changed for name in inputs_of(item)}
+    unused = {name for name in inputs if name not in used and name.rpartition(":")[0] not in kept}
+    return [item for item in changed if not (isinstance(item, Host) and f"{item.node.name}:0" in unused)]
+
+
+def _has_defaults(node: Node) -> bool:
+    defaults = node.definition.defaults
+    return all(node.attrs.get(key, value) == value for key, value in defaults.items())
 
 
 def _is_pure(node: Node) -> bool:
@@ -78,6 +107,7 @@ class _Merging:
         for name, value in plan.constants.items():
             self._note_constant(name, value)
         instructions = [found for item in plan.instructions if (found := self._merged(item)) is not None]
+        instructions = _with_hashed_numbers(instructions, self.kept)
         used = {name for item in instructions if isinstance(item, Host) for name in item.node.inputs}
         constants = {name: value for name, value in plan.constants.items() if name in used or name in plan.fetches}
         return replace(plan, instructions=tuple(instructions), constants=constants)

@@ -171,6 +171,30 @@ class TaskPlan:
         return "\n".join(lines)
 
 
+def inputs_of(item: Instruction) -> Sequence[str]:
+    """Returns the names of the tensors that an instruction takes."""
+    match item:
+        case Compute():
+            return item.inputs
+        case Host():
+            return item.node.inputs
+        case Send():
+            return item.tensors
+        case Receive():
+            return ()
+
+
+def outputs_of(item: Instruction) -> Sequence[str]:
+    """Returns the names of the tensors that an executable or a transfer gives."""
+    match item:
+        case Compute():
+            return item.outputs
+        case Receive():
+            return item.tensors
+        case Host() | Send():
+            return ()
+
+
 def encode_plan(plan: TaskPlan) -> bytes:
     """Encodes ``plan`` for its task."""
     instructions: list[list[object]] = []

@@ -21,7 +21,7 @@ from headwater.errors import (
 )
 from headwater.graph.passes.ahead import EXCHANGE, exchange_of
 from headwater.graph.passes.block_plan import in_blocks
-from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
+from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan, inputs_of, outputs_of
 from headwater.graph.passes.repetition import can_repeat
 from headwater.graph.passes.training import trains
 from headwater.graph.registry import Kind, as_outputs
@@ -88,7 +88,7 @@ class CompiledPlan:
             constant.flags.writeable = False  # a program that fetches it gets a copy
             self._template[self._slot(name)] = constant
         on_cpu = [item for item in plan.instructions if not _on_gpu(item)]
-        self._wanted_on_host = {*plan.fetches, *(name for item in on_cpu for name in _inputs_of(item))}
+        self._wanted_on_host = {*plan.fetches, *(name for item in on_cpu for name in inputs_of(item))}
         self._blocks = self._block_runner()
         # Runs are not repeated on replicated tasks: a backup can only resume single runs.
         self._repeats = plan.block if can_repeat(plan) and resources.recorder is None else 1
@@ -102,12 +102,12 @@ class CompiledPlan:
         if exchange is not None:
             # With current values read ahead, a run skips the exchange, so it needs the variables that later
             # instructions use from elsewhere.
-            later = {name for item in plan.instructions[EXCHANGE:] for name in _inputs_of(item)} | {*plan.fetches}
+            later = {name for item in plan.instructions[EXCHANGE:] for name in inputs_of(item)} | {*plan.fetches}
             kept = {name: variable for name, variable in exchange.shown.items() if name in later}
             self.first_reads = FirstReads(exchange, resources, self._cell, list(kept.values()))
             self._exchanged = [*self._slots([*kept]), *self._slots(exchange.given.tensors)]
         self._fetches = [self._index[name] for name in plan.fetches]
-        of_gpus = {name for item in plan.instructions if _on_gpu(item) for name in _outputs_of(item)}
+        of_gpus = {name for item in plan.instructions if _on_gpu(item) for name in outputs_of(item)}
         self._fetched_from_gpus = [self._index[name] for name in plan.fetches if name in of_gpus]
         computed = {name for item in on_cpu if isinstance(item, Compute) for name in item.inputs}
         fed = [index for index, name in enumerate(plan.feeds) if name in computed and name not in plan.fetches]
@@ -128,7 +128,7 @@ class CompiledPlan:
         block = in_blocks(self.plan) if self.plan.block > 1 else None
         if block is None:
             return None
-        used = [*block.source.inputs, *block.sink.inputs, *(name for item in block.body for name in _inputs_of(item))]
+        used = [*block.source.inputs, *block.sink.inputs, *(name for item in block.body for name in inputs_of(item))]
         needed = tuple(dict.fromkeys(name for name in used if not block.varies(name)))
         setup = CompiledPlan(replace(self.plan, instructions=block.setup, fetches=needed, block=1), self._resources)
         return BlockRunner(
@@ -322,8 +322,8 @@ class CompiledPlan:
     def _run_traced(self, slots: Slots, step: Step, trace: StepTrace) -> None:
         with PlanTracer(self.plan, trace) as tracer:
             for (action, dead), item in zip(self._actions, self.plan.instructions, strict=True):
-                taken = [slots[self._index[name]] for name in _inputs_of(item) if name in self._index]
-                given = [self._index[name] for name in _outputs_of(item)]
+                taken = [slots[self._index[name]] for name in inputs_of(item) if name in self._index]
+                given = [self._index[name] for name in outputs_of(item)]
                 act = functools.partial(action, slots, step)
                 tracer.perform(item, act, taken, functools.partial(_values, slots, given))
                 for index in dead:
@@ -336,7 +336,7 @@ class CompiledPlan:
         """
         last: dict[int, int] = {}
         for position, item in enumerate(self.plan.instructions):
-            last.update((self._index[name], position) for name in _inputs_of(item) if name in self._index)
+            last.update((self._index[name], position) for name in inputs_of(item) if name in self._index)
         # Constants are in the template of all runs, so clearing their slots would free nothing.
         kept = {*self._fetches, *(self._index[name] for name in self.plan.constants)}
         dead: list[list[int]] = [[] for _ in self.plan.instructions]
@@ -355,7 +355,7 @@ class CompiledPlan:
         """
         given = iter(inputs)
         constants = self.plan.constants
-        names = _inputs_of(self.plan.instructions[position])
+        names = inputs_of(self.plan.instructions[position])
         values = [self._template[self._index[name]] if name in constants else next(given) for name in names]
         if self.keeps(position):
             assert self._resources.recorder is not None
@@ -370,7 +370,7 @@ class CompiledPlan:
     def travelling(self, position: int, inputs: Sequence[Any]) -> Sequence[Any]:
         """Selects the inputs of an instruction that `repeat` takes."""
         constants = self.plan.constants
-        names = _inputs_of(self.plan.instructions[position])
+        names = inputs_of(self.plan.instructions[position])
         return [value for name, value in zip(names, inputs, strict=True) if name not in constants]
 
     def _action(self, item: Any, position: int) -> Any:
@@ -540,7 +540,7 @@ class CompiledPlan:
     def _used_outputs(self) -> dict[str, int]:
         """For each operation, the number of outputs up to the last one in use."""
         found: dict[str, int] = {}
-        for names in (*map(_inputs_of, self.plan.instructions), self.plan.fetches):
+        for names in (*map(inputs_of, self.plan.instructions), self.plan.fetches):
             for name in names:
                 op, _, index = name.rpartition(":")
                 if op and found.get(op, 0) <= int(index):
@@ -609,28 +609,6 @@ def _values(slots: Slots, indices: Sequence[int]) -> list[Any]:
 
 def _on_gpu(item: Instruction) -> bool:
     return isinstance(item, Compute) and not item.device.startswith("CPU")
-
-
-def _inputs_of(item: Any) -> Sequence[str]:
-    match item:
-        case Compute():
-            return item.inputs
-        case Host():
-            return item.node.inputs
-        case Send():
-            return item.tensors
-        case _:
-            return ()
-
-
-def _outputs_of(item: Any) -> Sequence[str]:
-    match item:
-        case Compute():
-            return item.outputs
-        case Receive():
-            return item.tensors
-        case _:
-            return ()
 
 
 def _generator(attrs: Mapping[str, Any], step: Step) -> np.random.Generator:

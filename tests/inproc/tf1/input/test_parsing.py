@@ -10,7 +10,7 @@ import pytest
 from headwater.data.io.example import Example, Feature, Features, FloatList, Int64List
 from headwater.dtypes import float32, int64
 from headwater.errors import InvalidArgumentError
-from headwater.graph.ops import parsing
+from headwater.graph.ops import compiled_loops, parsing
 
 
 def example(**features: list[Any]) -> bytes:
@@ -23,9 +23,10 @@ def example(**features: list[Any]) -> bytes:
     return Example(features=Features(feature=made)).SerializeToString()
 
 
-@pytest.mark.parametrize("read", [0, 1 << 40])
-def test_operations_give_the_same_both_ways(read: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "_read", read)
+@pytest.mark.parametrize("needed_ns", [0, 1 << 62])
+def test_operations_give_the_same_both_ways(needed_ns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_loops, "_CALL_NS", needed_ns)
+    monkeypatch.setattr(compiled_loops, "_LOADING_NS", needed_ns)
 
     def parsed(serialized: list[bytes]) -> list[Any]:
         packed = np.empty(len(serialized), object)

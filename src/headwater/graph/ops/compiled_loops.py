@@ -1,0 +1,27 @@
+"""Decides when operations on the host use compiled loops, with the same results, instead of NumPy."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+_LOADING_NS: Final = 1_000_000_000
+"""The time of loading numba, for which a program of few such operations would have to wait."""
+_CALL_NS: Final = 20_000
+"""Less work in one call is left to NumPy."""
+_done_ns = 0
+
+
+def compiled_loops_pay(work_ns: int) -> bool:
+    """Whether to use a compiled loop of `headwater.tables`.
+
+    As in the ski rental problem, numba is loaded once work without it has taken as long as loading takes.
+
+    Args:
+      work_ns: estimated time of the work without a compiled loop, in nanoseconds.
+    """
+    global _done_ns  # of all threads; it need not be exact
+    if work_ns < _CALL_NS:
+        return False
+    _done_ns += work_ns
+    return "headwater.tables.compiled" in sys.modules or _done_ns > _LOADING_NS
