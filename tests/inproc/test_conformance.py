@@ -18,6 +18,7 @@ from tests.conformance.stored import Case, stored_cases
         "arguments",
         "bad_input",
         "computed",
+        "drawn",
         "edges",
         "gradients",
         "last_names",

@@ -28,6 +28,8 @@ Pairs = Sequence[tuple[int, int]]
 def _pads(sizes: Sequence[int], reach: Sequence[int], strides: Sequence[int], padding: str) -> list[tuple[int, int]]:
     """Padding before and behind, per dimension; see `headwater.graph.ops.convolution`."""
     if padding == "VALID":
+        if any(size - window + stride < 0 for size, window, stride in zip(sizes, reach, strides, strict=True)):
+            raise NoKernel  # the executable explains the error
         return [(0, 0)] * len(sizes)
     if padding != "SAME":
         raise NoKernel

@@ -58,10 +58,15 @@ def _rsqrt(x: HostArray) -> HostArray:
     return 1 / np.sqrt(x)
 
 
-_unary("Abs", _abs, np.sign)
+def _sign(x: HostArray) -> HostArray:
+    """-1, 0 or 1; 0 for NaN, as in TensorFlow."""
+    return np.where(np.isnan(x), x.dtype.type(0), np.sign(x)) if x.dtype.kind in "fV" else np.sign(x)
+
+
+_unary("Abs", _abs, _sign)
 _unary("Neg", np.negative)
 _unary("Square", np.square, lambda x: 2 * x)
-_unary("Sign", np.sign, np.zeros_like)
+_unary("Sign", _sign, np.zeros_like)
 _unary("Exp", np.exp, slope_by_result=lambda y: y)
 _unary("Expm1", np.expm1, slope_by_result=lambda y: y + 1)
 _unary("Log", np.log, lambda x: 1 / x)

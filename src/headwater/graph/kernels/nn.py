@@ -262,13 +262,14 @@ def bias_add_gradient(_inputs: Arrays, grads: Arrays, needed: Needed, attrs: Att
 
 @kernel("InTopKV2")
 def in_top_k_v2(predictions: HostArray, targets: HostArray, k: object) -> HostArray:
-    """Whether fewer than k entries of a row are above the target's; a target out of range or not finite is not in."""
+    """Whether fewer than k entries of a row are above the target's; not if it is out of range, or an entry infinite or
+    NaN."""
     if not predictions.size:
         return np.zeros(len(targets), bool)
     rows, classes, invalid = _classes(predictions, targets)
     score = predictions[rows, classes][:, np.newaxis]
     above = np.count_nonzero(predictions > score, axis=1)
-    finite = np.all(np.isfinite(predictions) | (predictions <= score), axis=1) & np.isfinite(score[:, 0])
+    finite = np.all(np.isfinite(predictions), axis=1)
     return ~invalid & finite & (above < k)
 
 

@@ -23,9 +23,7 @@ Pull = Callable[[Any, Any, tuple[int, ...]], Any]
 
 def _axes(indices: HostArray, rank: int) -> tuple[int, ...]:
     axes = tuple([axis_in(axis, rank) for axis in ints(indices)])
-    if len(set(axes)) < len(axes):
-        raise ValueError(f"Invalid reduction arguments: Axes contains duplicate dimension: {axes}")
-    return axes
+    return axes if len(axes) < 2 else tuple(set(axes))
 
 
 def _reduction(op_type: str, compute: Callable[..., Any], pull: Pull | None = None) -> None:
@@ -63,6 +61,8 @@ def _extreme(compute: Callable[..., Any], bound: str, infinite: float) -> Callab
     """Runs ``compute``; returns the identity element for an empty input. NaN counts as the identity element."""
 
     def extreme(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
+        if all(x.shape[axis] == 1 for axis in axes):  # nothing is compared, so that NaN stays
+            return np.array(x if keep else x.squeeze(axes))
         if x.dtype.kind in "iub":
             if x.size:
                 return compute(x, axis=axes, keepdims=keep)
@@ -79,6 +79,8 @@ def _to_extremes(compute: Callable[..., Any]) -> Pull:
     def pull(g: HostArray, x: HostArray, axes: tuple[int, ...]) -> HostArray:
         if not x.size:
             return np.zeros(x.shape, x.dtype)
+        if all(x.shape[axis] == 1 for axis in axes):
+            return np.broadcast_to(g, x.shape).astype(x.dtype)
         hit = x == compute(x, axis=axes, keepdims=True)
         return hit * (g / hit.sum(axis=axes, keepdims=True, dtype=x.dtype))
 

@@ -18,12 +18,10 @@ _FUNCTIONS: Final = {
     "BesselI0e": "i0e",
     "BesselI1e": "i1e",
     "Betainc": "betainc",
-    "Digamma": "digamma",
     "Erf": "erf",
     "Erfc": "erfc",
     "Igamma": "gammainc",
     "Igammac": "gammaincc",
-    "Lgamma": "gammaln",
     "LogNdtr": "log_ndtr",
     "Ndtri": "ndtri",
     "Zeta": "zeta",
@@ -47,6 +45,18 @@ for _type, _name in _FUNCTIONS.items():
     _register(_type, _name)
 
 
+@kernel("Lgamma")
+def lgamma(x: HostArray) -> HostArray:
+    """The logarithm of the absolute value of the gamma function; infinite at both infinities."""
+    return np.where(np.isneginf(x), x.dtype.type(np.inf), _computed("gammaln", x))
+
+
+@kernel("Digamma")
+def digamma(x: HostArray) -> HostArray:
+    """The derivative of the logarithm of the gamma function; infinite at 0, -1, -2, …, as in TensorFlow."""
+    return np.where((x <= 0) & (x == np.floor(x)), x.dtype.type(np.inf), _computed("digamma", x))
+
+
 def _slope(op_type: str, slope: Callable[[Any, Any], Any]) -> None:
     """``slope`` is the derivative, a function of x and of the result."""
 
@@ -56,7 +66,7 @@ def _slope(op_type: str, slope: Callable[[Any, Any], Any]) -> None:
         return (grads[0] * slope(x, outputs[0]).astype(x.dtype, copy=False),)
 
 
-_slope("Lgamma", lambda x, y: _computed("digamma", x))
+_slope("Lgamma", lambda x, y: digamma(x))
 _slope("Digamma", lambda x, y: _computed("zeta", np.full_like(x, 2), x))
 _slope("Erf", lambda x, y: 2 / math.sqrt(math.pi) * np.exp(-x * x))
 _slope("Erfc", lambda x, y: -2 / math.sqrt(math.pi) * np.exp(-x * x))

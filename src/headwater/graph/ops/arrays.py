@@ -160,7 +160,7 @@ def _transposed(inference: Inference) -> Sequence[Spec]:
     outside = next((axis for axis in order if not -len(dims) <= axis < len(dims)), None)
     if outside is not None:
         raise ValueError(f"perm dim {outside} is out of range of input rank {len(dims)}")
-    if sorted(axis % max(len(dims), 1) for axis in order) != list(range(len(dims))):
+    if len(order) != len(dims):
         raise ValueError(f"perm {list(order)} does not permute the {len(dims)} dimensions of the input")
     return output(inference, tuple(dims[axis] for axis in order))
 

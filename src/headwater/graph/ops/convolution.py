@@ -37,6 +37,9 @@ def _pads(
     if padding == "EXPLICIT":
         return [(explicit[2 * i], explicit[2 * i + 1]) for i in range(len(sizes))]
     if padding == "VALID":
+        for size, window, stride in zip(sizes, windows, strides, strict=True):
+            if size - window + stride < 0:
+                raise ValueError(f"Computed output size would be negative: {(size - window + stride) // stride}")
         return [(0, 0)] * len(sizes)
     totals = [
         max((-(-size // stride) - 1) * stride + window - size, 0)

@@ -14,7 +14,7 @@ from headwater.graph.ops.define import binary, comparison, pure, unary, unary_pr
 from headwater.graph.ops.slopes import masked_product, reciprocal_slope, rsqrt_slope, sqrt_slope
 from headwater.graph.registry import Inference, Spec
 from headwater.lazy_jax import custom_jvp, custom_vjp, deferred, jax, jnp, lax, special
-from headwater.shapes import Dims, broadcast_dims, merge_dims
+from headwater.shapes import Dims, brackets, broadcast_dims, merge_dims
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -42,8 +42,9 @@ def _round(x: AnyArray) -> AnyArray:
 
 
 def _sign(x: AnyArray) -> AnyArray:
-    """-1, 0 or 1; of a complex number x / |x|."""
-    return array_module(x).sign(x)
+    """-1, 0 or 1, of NaN 0; of a complex number x / |x|."""
+    xp = array_module(x)
+    return xp.sign(x) if x.dtype.kind in "iubc" else xp.where(xp.isnan(x), x.dtype.type(0), xp.sign(x))
 
 
 @custom_jvp
@@ -53,8 +54,8 @@ def _float_abs(x: jax.Array) -> jax.Array:
 
 @_float_abs.defjvp
 def _float_abs_jvp(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    # The slope at 0 is 0.
-    return jnp.abs(primals[0]), tangents[0] * jnp.sign(primals[0])
+    # The slope at 0 and NaN is 0.
+    return jnp.abs(primals[0]), tangents[0] * _sign(primals[0])
 
 
 def _abs(x: AnyArray) -> AnyArray:
@@ -114,9 +115,21 @@ for _type, _function in {
     "Sigmoid": deferred(jax, "nn.sigmoid"),
 }.items():
     _unary(_type, _function, "inexact")
+
+
+def _lgamma(x: jax.Array) -> jax.Array:
+    """The logarithm of the absolute value of the gamma function; infinite at both infinities."""
+    return special.gammaln(jnp.where(x == -jnp.inf, jnp.inf, x)).astype(x.dtype)
+
+
+def _digamma(x: jax.Array) -> jax.Array:
+    """The derivative of `lgamma`; infinite at 0, -1, -2, …, as in TensorFlow."""
+    return jnp.where((x <= 0) & (x == jnp.floor(x)), jnp.inf, special.digamma(x)).astype(x.dtype)
+
+
 for _type, _function in {
-    "Lgamma": deferred(special, "gammaln"),
-    "Digamma": deferred(special, "digamma"),
+    "Lgamma": _lgamma,
+    "Digamma": _digamma,
     "Erf": deferred(special, "erf"),
     "Erfc": deferred(special, "erfc"),
     "LogNdtr": deferred(special, "log_ndtr"),
@@ -464,5 +477,7 @@ def _ensured_spec(inference: Inference) -> Sequence[Spec]:
 @pure("EnsureShape", inputs="input:T", infer=_ensured_spec, strings=True)
 def ensure_shape(input: jax.Array, *, shape: TensorShape) -> jax.Array:
     """``input`` itself; its shape must agree with ``shape``."""
-    merge_dims(tuple(input.shape), shape.as_dims)
+    if not shape.is_compatible_with(input.shape):
+        found, wanted = brackets(input.shape), brackets(shape.as_dims)
+        raise ValueError(f"Shape of tensor {found} is not compatible with expected shape {wanted}.")
     return input

@@ -134,10 +134,14 @@ def _permuted(inputs: Sequence[Any], attrs: _Attrs) -> object:
     return _some(ordered != np.arange(len(ordered), dtype=ordered.dtype))
 
 
+def _square(matrix: Any) -> bool:
+    return matrix.ndim > 1 and matrix.shape[-1] == matrix.shape[-2]
+
+
 def _singular(inputs: Sequence[Any], attrs: _Attrs) -> object:
     """Whether a pivot is 0 or NaN, as TensorFlow's kernels check; the transposed matrix has the same determinant."""
     del attrs
-    if not inputs[0].size:
+    if not inputs[0].size or not _square(inputs[0]):
         return None
     factors = jax.lax.linalg.lu(jnp.asarray(inputs[0]))[0]
     return _zero_on_diagonal([factors], {})
@@ -151,6 +155,8 @@ def _zero_on_diagonal(inputs: Sequence[Any], attrs: _Attrs) -> object:
 def _not_positive_definite(inputs: Sequence[Any], attrs: _Attrs) -> object:
     """Whether the factor is NaN though the lower triangle, which alone is read, is not."""
     del attrs
+    if not _square(inputs[0]):
+        return None
     factor = jnp.linalg.cholesky(jnp.asarray(inputs[0]), symmetrize_input=False)
     return _some(jnp.isnan(factor).any((-2, -1)) & ~jnp.isnan(jnp.tril(inputs[0])).any((-2, -1)))
 
@@ -164,6 +170,30 @@ def _unsolved(inputs: Sequence[Any], attrs: _Attrs) -> object:
     """Whether the solution of a tridiagonal system of finite numbers is not finite."""
     solution = lookup("TridiagonalSolve").lower(*inputs, **attrs)
     return _some(~jnp.isfinite(solution)) & jnp.isfinite(inputs[0]).all() & jnp.isfinite(inputs[1]).all()
+
+
+def _band_too_wide(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    matrix, lower, upper = inputs
+    return _some((lower > matrix.shape[-2]) | (upper > matrix.shape[-1]))
+
+
+def _other_rank(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    return np.True_ if len(inputs[1]) != inputs[0].ndim else None
+
+
+def _unlike(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    """Whether the inputs of Select have other shapes than its static checks permit."""
+    del attrs
+    condition, x, y = (value.shape for value in inputs)
+    fits = not condition or condition == x or (len(condition) == 1 and condition == x[:1])
+    return None if fits and x == y else np.True_
+
+
+def _rate(place: int) -> Callable[[Sequence[Any], _Attrs], object]:
+    """Whether the learning rate, input ``place``, is not positive."""
+    return lambda inputs, attrs: _some(inputs[place] <= 0)
 
 
 def _unordered(inputs: Sequence[Any], attrs: _Attrs) -> object:
@@ -184,6 +214,13 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
     "Cholesky": _not_positive_definite,
     "InvertPermutation": _permuted,
     **dict.fromkeys(("Lu", "MatrixInverse", "MatrixSolve"), _singular),
+    **dict.fromkeys(("ApplyFtrl", "ApplyFtrlV2"), _rate(4)),
+    **dict.fromkeys(("SparseApplyFtrl", "SparseApplyFtrlV2"), _rate(5)),
+    **dict.fromkeys(("ApplyProximalAdagrad", "SparseApplyProximalAdagrad"), _rate(2)),
+    "LRN": lambda inputs, attrs: np.True_ if inputs[0].ndim != 4 else None,
+    "MatrixBandPart": _band_too_wide,
+    "Select": _unlike,
+    "Tile": _other_rank,
     "MatrixTriangularSolve": _zero_on_diagonal,
     "SelfAdjointEigV2": _not_a_number,
     "TridiagonalSolve": _unsolved,
@@ -204,6 +241,15 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
 
 
 _SAID: Final = {
+    **{
+        f"{kind}Apply{name}": "lr is not a positive scalar"
+        for kind in ("", "Sparse")
+        for name in ("Ftrl", "FtrlV2", "ProximalAdagrad")
+    },
+    "LRN": "in must be 4-dimensional",
+    "MatrixBandPart": "num_lower and num_upper must be negative, or at most the numbers of rows and columns",
+    "Select": "condition, 'then' and 'else' must have the same size and shape",
+    "Tile": "Expected multiples argument to be a vector of length equal to the rank of the input",
     "Cholesky": "Cholesky decomposition was not successful. The input might not be valid.",
     **dict.fromkeys(("Lu", "MatrixInverse"), "Input is not invertible."),
     **dict.fromkeys(("MatrixSolve", "MatrixTriangularSolve"), "Input matrix is not invertible."),

@@ -191,13 +191,14 @@ def _in_top_k_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _in_top_k(predictions: jax.Array, targets: jax.Array, k: Any) -> jax.Array:
-    """Whether fewer than k entries of a row are above the target's; a target out of range or not finite is not in."""
+    """Whether fewer than k entries of a row are above the target's; not if it is out of range, or an entry infinite or
+    NaN."""
     classes = predictions.shape[1]
     valid = (targets >= 0) & (targets < classes)
     safe = jnp.where(valid, targets, 0)
     score = jnp.take_along_axis(predictions, safe[:, None].astype(np.int32), axis=1)
     above = jnp.sum(predictions > score, axis=1)
-    finite = jnp.all(jnp.isfinite(predictions) | (predictions <= score), axis=1) & jnp.isfinite(score[:, 0])
+    finite = jnp.all(jnp.isfinite(predictions), axis=1)
     return valid & finite & (above < k)
 
 

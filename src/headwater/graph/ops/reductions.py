@@ -35,9 +35,7 @@ def _reduced(inference: Inference) -> Sequence[Spec]:
 
 def _reduction(op_type: str, compute: Callable[..., object], inputs: str, **options: Any) -> None:
     def lower(input: jax.Array, reduction_indices: jax.Array, *, keep_dims: bool = False) -> object:
-        axes = tuple(normal_axis(axis, input.ndim) for axis in as_ints(reduction_indices))
-        if len(set(axes)) < len(axes):
-            raise ValueError(f"Invalid reduction arguments: Axes contains duplicate dimension: {axes}")
+        axes = tuple({normal_axis(axis, input.ndim) for axis in as_ints(reduction_indices)})
         return compute(input, axes, keep_dims)
 
     pure(op_type, inputs=f"{inputs}, reduction_indices:Tidx=int32", static=(1,), infer=_reduced, **options)(lower)
@@ -61,10 +59,15 @@ def _prod(x: AnyArray, axes: tuple[int, ...], keep: bool) -> AnyArray:
 
 
 def _extreme(name: str, empty: Callable[[np.dtype[Any]], object]) -> Callable[..., object]:
-    """NumPy's ``name``; the identity element for an empty input. NaN counts as the identity element."""
+    """NumPy's ``name``; the identity element for an empty input.
+
+    NaN counts as the identity element, except where there is nothing to compare it with, as in TensorFlow.
+    """
 
     def compute(x: jax.Array, axes: tuple[int, ...], keep: bool) -> Any:
         xp = array_module(x)
+        if all(x.shape[axis] == 1 for axis in axes):
+            return x if keep else x.squeeze(axes)
         more = {"initial": empty(x.dtype)} if 0 in x.shape else {}
         if x.dtype.kind not in "iub":
             x = xp.where(xp.isnan(x), x.dtype.type(empty(x.dtype)), x)

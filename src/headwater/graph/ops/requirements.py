@@ -40,6 +40,7 @@ _RANKS: Final[Mapping[str, Mapping[int, Range]]] = {
     "CropAndResize": {0: _IMAGES, 1: _MATRIX, 2: _VECTOR, 3: _VECTOR},
     **{f"Decode{kind}": {0: _SCALAR} for kind in ("Bmp", "Gif", "Image", "Jpeg", "Png")},
     "DepthToSpace": {0: _IMAGES},
+    "Diag": {0: (1, None)},
     "ExtractGlimpse": {0: _IMAGES, 1: _VECTOR, 2: _MATRIX},
     "ExtractImagePatches": {0: _IMAGES},
     **{f"{kind}FFT": {0: (1, None)} for kind in ("", "I", "IR", "R")},

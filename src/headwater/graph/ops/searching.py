@@ -16,7 +16,7 @@ from headwater.graph.ops.define import host, pure
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import jax, jnp
-from headwater.shapes import merge_dims
+from headwater.shapes import brackets, merge_dims
 
 
 def _where_spec(inference: Inference) -> Sequence[Spec]:
@@ -104,6 +104,11 @@ def dynamic_partition(
 ) -> Sequence[HostArray]:
     """The slices of data that belong to each partition, in order."""
     del context
+    if data.shape[: partitions.ndim] != partitions.shape:
+        raise ValueError(
+            f"data.shape must start with partitions.shape, got data.shape = {brackets(data.shape)}, partitions.shape = "
+            f"{brackets(partitions.shape)}"
+        )
     if partitions.size and not (partitions.min() >= 0 and partitions.max() < num_partitions):
         raise ValueError(f"partitions must be in [0, {num_partitions}), got {partitions.min()} to {partitions.max()}")
     return tuple(data[partitions == part] for part in range(num_partitions))

@@ -72,6 +72,8 @@ def _batched_spec(inference: Inference) -> Sequence[Spec]:
         return output(inference, None if dims is None else (None,) * len(dims))
     to_batch = inference.op_type == "SpaceToBatchND"
     count = math.prod(block)
+    if len(dims) <= len(block):
+        raise ValueError(f"Shape must be at least rank {len(block) + 1} but is rank {len(dims)}")
     if len(_pairs(pads)) != len(block):
         raise ValueError(f"{len(_pairs(pads))} pairs of numbers for {len(block)} dimensions of a block")
     if not to_batch and dims[0] is not None and dims[0] % count:

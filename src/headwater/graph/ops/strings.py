@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from headwater.dtypes import DType, float32, int32, int64, string
+from headwater.errors import OutOfRangeError
 from headwater.graph.ops.common import as_ints, constant_ints, output
 from headwater.graph.ops.define import fixed, host
 from headwater.graph.registry import HostArray, Inference, Spec
@@ -270,7 +271,10 @@ def _reduced_spec(inference: Inference) -> Sequence[Spec]:
     dims, axes = inference.inputs[0].dims, constant_ints(inference, 1)
     if dims is None or axes is None:
         return output(inference, None)
-    gone = {axis % len(dims) for axis in axes}
+    for axis in axes:
+        if not -len(dims) <= axis < len(dims):
+            raise ValueError(f"Invalid reduction dimension {axis} for input with {len(dims)} dimensions.")
+    gone = {axis % max(len(dims), 1) for axis in axes}
     if inference.attrs.get("keep_dims"):
         return output(inference, tuple(1 if i in gone else d for i, d in enumerate(dims)))
     return output(inference, tuple(d for i, d in enumerate(dims) if i not in gone))
@@ -289,11 +293,20 @@ def reduce_join(
     del context
     between = as_bytes(separator)
     axes = [axis % max(inputs.ndim, 1) for axis in as_ints(reduction_indices)]
+    if axes and not inputs.ndim:
+        return inputs
+    for axis in as_ints(reduction_indices):
+        if not -inputs.ndim <= axis < inputs.ndim:
+            said = f"Invalid reduction dimension {axis} for input with {inputs.ndim} dimension(s)"
+            raise OutOfRangeError(None, None, said)
     rest = [axis for axis in range(inputs.ndim) if axis not in axes]
-    moved: HostArray = np.transpose(inputs, [*rest, *axes[::-1]]).reshape([inputs.shape[axis] for axis in rest] + [-1])
+    joined = math.prod(inputs.shape[axis] for axis in axes)
+    moved: HostArray = np.transpose(inputs, [*rest, *axes[::-1]]).reshape(
+        [inputs.shape[axis] for axis in rest] + [joined]
+    )
     shape = [1 if axis in axes else size for axis, size in enumerate(inputs.shape)] if keep_dims else moved.shape[:-1]
     flat = np.empty(int(np.prod(moved.shape[:-1])), object)
-    for index, texts in enumerate(moved.reshape(-1, moved.shape[-1]) if axes else inputs.reshape(-1, 1)):
+    for index, texts in enumerate(moved.reshape(flat.size, joined) if axes else inputs.reshape(-1, 1)):
         flat[index] = between.join(texts)
     return flat.reshape(shape if axes else inputs.shape)
 

@@ -24,7 +24,7 @@ from headwater.graph.resources.example_ledger import GatheredRange
 from headwater.graph.resources.kept import Kept, ResourceState, at_first
 from headwater.graph.resources.queues import Waiting
 from headwater.graph.resources.training_runs import Members, Start, TrainingRuns, Verdict
-from headwater.shapes import Dims, TensorShape
+from headwater.shapes import Dims, TensorShape, brackets
 
 _log = logging.getLogger("headwater")
 
@@ -102,7 +102,7 @@ class DenseSum(GradientSum):
         expected = self._dims if self._sum is None else self._sum.shape
         if array.shape != expected and not TensorShape(expected).is_compatible_with(array.shape):
             raise InvalidArgumentError(
-                None, None, f"Shape mismatch: expected {TensorShape(expected)}, got {list(array.shape)}"
+                None, None, f"Shape mismatch: expected {brackets(expected)}, got {brackets(array.shape)}"
             )
 
     def add(self, gradient: Gradient) -> None:
@@ -156,16 +156,19 @@ class RowSum(GradientSum):
         self.clear()
 
     def check(self, gradient: Gradient) -> None:
-        indices, values, _ = gradient
-        if values.ndim < 1 or indices.ndim != 1 or len(indices) != len(values):
+        indices, values, shape = gradient
+        if not values.ndim:
+            raise InvalidArgumentError(None, None, f"Values cannot be 0-dimensional. [in accumulator {self._name!r}]")
+        if indices.ndim != 1 or len(indices) != len(values):
             raise InvalidArgumentError(
-                None, None, f"{len(indices)} indices for values of shape {values.shape} in accumulator {self._name!r}"
+                None,
+                None,
+                f"Expected {len(indices)} non-empty input values, got {len(values)} [in accumulator {self._name!r}]",
             )
         known = self._dims
-        if known is not None and not TensorShape(known[1:]).is_compatible_with(values.shape[1:]):
-            raise InvalidArgumentError(
-                None, None, f"Shape mismatch: expected rows of {TensorShape(known[1:])}, got {list(values.shape[1:])}"
-            )
+        _check_sizes("values dim", (None, *self._row), values.shape)
+        if known is not None and shape.size:
+            _check_sizes("shape dim", known, shape.tolist())
         rows = known[0] if known else None
         if rows is not None and indices.size and int(indices.max()) >= rows:
             raise InvalidArgumentError(
@@ -173,6 +176,13 @@ class RowSum(GradientSum):
                 None,
                 f"Shape mismatch: index of slice 0 exceeded limits of shape; index is {indices.max()} exceeded {rows}",
             )
+
+    @property
+    def _row(self) -> Sequence[int | None]:
+        """The shape of a row: of the first gradient, or the declared one."""
+        if self._values:
+            return self._values[0].shape[1:]
+        return () if self._dims is None else self._dims[1:]
 
     def add(self, gradient: Gradient) -> None:
         indices, values, shape = gradient
@@ -223,6 +233,13 @@ class RowSum(GradientSum):
             return self._shape.astype(np.int64)
         first = -1 if not self._dims or self._dims[0] is None else self._dims[0]
         return np.array([first, *row], np.int64)
+
+
+def _check_sizes(name: str, expected: Sequence[int | None], found: Sequence[int]) -> None:
+    """Raises InvalidArgumentError for a dimension that both have, and whose sizes differ."""
+    for axis, (size, other) in enumerate(zip(expected, found, strict=False)):
+        if size is not None and size != other:
+            raise InvalidArgumentError(None, None, f"Shape mismatch: expected {name} {axis} to be {size}, got {other}")
 
 
 def _padded(indices: Array, rows: Array) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ from headwater.errors import CancelledError, InvalidArgumentError, OpError, OutO
 from headwater.graph.resources.kept import Kept, ResourceState, StillWaitsError
 from headwater.graph.resources.packing import packed, unpacked
 from headwater.graph.resources.rows import Rows
-from headwater.shapes import Dims, TensorShape
+from headwater.shapes import Dims, TensorShape, brackets
 
 if TYPE_CHECKING:
     from headwater.graph.resources.containers import Resources
@@ -105,7 +105,7 @@ class Queue(Kept):
           CancelledError: the queue is closed.
           InvalidArgumentError: a component's shape does not fit.
         """
-        self._check_shapes([component.shape for component in element])
+        self._check_shapes([component.shape for component in element], ())
         with self._condition:
             self._open()
             self._wait_for_room(step)
@@ -122,11 +122,8 @@ class Queue(Kept):
 
     def enqueue_many(self, step: Waiting, batch: Element) -> None:
         """Adds the rows of ``batch`` in order, as many at once as there is room for."""
-        counts = {component.shape[0] if component.ndim else -1 for component in batch}
-        if len(counts) != 1 or -1 in counts:
-            raise InvalidArgumentError(None, None, f"components for {self} need one common first dimension")
-        self._check_shapes([component.shape[1:] for component in batch])
-        (count,) = counts
+        count = batch[0].shape[0] if batch[0].ndim else 0
+        self._check_shapes([component.shape for component in batch], (count,))
         with self._condition:
             rows = self._rows_for(sum(component.nbytes for component in batch) // count) if count else None
         alone: list[Element] = []
@@ -290,11 +287,20 @@ class Queue(Kept):
     def _put_back(self, items: list[Any]) -> None:
         self._items.extendleft(reversed(items))
 
-    def _check_shapes(self, shapes: Sequence[tuple[int, ...]]) -> None:
-        for found, dims in zip(shapes, self._shapes, strict=False):
-            if dims != found and not TensorShape(dims).is_compatible_with(found):
+    def _check_shapes(self, shapes: Sequence[tuple[int, ...]], first: tuple[int, ...]) -> None:
+        """Raises InvalidArgumentError for a shape that is not ``first`` followed by its component's."""
+        for place, found in enumerate(shapes):
+            dims = self._shapes[place] if self._shapes else None
+            if dims is not None and (*first, *dims) == found:
+                continue
+            expected = first if dims is None else (*first, *dims)
+            given = found[: len(first)] if dims is None else found
+            if not TensorShape(expected).is_compatible_with(given):
                 raise InvalidArgumentError(
-                    None, None, f"Shape mismatch in {self}: expected {TensorShape(dims)}, got {list(found)}"
+                    None,
+                    None,
+                    f"Shape mismatch in tuple component {place}. Expected {brackets(expected)}, got {brackets(found)} "
+                    f"[in {self}]",
                 )
 
     def size(self) -> int:

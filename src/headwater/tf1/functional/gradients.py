@@ -171,7 +171,7 @@ def _dynamic_partition(op: Operation, *grads: Tensor) -> list[Tensor | None]:
 def _per_row(data: Tensor, values: Tensor) -> Tensor:
     """Reshapes a number per segment so that it broadcasts against rows of ``data``."""
     if data.dims is None:
-        raise ValueError("the gradient of a segment mean needs data of known rank")
+        return arrays.reshape(values, arrays.concat([[-1], arrays.ones_like(arrays.shape(data)[1:])], 0))
     return arrays.reshape(values, [-1] + [1] * (len(data.dims) - 1))
 
 

@@ -13,7 +13,7 @@ from headwater.dtypes import DTypeLike, as_dtype
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
-from headwater.tf1.functional import arrays, indexing, math, random, reductions
+from headwater.tf1.functional import arrays, indexing, linalg, math, random, reductions
 from headwater.tf1.functional.apply import one
 
 
@@ -371,7 +371,7 @@ def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
 
     def change(values: Tensor) -> Tensor:
         weights = convert_to_tensor(list(_GREY), values.dtype.base_dtype)
-        return reductions.reduce_sum(values * weights, [-1], keepdims=True)
+        return arrays.expand_dims(linalg.tensordot(values, weights, [[-1], [0]]), -1)
 
     with name_scope(name, "rgb_to_grayscale", [images]):
         tensor = convert_to_tensor(images, name="images")

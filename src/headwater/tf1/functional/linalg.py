@@ -130,12 +130,12 @@ def tensordot(a: TensorLike, b: TensorLike, axes: TensorLike, name: str | None =
         b.
 
     Raises:
-      ValueError: ``axes`` is nothing of the kind, or a rank is not known.
+      ValueError: ``axes`` is nothing of the kind.
     """
     with name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a, b = convert_to_tensor(a, name="a"), convert_to_tensor(b, name="b")
         if a.dims is None or b.dims is None:
-            raise ValueError("tensordot needs tensors of known rank")
+            return _tensordot_of_unknown_rank(a, b, axes, scope)
         left, right = _pairs(axes, len(a.dims), len(b.dims))
         free_a = [i for i in builtins.range(len(a.dims)) if i not in left]
         free_b = [i for i in builtins.range(len(b.dims)) if i not in right]
@@ -149,6 +149,23 @@ def tensordot(a: TensorLike, b: TensorLike, axes: TensorLike, name: str | None =
         result = arrays.reshape(product, shape if shape else constant([], dtypes.int32), name=scope)
         result.set_shape([a.dims[i] for i in free_a] + [b.dims[i] for i in free_b])
         return result
+
+
+def _tensordot_of_unknown_rank(a: Tensor, b: Tensor, axes: Any, scope: str) -> Tensor:
+    """`tensordot` with an order of dimensions that is computed in each run."""
+    rank_a, rank_b = arrays.rank(a), arrays.rank(b)
+    if np.ndim(axes) == 0:
+        left, right = arrays.range(rank_a - axes, rank_a), arrays.range(axes)
+    else:
+        left, right = (arrays.reshape(convert_to_tensor(part, dtypes.int32), [-1]) for part in axes)
+        left, right = (left + rank_a) % rank_a, (right + rank_b) % rank_b
+    free_a = apply("ListDiff", arrays.range(rank_a), left).outputs[0]
+    free_b = apply("ListDiff", arrays.range(rank_b), right).outputs[0]
+    sizes_a, sizes_b = (one("GatherV2", arrays.shape(x), free, 0) for x, free in ((a, free_a), (b, free_b)))
+    inner = one("Prod", one("GatherV2", arrays.shape(a), left, 0), [0])
+    rows = arrays.reshape(arrays.transpose(a, arrays.concat([free_a, left], 0)), arrays.stack([-1, inner]))
+    columns = arrays.reshape(arrays.transpose(b, arrays.concat([right, free_b], 0)), arrays.stack([inner, -1]))
+    return arrays.reshape(matmul(rows, columns), arrays.concat([sizes_a, sizes_b], 0), name=scope)
 
 
 def _size(tensor: Tensor, sizes: Tensor, axis: int) -> Any:

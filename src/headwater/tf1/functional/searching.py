@@ -11,6 +11,7 @@ from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.tf1.functional import arrays, math
 from headwater.tf1.functional.apply import apply, one
+from headwater.tf1.functional.indexing import where_v2
 
 
 class Unique(NamedTuple):
@@ -70,11 +71,15 @@ def _ordered(values: Tensor, axis: int, direction: str) -> list[Tensor]:
     if direction not in ("ASCENDING", "DESCENDING"):
         raise ValueError(f"direction should be either 'ASCENDING' or 'DESCENDING', not {direction!r}")
     values = convert_to_tensor(values, name="values")
-    if values.dims is None:
-        raise ValueError("values must have a known rank")
-    count = len(values.dims)
-    order = list(range(count))
-    order[axis], order[-1] = order[-1], order[axis]
+    order: Any
+    if values.dims is not None:
+        order = list(range(len(values.dims)))
+        order[axis], order[-1] = order[-1], order[axis]
+    else:
+        rank = arrays.rank(values)
+        last, place = rank - 1, math.floormod(axis, rank)
+        order = arrays.range(rank)
+        order = where_v2(math.equal(order, place), last, where_v2(math.equal(order, last), place, order))
     moved = arrays.transpose(values, order)
     turned = math.negative(moved) if direction == "ASCENDING" else moved
     found, places = apply("TopKV2", turned, arrays.shape(moved)[-1]).outputs

@@ -16,8 +16,9 @@ from headwater.graph.types import TensorLike
 from headwater.shapes import merge_dims
 from headwater.tf1.functional import arrays, indexing, math, reductions, searching
 from headwater.tf1.functional.apply import apply
-from headwater.tf1.functional.checks import assert_less_equal
+from headwater.tf1.functional.checks import Assert, assert_less_equal
 from headwater.tf1.functional.control_flow import with_dependencies
+from headwater.tf1.functional.default_graph import control_dependencies
 from headwater.tf1.functional.reductions import either
 from headwater.tf1.functional.sparse import SparseTensor, SparseTensorValue, convert_to_tensor_or_sparse_tensor
 from headwater.tf1.functional.sparse_changes import sparse_reorder
@@ -112,6 +113,8 @@ def sparse_split(
     sp_input = as_sparse(sp_input)
     if num_split is None:
         raise ValueError("num_split is required")
+    if num_split < 1:
+        raise ValueError(f"Attr 'num_split' of 'SparseSplit' Op passed {num_split} less than minimum 1.")
     place = either(axis, split_dim, "axis", "split_dim")
     if place is None:
         raise ValueError("axis is required")
@@ -121,8 +124,12 @@ def sparse_split(
         place = constant_value(convert_to_tensor(place))
         if rank is None or place is None:
             raise ValueError("sparse_split needs a sparse tensor of known rank, and an axis that is known")
+        if not -rank <= int(place) < rank:
+            raise ValueError(f"axis {int(place)} is not in [{-rank}, {rank})")
         along = indexing.one_hot(int(place) % rank, rank, dtype=dtypes.int64)
-        whole = shape[int(place)]
+        said = "Input num_split should be between 1 and the splitting dimension size"
+        with control_dependencies([Assert(shape[int(place)] >= num_split, [said, shape[int(place)], num_split])]):
+            whole = arrays.identity(shape[int(place)])
         size, longer = math.floordiv(whole, num_split), math.floormod(whole, num_split)
         parts: list[SparseTensor] = []
         for part in range(num_split):

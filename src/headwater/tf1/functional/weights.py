@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
-from headwater.tf1.functional import arrays, math
+from headwater.tf1.functional import arrays, math, reductions
 from headwater.tf1.functional.checks import Assert
 from headwater.tf1.functional.control_flow import no_op, with_dependencies
 
@@ -33,10 +33,14 @@ def assert_broadcastable(weights: Any, values: TensorLike) -> Operation:
                 raise ValueError(f"{refusal} Their ranks differ.")
             if any(a not in (None, 1) and b is not None and a != b for a, b in zip(own, dims, strict=True)):
                 raise ValueError(f"{refusal} Some sizes differ.")
-            # The multiplication checks sizes that are not known yet.
-            return no_op("static_dims_check_success")
-        of_one_rank = math.equal(arrays.rank(weights), arrays.rank(values))
-        fits = math.logical_or(of_one_rank, math.equal(arrays.rank(weights), 0))
+            if all(a == 1 or None not in (a, b) for a, b in zip(own, dims, strict=True)):
+                return no_op("static_dims_check_success")
+        rank, other_rank = arrays.rank(weights), arrays.rank(values)
+        both = math.minimum(rank, other_rank)
+        sizes, other_sizes = arrays.shape(weights)[:both], arrays.shape(values)[:both]
+        alike = reductions.reduce_all(math.logical_or(math.equal(sizes, 1), math.equal(sizes, other_sizes)))
+        of_one_rank = math.logical_and(math.equal(rank, other_rank), alike)
+        fits = math.logical_or(of_one_rank, math.equal(rank, 0))
         return Assert(fits, [refusal, arrays.shape(weights), arrays.shape(values)])
 
 

@@ -43,7 +43,7 @@ def test_a_gradient_that_does_not_fit_leaves_no_part_behind() -> None:
     accumulator = _accumulator()
     with pytest.raises(InvalidArgumentError, match="index is 4 exceeded 4"):
         accumulator.apply(_gradients([1, 2], [4], [1]), 0)
-    with pytest.raises(InvalidArgumentError, match=r"expected \(2,\), got \[3\]"):
+    with pytest.raises(InvalidArgumentError, match=r"expected \[2\], got \[3\]"):
         accumulator.apply(_gradients([1, 2, 3], [0], [1]), 0)
     assert accumulator.count() == 0
     accumulator.apply(_gradients([1, 2], [0], [1]), 0)

@@ -1,0 +1,163 @@
+"""Programs that the differential tester found to differ: NaN, repeated axes, unknown shapes, shapes that do not fit."""
+
+import numpy as np
+
+NAN, INF = float("nan"), float("inf")
+
+
+def cases(tf):
+    return {name[5:]: case for name, case in globals().items() if name.startswith("case_")}
+
+
+def _outcomes(tf, uses, said=0):
+    """The result of each use, or the class of its error and the beginning of the message."""
+    found = {}
+    for name, build in uses.items():
+        with tf.Graph().as_default(), tf.Session() as session:
+            try:
+                found[name] = session.run(build())
+            except Exception as error:  # noqa: BLE001 - the class of any error is an outcome
+                found[name] = [type(error).__name__, str(error).split("\n")[0].split(" [in ")[0][:said]]
+    return found
+
+
+def _fed(tf, value, shape=None):
+    return tf.placeholder_with_default(tf.constant(value), shape)
+
+
+def case_not_a_number(tf):
+    x = [NAN, 1.0, -2.0, 0.0]
+    scores = {"minus": [1.0, 300.0, -INF], "nan": [1.0, 300.0, NAN], "finite": [1.0, 3.0, 2.0]}
+    uses = {
+        "sign": lambda: tf.sign(_fed(tf, x)),
+        "abs": lambda: tf.abs(_fed(tf, x)),
+        "max of none": lambda: tf.reduce_max(_fed(tf, x), []),
+        "min of one": lambda: tf.reduce_min(_fed(tf, [x]), 0),
+        "max of one": lambda: tf.reduce_max(_fed(tf, NAN)),
+        "max": lambda: tf.reduce_max(_fed(tf, x)),
+        "digamma": lambda: tf.is_inf(tf.digamma(_fed(tf, [0.0, -1.0, -2.0, -0.5, INF, -INF]))),
+        "lgamma": lambda: tf.lgamma(_fed(tf, [0.0, -1.0, INF, -INF])),
+    }
+    for name, row in scores.items():
+        uses["in_top_k " + name] = lambda r=row: tf.nn.in_top_k(_fed(tf, [r]), [1], 1)
+
+    def slope(function):
+        given = _fed(tf, x)
+        return tf.gradients(function(given), given)
+
+    uses["slope of abs"] = lambda: slope(tf.abs)
+    return _outcomes(tf, uses)
+
+
+def case_repeated_axes(tf):
+    x = [[1.0, 2.0], [3.0, 4.0]]
+    uses = {}
+    for axes in ([1, 1], [1, -1], [1, 0, 1]):
+        for name in ("reduce_sum", "reduce_max", "reduce_mean"):
+            uses[f"{name} {axes}"] = lambda n=name, a=axes: getattr(tf, n)(_fed(tf, x), a)
+    return _outcomes(tf, uses)
+
+
+def case_unknown_rank(tf):
+    x = [[1.0, 4.0], [3.0, 2.0]]
+    return _outcomes(
+        tf,
+        {
+            "tensordot 1": lambda: tf.tensordot(_fed(tf, x), _fed(tf, x), 1),
+            "tensordot 0": lambda: tf.tensordot(_fed(tf, [1.0, 2.0]), _fed(tf, x), 0),
+            "tensordot axes": lambda: tf.tensordot(_fed(tf, x), tf.constant(x), [[0, -1], [1, 0]]),
+            "sort": lambda: tf.sort(_fed(tf, x)),
+            "reduce_join": lambda: tf.reduce_join(_fed(tf, [["a", "b"], ["c", "d"]]), 0, separator="+"),
+            "reduce_join of none": lambda: tf.reduce_join(tf.zeros([0, 2], tf.string), 0),
+            "reduce_join axis": lambda: tf.reduce_join(_fed(tf, ["a"]), 2),
+            "reduce_join known axis": lambda: tf.reduce_join(["a"], 2),
+        },
+    )
+
+
+def case_shapes_in_a_run(tf):
+    """Shapes that are known when a step runs, and do not fit."""
+    x = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    return _outcomes(
+        tf,
+        {
+            "tile": lambda: tf.tile(_fed(tf, x), _fed(tf, [2])),
+            "where": lambda: tf.where(_fed(tf, [True, False]), _fed(tf, [1.0]), _fed(tf, [2.0, 3.0])),
+            "lrn": lambda: tf.nn.lrn(_fed(tf, x)),
+            "band": lambda: tf.matrix_band_part(_fed(tf, x), 3, 0),
+            "cholesky": lambda: tf.cholesky(_fed(tf, x)),
+            "dynamic_partition": lambda: tf.dynamic_partition(_fed(tf, x), tf.zeros([0], tf.int32), 2),
+            "convolution": lambda: tf.nn.conv2d(_fed(tf, [[[[1.0]]]]), tf.ones([3, 3, 1, 1]), [1, 1, 1, 1], "VALID"),
+            "weights": lambda: tf.losses.mean_squared_error(
+                _fed(tf, [[1.0, 2.0]]), _fed(tf, [[1.0, 3.0]]), weights=_fed(tf, [[1.0], [2.0], [3.0]])
+            ),
+            "weights of sizes": lambda: tf.losses.mean_squared_error(
+                _fed(tf, [1.0, 2.0], [None]), _fed(tf, [1.0, 3.0], [None]), weights=_fed(tf, [1.0, 2.0, 3.0], [None])
+            ),
+            "grey": lambda: tf.image.rgb_to_grayscale(_fed(tf, [[[1.0]]])),
+            "diag": lambda: tf.diag(1.0),
+            "transpose": lambda: tf.transpose(x, [0, 0]),
+            "sparse_split": lambda: [
+                part.values
+                for part in tf.sparse_split(sp_input=tf.SparseTensor([[0, 0]], [1.0], [1, 2]), num_split=3, axis=1)
+            ],
+            "scalar blocks": lambda: tf.space_to_batch_nd(1.0, [2], [[0, 0]]),
+            "no columns": lambda: tf.convert_to_tensor(
+                (lambda v: tf.gradients(tf.boolean_mask(v, [True, True]), v)[0])(tf.zeros([2, 0]))
+            ),
+        },
+    )
+
+
+def case_queues_and_accumulators(tf):
+    def queue():
+        return tf.FIFOQueue(3, [tf.float32, tf.int32], [[2], []])
+
+    def rows(shape, *gradients):
+        accumulator = tf.SparseConditionalAccumulator(tf.float32, shape=shape)
+        session = tf.get_default_session()
+        for gradient in gradients[:-1]:
+            session.run(accumulator.apply_grad(*gradient))
+        return accumulator.apply_grad(*gradients[-1])
+
+    one = np.ones([1, 2], np.float32)
+    return _outcomes(
+        tf,
+        {
+            "enqueue": lambda: queue().enqueue([_fed(tf, [1.0, 2.0, 3.0]), 1]),
+            "enqueue_many": lambda: queue().enqueue_many([_fed(tf, [[1.0, 2.0, 3.0]]), [1]]),
+            "unequal": lambda: queue().enqueue_many([_fed(tf, [[1.0, 2.0]]), _fed(tf, [1, 2])]),
+            "padding": lambda: tf.PaddingFIFOQueue(3, [tf.float32], [[None, 2]]).enqueue([_fed(tf, [[1.0]])]),
+            "dense": lambda: tf.ConditionalAccumulator(tf.float32, shape=[2]).apply_grad(_fed(tf, [1.0])),
+            "values": lambda: rows([3, 2], ([0], _fed(tf, [[1.0, 2.0, 3.0]]))),
+            "count": lambda: rows([3, 2], ([0, 1], _fed(tf, one))),
+            "dense shape": lambda: rows([3, 2], ([0], _fed(tf, one), [4, 2])),
+            "scalar": lambda: rows([3, 2], ([0], _fed(tf, 1.0))),
+            "second": lambda: rows(None, ([0], _fed(tf, [[1.0, 2.0, 3.0]])), ([0], _fed(tf, one))),
+        },
+        said=55,
+    )
+
+
+def case_learning_rates(tf):
+    """Rates that must be greater than 0."""
+
+    def trained(optimizer, sparse):
+        variable = tf.Variable([1.0, 2.0])
+        gradient = (
+            tf.IndexedSlices(tf.constant([1.0]), tf.constant([0]), tf.constant([2]))
+            if sparse
+            else tf.constant([1.0, 1.0])
+        )
+        step = optimizer.apply_gradients([(gradient, variable)])
+        tf.get_default_session().run(tf.global_variables_initializer())
+        with tf.control_dependencies([step]):
+            return tf.identity(variable.read_value())
+
+    uses = {}
+    for rate in (0.0, -0.1):
+        for sparse in (False, True):
+            for name in ("Ftrl", "ProximalAdagrad", "ProximalGradientDescent", "GradientDescent"):
+                make = getattr(tf.train, name + "Optimizer")
+                uses[f"{name} {rate} {sparse}"] = lambda m=make, r=rate, s=sparse: trained(m(r), s)
+    return _outcomes(tf, uses, said=27)
