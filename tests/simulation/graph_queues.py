@@ -82,7 +82,7 @@ class QueueCopiesHistory(GraphCopiesHistory):
             raise HistoryError(f"numbers {twice} came out more than once")
         missing = self._put.difference(taken, left)
         if len(missing) > self._lost:
-            raise HistoryError(f"numbers {sorted(missing)} are lost, and {self._lost} were on their way")
+            raise HistoryError(f"numbers {sorted(missing)} are lost, and {self._lost} were in transit")
 
 
 def history(seed: int) -> tuple[Simulation, QueueCopiesHistory]:

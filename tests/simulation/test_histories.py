@@ -96,11 +96,11 @@ _MENDED = [
     ("moves", 120009578),  # a worker is in a training that others have finished on ps that were restarted
     ("moves", 80003753),  # a ps that has just taken a shard ends with the job before it can say so
     ("examples", 105161),
-    ("told", 22),  # a handoff to a ps that is about to end, and whose backup has not announced its own end to it
+    ("told", 22),  # a handoff to a ps that is about to end; the backup ends, too, and has not announced it yet
     ("told", 79),  # a handoff to a ps that has just announced its end
     ("told", 251),  # the same, and the receiver has restarted by then
     ("told", 299),
-    ("told", 12),  # a backup that is about to be promoted once more says that it never will be
+    ("told", 12),  # a backup announces that it will never serve, just before it is promoted
     ("told", 42),  # a replica that receives a snapshot of a draining ps does not know that it drains
     ("graph-told", 150000088),  # a worker creates its session while all ps have ended, and asks none of them
     ("graph-told", 7300037),  # a worker mistakes a restarted ps for its previous incarnation, as all had ended

@@ -112,7 +112,7 @@ def ended_tasks(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) 
         try:
             task = TaskName.parse(name)
         except ValueError as error:
-            raise ClusterConfigError(ENDED, f"cannot be right: {error}") from error
+            raise ClusterConfigError(ENDED, f"is not valid: {error}") from error
         task = check_task(cluster, task.job, task.index, ENDED)
         if task.job != "worker" or task == chief_of(cluster):
             raise ClusterConfigError(ENDED, f"names {task}, but can name workers only that are not the chief")
@@ -242,7 +242,7 @@ def _check_addresses(named: Iterable[tuple[str, str]]) -> None:
         try:
             address = parse_address(text)
         except ValueError as error:
-            raise ClusterConfigError(field_name, f"cannot be right: {error}") from error
+            raise ClusterConfigError(field_name, f"is not valid: {error}") from error
         if address.port == 0:
             raise ClusterConfigError(field_name, f"is {text!r}: with port 0 no other task could find it")
         if address in seen:

@@ -83,13 +83,13 @@ from __future__ import annotations
 
 from typing import Final
 
-#: In the place of a step's number: the epoch is over; the training is over.
+#: Values sent instead of a step's number: the end of the epoch, and the end of the training.
 EPOCH_OVER: Final = -1
 TRAINING_OVER: Final = -2
 #: Other workers hold the remaining examples, and may be lost; some examples were set aside.
 NOTHING_YET: Final = -3
 SET_ASIDE: Final = -4
-#: In the place of a number of steps: it is not known yet.
+#: Sent instead of a number of steps that is not known yet.
 UNKNOWN_STEPS: Final = -1
 #: The set name of all tables that grow, for the witness and for other tasks; no set of parameters has this name.
 TABLES: Final = "+tables"

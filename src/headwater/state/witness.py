@@ -57,7 +57,7 @@ class Witnesses:
         if after.view is not None and after.view != before.view:
             _log.log(
                 logging.INFO if after.view.backup is not None else logging.WARNING,
-                "the witness says of shard %d of %r: %s",
+                "the witness answers for shard %d of %r: %s",
                 shard,
                 name,
                 after.view,

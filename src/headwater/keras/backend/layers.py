@@ -188,7 +188,7 @@ def _local(
 
 
 def bias_add(x: Value, bias: Value, data_format: str | None = None) -> Value:
-    """A bias for each channel (or for each place and channel) added.
+    """Adds a bias for each channel, or for each place and channel.
 
     Raises:
       ValueError: the bias has neither one dimension nor all but the first of ``x``.
@@ -296,7 +296,7 @@ def normalize_batch_in_training(
 
 
 def dropout(x: Value, level: float, noise_shape: Sequence[int] | None = None, seed: int | None = None) -> Value:
-    """A share ``level`` of the elements set to zero at random, the others enlarged to make up for them."""
+    """Sets a share ``level`` of the elements to zero at random, and scales the others to keep the expected sum."""
     return _keras.random.dropout(x, level, noise_shape, seed)
 
 
@@ -390,7 +390,7 @@ def rnn(
     time_major: bool = False,
     zero_output_for_mask: bool = False,
 ) -> tuple[Value, Value, list[Value]]:
-    """A function for each step of time: the last output, all outputs, the last states.
+    """Runs a function for each time step, and returns the last output, all outputs and the last states.
 
     Args:
       step_function: maps the input of a step and the states (followed by ``constants``) to the output and the new

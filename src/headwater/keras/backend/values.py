@@ -31,7 +31,7 @@ Dims = Sequence[int | None]
 
 
 class RunsGraphs(Protocol):
-    """A session, as far as `set_session` keeps one."""
+    """The interface of a session that `set_session` stores."""
 
     def run(self, fetches: object, feed_dict: object = None) -> object:
         """Runs part of a graph."""
@@ -80,7 +80,7 @@ def placeholder(
     """An input of a function or model, of a shape, or of unknown sizes in ``ndim`` dimensions.
 
     Raises:
-      NotImplementedError: it is to be ragged, which Keras 3 on JAX does not have.
+      NotImplementedError: ``ragged`` is set: Keras 3 on JAX has no ragged tensors.
     """
     if ragged:
         raise NotImplementedError("ragged: Keras 3 on JAX has no ragged tensors.")
@@ -223,7 +223,7 @@ class _Average:
 
 
 def moving_average_update(x: keras.Variable, value: Value, momentum: float) -> Value:
-    """The mean of the values seen so far, each older one weighing ``momentum`` times as much, put into ``x``.
+    """Updates ``x`` to the moving average; each value weighs ``momentum`` times as much as its successor.
 
     The value of ``x`` before the first update has no weight, as in TensorFlow 1.15.
     """
@@ -392,7 +392,7 @@ def gradients(loss: KerasTensor, variables: Value) -> list[KerasTensor]:
 
 
 def stop_gradient(variables: Value) -> Value:
-    """The same value, which gradients take for a constant; of a list each."""
+    """Returns the same value, or list of values, as a constant for gradients."""
     return _keras.tree.map_structure(ops.stop_gradient, variables)
 
 

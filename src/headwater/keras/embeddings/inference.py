@@ -57,7 +57,7 @@ class Inference:
 
     Args:
       model: a built Keras model.
-      source: has its rows.
+      source: the source of its rows.
     """
 
     def __init__(self, model: Any, source: RowSource) -> None:

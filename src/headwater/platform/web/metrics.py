@@ -32,10 +32,10 @@ _OF_JOBS: tuple[tuple[str, str, Callable[[JobView], float | str | None]], ...] =
     ("job_step", "Global step", lambda job: job.step),
     ("job_steps_per_second", "Steps of all tasks together, per second", lambda job: job.steps_per_s),
     ("job_loss", "Latest loss", lambda job: job.loss),
-    ("job_workers", "Workers that are wanted", lambda job: job.workers),
+    ("job_workers", "Workers that the job requests", lambda job: job.workers),
     ("job_tasks_running", "Tasks that run", lambda job: job.tasks_running),
     ("job_restarts", "Restarts that count against the limit, of the job and its tasks", lambda job: job.restarts),
-    ("job_requeues", "How often the job went back to the queue", lambda job: job.requeues),
+    ("job_requeues", "How often the job returned to the queue", lambda job: job.requeues),
 )
 _OF_TASKS: tuple[tuple[str, str, Callable[[TaskState], float | None]], ...] = (
     ("task_running", "1 while the task runs, else 0", lambda task: float(task.phase is TaskPhase.RUNNING)),

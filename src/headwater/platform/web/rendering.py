@@ -27,7 +27,7 @@ HEADERS = {
         "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
-    # Not "no-referrer": browsers then hide the origin of a form, and the server refuses forms of unknown origin.
+    # With "no-referrer", browsers would hide the origin of a form, and the server refuses forms of unknown origin.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",

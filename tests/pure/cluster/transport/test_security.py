@@ -1,4 +1,4 @@
-"""Who is let in, and what is said when the settings cannot be right."""
+"""The connections that a task accepts, and the messages for invalid settings."""
 
 from __future__ import annotations
 

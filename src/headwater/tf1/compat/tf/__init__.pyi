@@ -613,7 +613,7 @@ def cos(x: TensorLike, name: str | None = ...) -> Tensor:
 def cosh(x: TensorLike, name: str | None = ...) -> Tensor:
     """The hyperbolic cosine of every element."""
 def decode_base64(input: TensorLike, name: str | None = ...) -> Tensor:
-    """What Base64 text for the web stands for."""
+    """Decodes web-safe Base64 text."""
 def digamma(x: TensorLike, name: str | None = ...) -> Tensor:
     """The derivative of log Γ(x) of every element."""
 def equal(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
@@ -765,7 +765,7 @@ def to_int64(x: TensorLike, name: str = ...) -> Tensor:
 def truncatediv(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
     """x / y without its fraction, element by element."""
 def truncatemod(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
-    """What x / y leaves when its fraction is cut off, element by element."""
+    """The remainder of x / y rounded towards zero, element by element."""
 def unsorted_segment_max(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:
     """The largest of the rows with equal ids; negative ids are left out."""
 def unsorted_segment_min(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:

@@ -49,7 +49,7 @@ from headwater.tf1.training.input_producers import match_filenames_once as match
 from headwater.tf1.training.training_util import write_graph as write_graph
 
 def decode_base64(input: TensorLike, name: str | None = ...) -> Tensor:
-    """What Base64 text for the web stands for."""
+    """Decodes web-safe Base64 text."""
 __all__ = [
     "FixedLenFeature",
     "FixedLenSequenceFeature",
