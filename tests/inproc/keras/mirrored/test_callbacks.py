@@ -19,7 +19,7 @@ from tests.support.mirrored import with_workers
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 X = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
-Y = np.random.default_rng(1).integers(0, 2, 40)
+Y = np.random.default_rng(1).integers(0, 2, 40).astype("int32")
 
 
 def make_model() -> Any:

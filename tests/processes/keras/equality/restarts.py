@@ -2,8 +2,8 @@
 
     restarts.py STRATEGY FOLDER KILLED STEP
 
-STRATEGY is ``mirrored``, ``sync`` or ``async``; KILLED is ``none``, ``worker`` (the last one), ``chief``, or ``all``:
-all tasks at once, as where power fails. STEP is counted over all epochs.
+STRATEGY is ``mirrored``, ``sync`` or ``async``; KILLED is ``none``, ``worker`` (the last one), ``chief``, ``ps``, or
+``all``: all tasks at once, as where power fails. STEP is counted over all epochs.
 """
 
 from __future__ import annotations
@@ -53,11 +53,12 @@ class Killed(callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.steps += 1
         mark = folder / "killed"
-        mine = me["index"] == {"worker": last, "chief": 0, "all": last}.get(killed)
+        mine = me["index"] == {"worker": last, "chief": 0, "ps": 0, "all": last}.get(killed)
         if mine and self.steps == step and not mark.exists():
             mark.touch()
-            others = [int(path.read_text()) for path in folder.glob("*.pid") if killed == "all"]
-            for pid in [*({*others} - {os.getpid()}), os.getpid()]:
+            names = {"ps": "ps *.pid", "all": "*.pid"}.get(killed, f"worker {me['index']}.pid")
+            pids = {int(path.read_text()) for path in folder.glob(names)}
+            for pid in sorted(pids, key=os.getpid().__eq__):  # this process last
                 os.kill(pid, signal.SIGKILL)
 
 
