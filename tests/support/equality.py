@@ -156,8 +156,7 @@ class Program:
         if self.weights == "class" and (not of_classes or self.data == "generator"):
             return False
         # Keras multiplies the mask, which has a value for each step, by the weights, which have one for each row.
-        weighted = self.reduction == "mean_with_sample_weight" or self.metrics == "weighted"
-        if self.model == "masked" and self.weights == "sample" and weighted:
+        if self.model == "masked" and self.weights == "sample":
             return False
         return not (of_classes and (self.loss != "mse" or self.metrics in ("means", "weighted")))
 

@@ -48,7 +48,7 @@ def test_every_pair_of_choices_is_equal_to_one_process(program: Program) -> None
 
 
 @pytest.mark.long
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.fixed_dictionaries({name: st.sampled_from(choices) for name, choices in COLUMNS.items()}))
 def test_any_choice_is_equal_to_one_process(choices: dict[str, Any]) -> None:
     program = Program(**choices)

@@ -17,6 +17,8 @@ from headwater import tf
 from headwater.keras.layers import DynamicEmbedding
 from headwater.keras.mirrored.shards import Share
 from headwater.keras.parameter_server.batches import part_of
+from tests.inproc.keras.test_parameter_server_strategy import Cluster
+from tests.support.mirrored import with_workers
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
 
@@ -55,3 +57,24 @@ def test_batches_with_sparse_arrays_are_refused_where_rows_are_divided(make: Any
         Share(count=2, index=0, seed=0).of_batch(batch)
     with pytest.raises(ValueError, match="a batch has a sparse array"):
         part_of(batch, 0, 1, 2)
+
+
+def test_predict_and_evaluate_take_sparse_rows_as_in_one_process() -> None:
+    rows = np.diag(np.arange(10, dtype=np.float32))
+    sparse = scipy.sparse.csr_matrix(rows)
+
+    def make() -> Any:
+        model = keras.Sequential([keras.Input((10,)), keras.layers.Dense(1, kernel_initializer="ones")])
+        model.compile("sgd", "mse")
+        return model
+
+    def results(model: Any) -> tuple[Any, Any]:
+        predicted = model.predict(sparse, batch_size=4, verbose=0)
+        return predicted, model.evaluate(sparse, np.zeros((10, 1), np.float32), batch_size=4, verbose=0)
+
+    cluster = Cluster(make, consistency="sync")
+    found = [*with_workers(2, lambda _, mirror: results(mirror(make()))), results(cluster.models[0])]
+    for predicted, evaluated in found:
+        np.testing.assert_allclose(predicted[:, 0], np.arange(10))
+        assert evaluated == pytest.approx(28.5)
+    cluster.stop()

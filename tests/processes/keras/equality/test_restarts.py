@@ -31,7 +31,7 @@ def launch(strategy: str, folder: Path, killed: str, step: int) -> subprocess.Co
 def result(strategy: str, folder: Path, killed: str = "none", step: int = 0) -> dict[str, Any]:
     """The result of a job, which is launched again where its launcher does not restart it."""
     done = launch(strategy, folder, killed, step)
-    if killed in ("all", "chief") and done.returncode:
+    if killed in ("all", "chief", "ps") and done.returncode:
         done = launch(strategy, folder, killed, step)
     assert done.returncode == 0, done.stderr
     if killed != "none":
@@ -54,6 +54,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         pytest.param("mirrored", "chief", 2, marks=pytest.mark.long),
         pytest.param("mirrored", "all", 3, marks=pytest.mark.long),
         pytest.param("sync", "worker", 4, marks=pytest.mark.long),
+        pytest.param("sync", "chief", 6, marks=pytest.mark.long),
+        pytest.param("sync", "ps", 7, marks=pytest.mark.long),
         pytest.param("sync", "all", 5, marks=pytest.mark.long),
     ],
 )
