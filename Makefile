@@ -8,7 +8,7 @@ JOBS := 3
 # Without bytecode files every process compiles all modules that it imports, which takes longer than the rest of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: test-fast coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-models bench-recovery bench-precautions bench-quality bench-scaling test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
+.PHONY: test-fast coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-models bench-recovery bench-precautions bench-quality bench-scaling bench-click test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     create the virtual environment $(VENV) with all dependencies'
@@ -31,6 +31,7 @@ help:
 	@echo 'make bench-recovery   measure the effect of a lost ps in each mode of recovery, also for TensorFlow'
 	@echo 'make bench-precautions  measure the cost of replicas and saved states: ARGS="copies", ARGS="saves --seconds 20 --pauses 0"'
 	@echo 'make bench-scaling   measure how long a worker waits while ps with 100 MB each join and shut down'
+	@echo 'make bench-click  compare a click model from records to predictions with TensorFlow 1.15: PEER=..., ARGS="--rounds 1"'
 	@echo 'make bench-quality    measure the loss of a model while its ps are killed, in each mode of recovery; ARGS="--mnist FOLDER"'
 	@echo 'make screenshots  save each state of the web page, wide and narrow, light and dark, to build/browser'
 	@echo 'make pictures  save pictures of running jobs to docs: headwater status of a Keras and a JAX job, and the web page'
@@ -80,6 +81,9 @@ bench-scaling: $(READY)
 
 bench-quality: $(READY)
 	$(BIN)/python benchmarks/quality.py $(ARGS)
+
+bench-click: $(READY)
+	$(BIN)/python benchmarks/click_model.py $(if $(PEER),--peer $(PEER)) $(ARGS)
 
 # COVERAGE=yes records the executed lines, also in the processes of tasks. This is slow before Python 3.12.
 test: $(READY)
