@@ -1,138 +1,83 @@
-"""Draws programs of single operations, runs them on Headwater and on TensorFlow 1.15, and shows where they differ.
+"""Draws small programs, runs them on Headwater and on TensorFlow 1.15, and shows where they differ.
 
     python tools/differential.py --peer DIR/tf1/bin/python --count 2000 --seed 1
 
-The peer is what ``setup_peer.sh`` of the shared benchmarks makes. Values are drawn among NaN, infinities, boundaries of
-types and ordinary numbers; shapes may be empty; incoming gradients are partly 0. Each engine runs all programs in one
-process. A program that differs is cut down to fewer elements as long as it still differs. The file must run on
-Python 3.7 too: ``run`` is how it calls itself under both engines.
+The peer is what ``setup_peer.sh`` of the shared benchmarks makes. `random_programs` draws operations and their
+gradients, losses, optimizers, metrics, feature columns and datasets, with NaN, infinities, boundaries of types, empty
+and unknown shapes, and wrong arguments, whose outcome is the class of an error; incoming gradients are partly 0. Each
+engine runs all programs in one process. ``--shrink`` simplifies a program while it still differs. The file must run
+on Python 3.7 too: ``run`` is how it calls itself under both engines.
 """
 
 import argparse
 import json
 import math
-import random
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-FLOATS = ("float32", "float64")
-INTEGERS = ("int32", "int64")
-VALUES = [float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-30, 1e30, 300.0, 7.0]
-WHOLE = [0, 1, -1, 2, -3, 7, 127, 255, 2**31 - 1, -(2**31)]
-UNARY = [
-    "abs",
-    "negative",
-    "square",
-    "sign",
-    "exp",
-    "expm1",
-    "log",
-    "log1p",
-    "sqrt",
-    "rsqrt",
-    "reciprocal",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "sigmoid",
-    "floor",
-    "ceil",
-    "rint",
-    "round",
-    "lgamma",
-    "digamma",
-    "erf",
-    "erfc",
-    "nn.relu",
-    "nn.relu6",
-    "nn.elu",
-    "nn.selu",
-    "nn.softplus",
-    "nn.softsign",
-    "nn.softmax",
-    "nn.log_softmax",
-]
-BINARY = [
-    "add",
-    "subtract",
-    "multiply",
-    "div",
-    "truediv",
-    "floordiv",
-    "mod",
-    "floormod",
-    "pow",
-    "maximum",
-    "minimum",
-    "squared_difference",
-    "div_no_nan",
-    "atan2",
-    "less",
-    "less_equal",
-    "greater",
-    "greater_equal",
-    "equal",
-    "not_equal",
-]
-REDUCTIONS = [
-    "reduce_sum",
-    "reduce_mean",
-    "reduce_prod",
-    "reduce_max",
-    "reduce_min",
-    "reduce_logsumexp",
-    "argmax",
-    "argmin",
-    "cumsum",
-    "cumprod",
-    "math.reduce_euclidean_norm",
-    "math.reduce_std",
-    "math.reduce_variance",
-]
-OF_FLOATS = {*UNARY[4:], "atan2", "div_no_nan", "reduce_logsumexp", *REDUCTIONS[-3:]} - {"round"}
+import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parent))
+import random_programs
+import random_training
+from random_programs import drawn
 
-def drawn(number):
-    """The ``number``-th program: function, inputs as type and nested values, and whether its gradient is asked for."""
-    dice = random.Random(number)
-    kind = dice.choice(("unary", "binary", "reduction", "cast"))
-    name = dice.choice({"unary": UNARY, "binary": BINARY, "reduction": REDUCTIONS, "cast": ["cast"]}[kind])
-    dtype = dice.choice(FLOATS if name in OF_FLOATS or kind == "cast" else FLOATS + INTEGERS)
-    size = dice.choice((0, 1, 2, 3, 5))
-    pool = VALUES if dtype in FLOATS else WHOLE
-    inputs = [[dtype, [dice.choice(pool) for _ in range(size)]] for _ in range(2 if kind == "binary" else 1)]
-    target = dice.choice(("int8", "uint8", "int16", "uint16", "int32", "int64", "bool", "float64"))
-    gradient = dtype in FLOATS and kind != "cast" and dice.random() < 0.5
-    return {"name": name, "inputs": inputs, "target": target, "gradient": gradient}
+HELPERS = {name: getattr(random_training, name) for name in ("optimize", "measure", "initialised", "elements")}
 
 
 def _outcome(tf, program):
-    function = tf
-    for part in program["name"].split("."):
-        function = getattr(function, part)
-    with tf.Graph().as_default(), tf.Session() as session:
+    names = {"tf": tf, "np": np, **HELPERS}
+    # Constant folding and arithmetic rewrites of TensorFlow change results, such as NaN * 0.
+    config = tf.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.optimizer_options.opt_level = -1
+    with tf.Graph().as_default(), tf.Session(config=config) as session:
         try:
-            given = [tf.placeholder_with_default(tf.constant(v, t, [len(v)]), [None]) for t, v in program["inputs"]]
-            result = function(given[0], program["target"]) if program["name"] == "cast" else function(*given)
+            given = [_tensor(tf, *each) for each in program["inputs"]]
+            names.update(zip("abcdefgh", given))  # noqa: B905 - Python 3.7
+            result = eval(program["code"], names)
             if program["gradient"]:
-                incoming = tf.cast(tf.range(tf.size(result)) % 2, result.dtype)
-                found = tf.gradients(result, given, grad_ys=tf.reshape(incoming, tf.shape(result)))
-                result = [each for each in found if each is not None]
-            values = session.run(result)
+                result = _gradients(tf, result, given)
+            return _plain(session.run(_fetches(tf, result)))
         except Exception as error:  # noqa: BLE001 - the class of any error is an outcome
-            return type(error).__name__
-    return [[str(v.dtype), v.tolist()] for v in (values if isinstance(values, list) else [values])]
+            return {"error": type(error).__name__, "message": str(error).split("\n")[0][:200]}
+
+
+def _tensor(tf, dtype, shape, values, known):
+    value = tf.constant(np.array(values, object if dtype == "string" else dtype).reshape(shape), dtype)
+    if known == "constant":
+        return value
+    return tf.placeholder_with_default(value, {"fed": shape, "rank": [None] * len(shape), "unknown": None}[known])
+
+
+def _fetches(tf, result):
+    if isinstance(result, (list, tuple)):
+        return [_fetches(tf, each) for each in result]
+    return tf.constant(0) if result is None else result
+
+
+def _gradients(tf, result, given):
+    first = result[0] if isinstance(result, (list, tuple)) else result
+    if not first.dtype.is_floating:
+        return first
+    incoming = tf.reshape(tf.cast(tf.range(tf.size(first)) % 2, first.dtype), tf.shape(first))
+    inexact = [each for each in given if each.dtype.is_floating]
+    found = tf.gradients(first, inexact, grad_ys=incoming)
+    return [tf.convert_to_tensor(each) for each in found if each is not None]
+
+
+def _plain(value):
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return [str(value.dtype), list(value.shape), [_plain(each) for each in value.ravel().tolist()]]
+    value = np.asarray(value)
+    return [str(value.dtype), list(value.shape), value.ravel().tolist()]
 
 
 def run(path):
@@ -161,8 +106,27 @@ def outcomes(command, programs):
     return found
 
 
+LIMITS = (
+    "No gradient defined for operation",
+    "No OpKernel was registered",
+    "do not yet support dilation rates",
+    "TensorArray has size zero, but element shape",
+    "as_list() is not defined on an unknown TensorShape",
+    "Cannot take the length of shape with unknown rank",
+    "unsupported operand type(s) for -: 'NoneType' and 'int'",
+)
+"""Messages of TensorFlow's errors where it lacks a gradient, a kernel, or support for unknown shapes."""
+
+
+def lacking(other):
+    """Whether TensorFlow fails because it lacks something, or crashes: Headwater may then give a result."""
+    return other == "crash" or (isinstance(other, dict) and any(limit in other["message"] for limit in LIMITS))
+
+
 def same(mine, other):
     """Whether two outcomes agree, floats but for rounding."""
+    if isinstance(mine, dict) and isinstance(other, dict):
+        return mine["error"] == other["error"]
     if isinstance(mine, list) and isinstance(other, list):
         return len(mine) == len(other) and all(same(a, b) for a, b in zip(mine, other))  # noqa: B905 - Python 3.7
     if isinstance(mine, float) and isinstance(other, float):
@@ -172,11 +136,17 @@ def same(mine, other):
 
 
 def smaller(program):
-    """The program without one of its elements, for each element."""
-    size = len(program["inputs"][0][1])
-    for gone in range(size if size > 1 else 0):
-        inputs = [[dtype, values[:gone] + values[gone + 1 :]] for dtype, values in program["inputs"]]
-        yield dict(program, inputs=inputs)
+    """Simpler programs: constants instead of fed inputs, and ordinary values instead of special ones."""
+    for place, (dtype, shape, values, known) in enumerate(program["inputs"]):
+        simpler = []
+        if known != "constant":
+            simpler.append([dtype, shape, values, "constant"])
+        for at, value in enumerate(values):
+            plain = "a" if dtype == "string" else False if dtype == "bool" else 1 if "int" in dtype else 1.0
+            if value != plain:
+                simpler.append([dtype, shape, [*values[:at], plain, *values[at + 1 :]], known])
+        for each in simpler:
+            yield dict(program, inputs=[*program["inputs"][:place], each, *program["inputs"][place + 1 :]])
 
 
 def shrunk(program, engines):
@@ -190,6 +160,17 @@ def shrunk(program, engines):
         program = differing[0][0]
 
 
+def name_of(program):
+    """The functions of a program, which group the differences."""
+    found = re.findall(r"(?:tf|C|D)?[.]([a-zA-Z_][\w.]*)[(]", program["code"])
+    return (
+        program["kind"]
+        + " "
+        + (found[0] if found else program["code"][:30])
+        + (" (gradient)" if program["gradient"] else "")
+    )
+
+
 def main():
     if sys.argv[1:2] == ["run"]:
         run(sys.argv[2])
@@ -198,21 +179,28 @@ def main():
     parser.add_argument("--peer", required=True, help="an interpreter that has TensorFlow 1.15")
     parser.add_argument("--count", type=int, default=2000, help="number of programs")
     parser.add_argument("--seed", type=int, default=0, help="number of the first program")
-    parser.add_argument("--most", type=int, default=20, help="differences that are cut down and shown in full")
+    parser.add_argument("--kinds", nargs="*", help="kinds of programs, of: " + " ".join(random_programs.KINDS))
+    parser.add_argument("--most", type=int, default=20, help="groups of differences of which one is shown in full")
+    parser.add_argument("--shrink", action="store_true", help="reduce the shown programs while they differ")
     options = parser.parse_args()
     engines = [[sys.executable, "-m", "headwater", "exec", "--dialect", "1"], [options.peer]]
-    programs = [drawn(options.seed + number) for number in range(options.count)]
+    programs = [drawn(options.seed + number, options.kinds) for number in range(options.count)]
     ours, theirs = (outcomes(engine, programs) for engine in engines)
-    differing = [p for p, mine, other in zip(programs, ours, theirs) if not same(mine, other)]  # noqa: B905
-    causes = {}
-    for program in differing:
-        causes.setdefault((program["name"], program["gradient"]), []).append(program)
-    print(f"{len(programs)} programs, {len(differing)} differ, in {len(causes)} groups")
-    for (name, gradient), group in sorted(causes.items()):
-        print(f"{len(group):6} {name}{' (gradient)' if gradient else ''}")
-    for group in list(causes.values())[: options.most]:
-        program, mine, other = shrunk(group[0], engines)
-        print(f"{json.dumps(program)}\n    Headwater  {json.dumps(mine)}\n    TensorFlow {json.dumps(other)}")
+    groups, lacks = {}, 0
+    for program, mine, other in zip(programs, ours, theirs):  # noqa: B905 - Python 3.7
+        if lacking(other):
+            lacks += not same(mine, other)
+        elif not same(mine, other):
+            groups.setdefault(name_of(program), []).append((program, mine, other))
+    differ = sum(map(len, groups.values()))
+    print(f"{len(programs)} programs, {differ} differ, in {len(groups)} groups; TensorFlow lacks {lacks} more")
+    for name, group in sorted(groups.items()):
+        print(f"{len(group):6} {name}")
+    for group in list(groups.values())[: options.most]:
+        program, mine, other = shrunk(group[0][0], engines) if options.shrink else group[0]
+        print(
+            f"{json.dumps(program)}\n    Headwater  {json.dumps(mine)[:400]}\n    TensorFlow {json.dumps(other)[:400]}"
+        )
 
 
 if __name__ == "__main__":

@@ -492,8 +492,14 @@ class Dataset:
         return nest.leaves_like(self._structure, values)
 
     def unbatch(self, name: str | None = None) -> Self:
-        """Splits each element into its slices along the first dimension."""
+        """Splits each element into its slices along the first dimension.
+
+        Raises:
+          ValueError: an element has a component without dimensions.
+        """
         del name
+        if any(spec.dims == () for spec in self.node.specs):
+            raise ValueError("unbatch: an element has a component without dimensions, which has no slices")
         return self.changed(Unbatch(input=self.node))
 
     def window(

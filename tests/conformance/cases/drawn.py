@@ -69,6 +69,10 @@ def case_unknown_rank(tf):
             "sort": lambda: tf.sort(_fed(tf, x)),
             "reduce_join": lambda: tf.reduce_join(_fed(tf, [["a", "b"], ["c", "d"]]), 0, separator="+"),
             "reduce_join of none": lambda: tf.reduce_join(tf.zeros([0, 2], tf.string), 0),
+            "reduce_join of a scalar": lambda: tf.reduce_join("a"),
+            "unbatch": lambda: (
+                tf.data.Dataset.range(3).apply(tf.data.experimental.unbatch()).make_one_shot_iterator().get_next()
+            ),
             "reduce_join axis": lambda: tf.reduce_join(_fed(tf, ["a"]), 2),
             "reduce_join known axis": lambda: tf.reduce_join(["a"], 2),
         },

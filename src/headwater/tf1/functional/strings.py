@@ -138,7 +138,11 @@ def reduce_join(
         inputs = convert_to_tensor(inputs)
         if axis is None:
             dims = inputs.dims
-            axis = arrays.range(arrays.rank(inputs) - 1, -1, -1) if dims is None else constant(range(len(dims))[::-1])
+            axis = (
+                arrays.range(arrays.rank(inputs) - 1, -1, -1)
+                if dims is None
+                else constant(list(range(len(dims)))[::-1], dtypes.int32)
+            )
         return one("ReduceJoin", inputs, axis, keep_dims=keep, separator=separator)
 
 
