@@ -542,6 +542,7 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
         return _settled(state, now, (Apply(1, staleness),), reason)
     # A gradient of a version above the current one was computed before a restart that restored older values: drop it.
     past, empty = _is_past(state, gave.part), gave.part is not None and not gave.part.size
+    # A worker without a part of the batch contributes nothing to it: its late gradient does not count as dropped.
     if empty and past:
         return _settled(_with(state, worker, member), now, (), reason, worker)
     if not empty and (void or staleness or state.updating or version > state.version or past):
@@ -553,6 +554,7 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
         if state.batch == batch:
             lacks = state.lacks
         elif state.gathered:
+            # The worker is at another batch: the rest of the gathered one was used by another ps, and will not arrive.
             state, actions = replace(_fresh(state), gathered=0, dropped=state.dropped + state.gathered), (Discard(),)
         state = replace(state, batch=batch, lacks=lacks - gave.part.size)
     state = replace(_with(state, worker, replace(member, gave=member.gave + 1)), gathered=state.gathered + 1)

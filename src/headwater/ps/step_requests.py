@@ -87,7 +87,7 @@ def part_of(part: object) -> Part | None:
         case (int(incarnation), int(number), int(size), int(whole)):
             return Part(incarnation, number, size, whole)
         case _:
-            raise InvalidArgumentError(None, None, f"{part} is no part of a batch")
+            raise InvalidArgumentError(None, None, f"{part} is not a part of a batch")
 
 
 def _is_part(part: object) -> bool:

@@ -214,6 +214,7 @@ class Steps:
                     workers.reach_training(training)
                 if training < workers.trainings:
                     step_number = protocol.TRAINING_OVER
+                # No step may be made after the chief has stopped the training, as `EarlyStopping` does.
                 elif self._rests_for_chief(epoch):
                     step_number, request.handed = protocol.NOTHING_YET, None
                 elif len(step_request) > 4:

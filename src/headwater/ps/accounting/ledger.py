@@ -185,6 +185,7 @@ class _Epoch:
         plan = self.plan
         # Returned ranges first, as the epoch cannot end without them.
         piece = self.waiting[0] if self.waiting else _Piece(self.fresh, plan.size, 0)
+        # With an empty range, the worker takes part in the update, so that it reads the same values as the others.
         if plan.in_turn and self.out:
             now = self.done.from_here(0)
             now -= now % plan.batch
@@ -293,6 +294,7 @@ class Ledger:
         known: _Epoch | None = None
         if plan.in_turn:
             first = min([first, *self._epochs, *([self._over.end] if self._over.end else [])])
+        # In turn, a batch is assigned when the previous one is applied: the next epoch cannot begin within this one.
         for epoch in self._not_over(first, last)[: 1 if plan.in_turn else 2]:
             known = self._open(worker, epoch, plan)
             piece = known.take(share, joins=joins)
