@@ -1,7 +1,7 @@
 """Updates of variables by gradients, in place: the rules of `headwater.graph.ops.optimizers`, in the same order.
 
-Each rule changes its arguments in place. Its sparse version applies it to the rows at ``indices``; an index outside of
-the variable updates nothing.
+Each rule changes its arguments in place. Its sparse version applies it to the rows at ``indices``, in their order; an
+index outside of the variable updates nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from headwater.errors import InvalidArgumentError
 from headwater.graph.kernels.registry import NoKernel, update_kernel
-from headwater.graph.kernels.rows import add_rows, outside
+from headwater.graph.kernels.rows import add_rows, outside, turns
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -64,12 +64,13 @@ def _define(name: str, *, slots: int, sparse: Sequence[str] | None = None) -> Ca
                 given = dict(zip(names, inputs, strict=True))
                 whole = [given[key] for key in order[:slots]]
                 given["grad"], at = rows_inside(whole[0], whole[1:], given["grad"], given.pop("indices"))
-                if not at.size:
-                    return
-                taken = [array.take(at, 0) for array in whole]
-                rule(*taken, *(given[key] for key in order[slots:]), **attrs)
-                for array, rows in zip(whole, taken, strict=True):
-                    array[at] = rows
+                grad = given["grad"]
+                for places in turns(at) if at.size else ():
+                    given["grad"], now = grad[places], at[places]
+                    taken = [array.take(now, 0) for array in whole]
+                    rule(*taken, *(given[key] for key in order[slots:]), **attrs)
+                    for array, rows in zip(whole, taken, strict=True):
+                        array[now] = rows
 
         return rule
 

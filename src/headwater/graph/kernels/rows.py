@@ -7,6 +7,7 @@ bits.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -85,6 +86,20 @@ def combine_rows(combine: Any, array: HostArray, indices: HostArray, rows: HostA
     if width > 1:
         places = (places[:, np.newaxis] * width + np.arange(width)).reshape(-1)
     combine.at(flat, places, given)
+
+
+def turns(indices: HostArray) -> Sequence[HostArray | slice]:
+    """Divides the places of a vector into groups with distinct indices: the n-th group has the n-th occurrences."""
+    if (indices[1:] > indices[:-1]).all():
+        return (slice(None),)
+    order, ordered = in_order(indices)
+    starts = run_starts(ordered)
+    if starts.all():
+        return (slice(None),)
+    places = np.arange(len(indices))
+    earlier = places - np.maximum.accumulate(np.where(starts, places, 0))
+    by_turn = np.argsort(earlier, kind="stable")
+    return np.split(order[by_turn], np.cumsum(np.bincount(earlier))[:-1])
 
 
 def sum_equal_rows(values: HostArray, indices: HostArray) -> tuple[HostArray, HostArray]:

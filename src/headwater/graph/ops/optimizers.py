@@ -1,8 +1,8 @@
 """Updates of variables by gradients: one operation type per optimizer, with TensorFlow's inputs and arithmetic.
 
 Every rule is written once, as a function of arrays. Its sparse version gathers the rows at ``indices`` from the
-variable and its slots, applies the rule to them, and scatters them back. Equal indices must have been added up before
-(``SumEqualRows``); indices outside the variable update nothing.
+variable and its slots, applies the rule to them, and scatters them back. Rows with equal indices are applied one after
+the other, as in TensorFlow; indices outside the variable update nothing.
 
 The order of operations within a rule is the same as in TensorFlow 1.15's CPU kernels, so that values agree almost to
 the last bit.
@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from headwater.dtypes import as_ref
 from headwater.graph.ops.define import stateful
 from headwater.graph.ops.state import rows
-from headwater.graph.ops.table_rows import adagrad_rows, add_rows, put_rows, take_rows
+from headwater.graph.ops.table_rows import adagrad_rows, add_rows, put_rows, take_rows, turns
 from headwater.graph.registry import Infer, Inference, Spec
 from headwater.lazy_jax import jax, jnp, lax
 from headwater.shapes import merge_dims
@@ -61,7 +62,7 @@ def _define(
     Args:
       slots: number of variables among the first inputs; the rule returns their new values.
       sparse: names of the inputs of the sparse version, including ``indices``.
-      at_once: computes the sparse version in one call; returns None if it cannot.
+      at_once: takes the sparse version and its arguments; computes it in one call, or returns None.
     """
 
     def define(rule: Rule) -> Rule:
@@ -78,17 +79,26 @@ def _define(
 
         names = tuple(sparse)
 
-        def apply_rows(*inputs: jax.Array, **attrs: object) -> object:
-            done = None if at_once is None else at_once(*inputs, **attrs)
-            if done is not None:
-                return done
+        def in_turns(*inputs: jax.Array, **attrs: object) -> tuple[jax.Array, ...]:
             given: dict[str, jax.Array] = dict(zip(names, inputs, strict=True))
-            whole = [given[key] for key in order[:slots]]
-            at = rows(whole[0], given.pop("indices"))
-            # Rows outside the variable read anything; they are dropped when written.
-            taken = {key: take_rows(given[key], at, nearest=True) for key in order[:slots]}
-            updated = rule(**(given | taken), **attrs)
-            return tuple(put_rows(old, at, new) for old, new in zip(whole, updated, strict=True))
+            at = rows(given["var"], given.pop("indices"))
+            turn = turns(at, given["var"].shape[0])
+
+            def apply(now: jax.Array, whole: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+                # Rows outside the variable read anything; they are dropped when written.
+                taken = {key: take_rows(old, now, nearest=True) for key, old in zip(order[:slots], whole, strict=True)}
+                updated = rule(**(given | taken), **attrs)
+                return tuple(put_rows(old, now, new) for old, new in zip(whole, updated, strict=True))
+
+            def step(now: jax.Array, whole: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+                return apply(jnp.where(turn == now, at, given["var"].shape[0]), whole)
+
+            whole = tuple(given[key] for key in order[:slots])
+            return apply(at, whole) if at.size < 2 else lax.fori_loop(0, turn.max() + 1, step, whole)
+
+        def apply_rows(*inputs: jax.Array, **attrs: object) -> object:
+            done = None if at_once is None else at_once(partial(in_turns, **attrs), *inputs, **attrs)
+            return in_turns(*inputs, **attrs) if done is None else done
 
         # The registry reads attributes from the signature, so the sparse version gets the rule's signature.
         apply_rows.__signature__ = inspect.signature(rule)  # pyright: ignore[reportFunctionMemberAccess]
@@ -126,6 +136,7 @@ def momentum(
 
 
 def _adagrad_at_once(
+    in_turns: Callable[..., object],
     var: object,
     accum: object,
     lr: object,
@@ -136,7 +147,7 @@ def _adagrad_at_once(
     update_slots: bool = True,
 ) -> object:
     del use_locking
-    return adagrad_rows(var, accum, lr, grad, indices) if update_slots else None
+    return adagrad_rows(in_turns, var, accum, lr, grad, indices) if update_slots else None
 
 
 @_define("Adagrad", slots=2, sparse=("var", "accum", "lr", "grad", "indices"), at_once=_adagrad_at_once)

@@ -64,22 +64,36 @@ def sum_equal_rows(rows: jax.Array, indices: jax.Array) -> tuple[Any, Any]:
     return sums, jnp.minimum(distinct, jnp.iinfo(indices.dtype).max).astype(indices.dtype)
 
 
+def turns(indices: jax.Array, size: int) -> jax.Array:
+    """Returns for each index the number of equal ones before it; 0 for an index that is ``size`` or greater."""
+    place = jnp.arange(indices.size)
+    within = indices < size
+
+    def count() -> jax.Array:
+        order = jnp.argsort(indices, stable=True)
+        ordered = indices[order]
+        first = jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])
+        earlier = place - _jax.lax.cummax(jnp.where(first, place, 0))
+        return jnp.where(within, jnp.zeros_like(place).at[order].set(earlier), 0)
+
+    ascending = ((indices[1:] > indices[:-1]) | ~within[1:]).all()
+    return _jax.lax.cond(ascending, lambda: jnp.zeros_like(place), count) if indices.size else place
+
+
 def adagrad_rows(
-    array: Any, squares: Any, rate: Any, rows: jax.Array, indices: jax.Array
+    otherwise: Callable[..., object], array: Any, squares: Any, rate: Any, rows: jax.Array, indices: jax.Array
 ) -> tuple[object, object] | None:
-    """The array and its slot after Adagrad's update of the rows at ``indices``, which are distinct; None where XLA does
-    as well. See `headwater.graph.ops.optimizers.adagrad`."""
+    """The array and its slot after Adagrad's update of the rows at ``indices``; None where XLA does as well. See
+    `headwater.graph.ops.optimizers.adagrad`.
+
+    Args:
+      otherwise: computes it from the other arguments on other devices than CPUs.
+    """
     if not _worth_a_call(array, indices, _ADDED):
         return None
-
-    def alone(array: jax.Array, squares: jax.Array, rate: jax.Array, rows: jax.Array, indices: jax.Array) -> object:
-        sums = _taken(squares, indices, nearest=True) + rows * rows
-        updated = _taken(array, indices, nearest=True) - rows * rate * jax.lax.rsqrt(sums)
-        return _put(array, indices, updated), _put(squares, indices, sums)
-
     shapes = tuple(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in (array, squares))
     call = _call("headwater_adagrad", shapes, input_output_aliases={0: 0, 1: 1})
-    return _on_cpus(call, alone, array, squares, jnp.asarray(rate, array.dtype), rows, _flat(indices))
+    return _on_cpus(call, otherwise, array, squares, jnp.asarray(rate, array.dtype), rows, _flat(indices))
 
 
 # Called by the executable -----------------------------------------------------------------------------------------
