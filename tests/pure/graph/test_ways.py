@@ -33,12 +33,13 @@ def test_an_executable_takes_over_at_a_fixed_run_once_that_has_paid() -> None:
 
 
 def test_the_first_shape_of_a_heavy_part_is_compiled_at_its_second_run() -> None:
-    assert _runs(Ways(), "a", 3) == [False, True, True]
+    convolutions = Work(operations=50, window_products=10**9)
+    assert _runs(Ways(), "a", 3, convolutions) == [False, True, True]
     ways = Ways()
     ways.next_way("a")
     weigh = ways.weigher("a")
     assert weigh is not None
-    weigh(_HEAVY)
+    weigh(convolutions)
     assert ways.next_way("a") is Way.EXECUTABLE, "without a compilation in the background"
 
 
@@ -49,11 +50,11 @@ def test_the_first_shape_of_other_parts_has_to_repay_half_of_its_compilation(wor
     assert switch_after(work, first=True) == switch_after(work)
 
 
-def test_kernels_run_for_about_as_long_as_the_compilation() -> None:
+def test_kernels_run_for_about_twice_the_time_of_the_compilation() -> None:
     work = Work(operations=50, nbytes=1 << 27, window_products=10**9)
     switch = switch_after(work)
     assert switch is not None
-    assert 1 <= (switch.used - switch.compiled) * work.kernels_ns() / work.compilation_ns() <= 2
+    assert 2 <= (switch.used - switch.compiled) * work.kernels_ns() / work.compilation_ns() <= 3
 
 
 def test_turns_of_loops_are_run_but_compiled_once() -> None:

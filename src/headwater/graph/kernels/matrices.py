@@ -203,18 +203,6 @@ def matrix_set_diag_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _at
     return matrix_set_diag(grads[0], np.zeros_like(inputs[1])), matrix_diag_part(grads[0])
 
 
-@kernel("MatrixInverse")
-def matrix_inverse(input: HostArray, *, adjoint: bool = False) -> HostArray:
-    """The inverse."""
-    return np.linalg.inv(conjugate(input.swapaxes(-1, -2)) if adjoint else input)
-
-
-@kernel("MatrixDeterminant")
-def matrix_determinant(input: HostArray) -> Any:
-    """The determinant."""
-    return np.linalg.det(input)
-
-
 @kernel("Cross")
 def cross(a: HostArray, b: HostArray) -> HostArray:
     """The cross product of vectors in three dimensions."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from headwater.dtypes import DType, int64
 from headwater.graph.kernels.common import ints
 from headwater.graph.kernels.generator import fold_in, normal, scaled, seed_key, truncated_normal, uniform, words
 from headwater.graph.kernels.registry import NoKernel, kernel
 
 if TYPE_CHECKING:
-    from headwater.dtypes import DType
     from headwater.graph.registry import HostArray
 
 Key = tuple[int, int]
@@ -110,3 +110,16 @@ def shuffle(key: Key, value: HostArray, *, seed: int = 0, seed2: int = 0) -> Hos
         key, drawn = fold_in(key, 0), fold_in(key, 1)
         order = order[np.argsort(_bits(drawn, len(value), np.dtype(np.uint32)), kind="stable")]
     return value[order]
+
+
+@kernel("Multinomial")
+def multinomial(
+    key: Key, logits: HostArray, num_samples: HostArray, *, output_dtype: DType = int64, seed: int = 0, seed2: int = 0
+) -> HostArray:
+    """Classes drawn for each row with probabilities softmax(logits): the largest sum of a logit and a Gumbel number."""
+    del seed, seed2
+    if logits.dtype != np.float32 or not logits.size:
+        raise NoKernel
+    drawn = uniform(key, (len(logits), int(num_samples), logits.shape[1]))
+    gumbel = -np.log(-np.log(np.maximum(drawn, np.finfo(np.float32).tiny)))
+    return np.argmax(gumbel + logits[:, None, :], -1).astype(output_dtype.numpy_dtype)

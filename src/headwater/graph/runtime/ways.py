@@ -41,8 +41,11 @@ _COMPILE_PAIR_NS: Final = 8_000
 
 #: The first shape of a part is compiled at its second run if the executable pays off within this number of runs, and is
 #: faster by this factor.
-_SOON: Final = 200
+_SOON: Final = 30
 _FASTER: Final = 3
+
+#: Factor by which a compilation in the background takes longer, because kernels and tracing share the interpreter.
+_SHARED: Final = 2
 
 # Limits of memory and of time: shapes that are remembered, and shapes whose costs are measured. Further shapes are
 # assumed to cost as much as the heaviest one.
@@ -153,7 +156,8 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
     if first and until <= _SOON and work.kernels_ns() >= _FASTER * work.executable_ns():
         return Switch(1, 1)
     compiled = -(-until // 2)
-    return Switch(compiled, max(until, compiled - (-work.compilation_ns() // work.kernels_ns())))
+    meanwhile = -(-_SHARED * work.compilation_ns() // work.kernels_ns())
+    return Switch(compiled, max(until, compiled + meanwhile))
 
 
 @dataclass(slots=True)

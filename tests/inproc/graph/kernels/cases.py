@@ -282,6 +282,31 @@ def reductions() -> Iterator[Case]:
         yield Case(op, (reals(0, 2), array(0)), {"exclusive": True})
 
 
+def decompositions() -> Iterator[Case]:
+    for shape in ((3, 3), (2, 4, 4), (0, 0), (1, 1)):
+        for dtype in (F32, F64):
+            matrix = reals(*shape, dtype=dtype) + 4 * np.eye(shape[-1], dtype=dtype)
+            rhs = reals(*shape[:-1], 2, dtype=dtype)
+            yield Case("Cholesky", (matrix @ matrix.swapaxes(-1, -2),))
+            if matrix.size:  # JAX has no determinant of an empty matrix
+                yield Case("MatrixDeterminant", (matrix,))
+            for adjoint in (False, True):
+                yield Case("MatrixInverse", (matrix,), {"adjoint": adjoint})
+                yield Case("MatrixSolve", (matrix, rhs), {"adjoint": adjoint})
+                for lower in (False, True):
+                    yield Case("MatrixTriangularSolve", (matrix, rhs), {"adjoint": adjoint, "lower": lower})
+    yield Case("Cholesky", (array([[2, 1 - 1j], [1 + 1j, 3]], np.complex64),), slopes=False)
+    yield Case("MatrixInverse", (complexes(3, 3),), slopes=False)
+
+
+def images() -> Iterator[Case]:
+    for op in ("ResizeBilinear", "ResizeNearestNeighbor"):
+        for settings in ({}, {"align_corners": True}, {"half_pixel_centers": True}):
+            for size in ([6, 8], [2, 3], [1, 1], [3, 9]):
+                yield Case(op, (reals(2, 3, 5, 2), array(size)), settings)
+        yield Case(op, (integers(1, 4, 4, 3, dtype=np.uint8, low=0, high=255), array([7, 3])))
+
+
 def matrices() -> Iterator[Case]:
     for left in (False, True):
         for right in (False, True):
@@ -568,6 +593,8 @@ FAMILIES = (
     arrays,
     indexing,
     reductions,
+    decompositions,
+    images,
     matrices,
     networks,
     routing,

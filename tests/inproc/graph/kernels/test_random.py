@@ -36,6 +36,8 @@ def _array(*values: int, dtype: Any = np.int32) -> Any:
         ("RandomShuffle", (np.arange(3000).reshape(1000, 3),), {}),
         ("RandomShuffle", (np.arange(0.0),), {}),
         ("RandomKey", (), {}),
+        ("Multinomial", (np.log(np.array([[0.1, 0.2, 0.7], [0.5, 0.5, 1e-9]], np.float32)), _array(500)), {}),
+        ("Multinomial", (np.zeros((3, 2), np.float32), _array(4)), {"output_dtype": dtypes.int32}),
     ],
 )
 def test_draws_are_those_of_executables(op: str, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:

@@ -1,0 +1,112 @@
+"""Images of another size, and the gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headwater.graph.kernels.common import Arrays, Needed, ints
+from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import Attrs, HostArray
+
+
+def _places(count: int, size: int, align_corners: bool, shift: float) -> HostArray:
+    """Returns the places of ``count`` pixels within ``size`` pixels, each moved by ``shift`` before it is scaled."""
+    scale = (size - 1) / (count - 1) if align_corners and count > 1 else size / count
+    return (np.arange(count, dtype=np.float32) + np.float32(shift)) * np.float32(scale)
+
+
+def _output_size(size: HostArray) -> tuple[int, ...]:
+    sizes = ints(size)
+    if min(sizes) < 1:
+        raise NoKernel
+    return sizes
+
+
+def _neighbors(
+    count: int, size: int, align_corners: bool, half_pixel_centers: bool
+) -> tuple[HostArray, HostArray, HostArray]:
+    """Returns the pixels below and above each place, and the share of the pixel above."""
+    places = _places(count, size, align_corners, 0.5 if half_pixel_centers else 0.0)
+    places = places - np.float32(0.5) if half_pixel_centers else places
+    floor = np.floor(places)
+    low, high = (np.clip(value, 0, size - 1).astype(np.intp) for value in (floor, floor + 1))
+    return low, high, places - floor
+
+
+def _weights(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> HostArray:
+    """Returns the matrix [count, size] that resizes one dimension."""
+    low, high, share = _neighbors(count, size, align_corners, half_pixel_centers)
+    weights, rows = np.zeros((count, size), np.float32), np.arange(count)
+    np.add.at(weights, (rows, low), 1 - share)
+    np.add.at(weights, (rows, high), share)
+    return weights
+
+
+def _between(values: HostArray, low: HostArray, high: HostArray, share: HostArray) -> HostArray:
+    below = values[:, low]
+    return below + (values[:, high] - below) * share[:, None]
+
+
+@kernel("ResizeBilinear")
+def resize_bilinear(
+    images: HostArray, size: HostArray, *, align_corners: bool = False, half_pixel_centers: bool = False
+) -> HostArray:
+    """Each pixel from the four around its place."""
+    height, width = _output_size(size)
+    count, rows, columns, channels = images.shape
+    values = images.astype(np.float32, copy=False).reshape(count, rows, columns * channels)
+    values = _between(values, *_neighbors(height, rows, align_corners, half_pixel_centers))
+    values = values.reshape(count * height, columns, channels)
+    values = _between(values, *_neighbors(width, columns, align_corners, half_pixel_centers))
+    return values.reshape(count, height, width, channels)
+
+
+def _transposed(
+    weights: Callable[[int, int, bool, bool], HostArray], images: HostArray, g: HostArray, attrs: Attrs
+) -> Arrays:
+    """Returns the gradient of the images: the transposed matrix of each dimension times ``g``."""
+    if images.dtype.kind != "f" or not g.size or not images.size:
+        raise NoKernel
+    settings = attrs.get("align_corners", False), attrs.get("half_pixel_centers", False)
+    rows, columns = (weights(g.shape[axis], images.shape[axis], *settings) for axis in (1, 2))
+    by_row = np.matmul(rows.T, g.reshape(len(g), g.shape[1], -1))
+    by_row = by_row.reshape(len(g) * images.shape[1], g.shape[2], g.shape[3])
+    return np.matmul(columns.T, by_row).reshape(images.shape).astype(images.dtype), None
+
+
+@gradient_kernel("ResizeBilinear")
+def resize_bilinear_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
+    """The transposed interpolation of each dimension."""
+    return _transposed(_weights, inputs[0], grads[0], attrs)
+
+
+def _nearest(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> HostArray:
+    """Returns the pixel nearest to each place, halves away from zero; or the pixel below it."""
+    places = _places(count, size, align_corners, 0.5 if half_pixel_centers else 0.0)
+    return np.clip(np.floor(places + 0.5 if align_corners else places), 0, size - 1).astype(np.intp)
+
+
+@kernel("ResizeNearestNeighbor")
+def resize_nearest(
+    images: HostArray, size: HostArray, *, align_corners: bool = False, half_pixel_centers: bool = False
+) -> HostArray:
+    """Each pixel as the one nearest to its place."""
+    height, width = _output_size(size)
+    rows = _nearest(height, images.shape[1], align_corners, half_pixel_centers)
+    columns = _nearest(width, images.shape[2], align_corners, half_pixel_centers)
+    return images[:, rows[:, None], columns]
+
+
+def _choices(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> HostArray:
+    return np.eye(size, dtype=np.float32)[_nearest(count, size, align_corners, half_pixel_centers)]
+
+
+@gradient_kernel("ResizeNearestNeighbor")
+def resize_nearest_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
+    """The sum of the pixels that were taken from each one."""
+    return _transposed(_choices, inputs[0], grads[0], attrs)
