@@ -82,9 +82,6 @@ class CopiesHistory(ParameterHistory):
     def _ended(self, index: int) -> None:
         """Hook: called when a parameter server has ended without a failure."""
 
-    def _updater(self, number: int) -> CountingUpdater:
-        return CountingUpdater(self.setting.servers, strict=self._is_strict(number))
-
     def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
         return task.client("set", self._layout, choice, initial, replicas=2, shards=self.shards)
 
@@ -190,8 +187,8 @@ class CopiesOfRows(CopiesHistory):
     def close(self) -> None:
         shard.ROWS_AT_ONCE = ROWS_AT_ONCE
 
-    def _updater(self, number: int) -> CountingUpdater:
-        return CountingRows(self.setting.servers, strict=self._is_strict(number))
+    def _updater(self, server: int) -> CountingUpdater:
+        return CountingRows(self.setting.servers, strict=self._is_strict(server))
 
     def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
         return super()._access(task, choice, [*initial, None])

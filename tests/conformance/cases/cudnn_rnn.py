@@ -41,7 +41,7 @@ def cases(tf):
         for way in WAYS:
             found[f"names {layer} {way}"] = lambda tf, layer=layer, way=way: names(tf, layer, way)
     for text in REFUSED:
-        found["refused " + text] = lambda tf, text=text: str(eval(text, {"tf": tf, "C": tf.contrib.cudnn_rnn}))
+        found["refused " + text] = lambda tf, text=text: [str(eval(text, {"tf": tf, "C": tf.contrib.cudnn_rnn}))]
     return found
 
 

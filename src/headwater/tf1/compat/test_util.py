@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from headwater.tf1.compat.names import Area, namespace
 
@@ -15,6 +16,6 @@ _NAMES = {
         run_v1_only""",
 }
 
-__getattr__: Callable[[str], object]
+__getattr__: Callable[[str], Any]
 __dir__: Callable[[], list[str]]
 __getattr__, __dir__ = namespace(__name__, Area("Names that tests import from TensorFlow.", _NAMES))

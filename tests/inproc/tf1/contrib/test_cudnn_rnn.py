@@ -42,7 +42,7 @@ def _cells(new_cell: Callable[[int], Any], direction: str) -> list[Any]:
         last = [states[-1]]
     else:
         outputs, *both = tf.contrib.rnn.stack_bidirectional_dynamic_rnn(
-            *cells, x, dtype=tf.float32, sequence_length=LENGTHS, time_major=True
+            cells[0], cells[1], x, dtype=tf.float32, sequence_length=LENGTHS, time_major=True
         )
         last = [states[-1] for states in both]
     return [outputs, tf.stack([getattr(state, "h", state) for state in last])]
