@@ -25,7 +25,19 @@ from headwater.data.sharding import distributed, reads_files, seeded
 from headwater.data.sources import Generated, Range, Slices, Whole
 from headwater.data.spec import TensorSpec, as_array, is_array
 from headwater.data.stored import StoredCache
-from headwater.data.transforms import Cache, Concatenated, Draws, Picked, Repeat, Shard, Shuffle, Skip, Take, Zipped
+from headwater.data.transforms import (
+    SHARD_HINT,
+    Cache,
+    Concatenated,
+    Draws,
+    Picked,
+    Repeat,
+    Shard,
+    Shuffle,
+    Skip,
+    Take,
+    Zipped,
+)
 from headwater.dtypes import DType, as_dtype, bool_, int64, string
 from headwater.errors import InvalidArgumentError, NotFoundError
 
@@ -302,19 +314,19 @@ class Dataset:
         return self.changed(Repeat(input=self.node, count=self.as_value(-1 if count is None else count, int64)))
 
     def shard(self, num_shards: TensorLike, index: TensorLike, name: str | None = None) -> Self:
-        """Returns every ``num_shards``-th element, beginning with number ``index``.
+        """Returns every ``num_shards``-th element, beginning with number ``index``; all if both are `SHARD_HINT`.
 
         Raises:
-          InvalidArgumentError: ``index`` is not below ``num_shards``.
+          InvalidArgumentError: ``num_shards`` is not positive, or ``index`` is not below it.
         """
         del name
         count, place = self.as_value(num_shards, int64), self.as_value(index, int64)
         number, at = known(count), known(place)
-        if number is not None and number < 1:
+        if number is not None and number < 1 and number != SHARD_HINT:
             raise InvalidArgumentError(
                 None, None, f"Number of shards must be greater than zero (currently num_shards = {number})."
             )
-        if number is not None and at is not None and not 0 <= at < number:
+        if number is not None and number > 0 and at is not None and not 0 <= at < number:
             raise InvalidArgumentError(
                 None, None, f"index must be between 0 and {number - 1} for num_shards {number}, not {at}."
             )

@@ -67,7 +67,7 @@ def try_it(cluster: Cluster, folder: Path) -> None:
     while not isinstance(state, Exited):
         state = backend.poll(lost)
     assert state.preempted, state
-    assert "is gone" in state.reason, state
+    assert "is lost" in state.reason, state
     assert isinstance(backend.poll(living), Running)
 
     # It gets another place when there is one, and what it gives back is for others.

@@ -238,6 +238,8 @@ def cast(x: Any, dtype: DTypeLike, name: str | None = None) -> Any:
     wanted = as_dtype(dtype).base_dtype
     if isinstance(x, IndexedSlices):
         return IndexedSlices(cast(x.values, wanted, name), x.indices, x.dense_shape)
+    if isinstance(x, SparseTensor):
+        return x.with_values(cast(x.values, wanted, name))
     if isinstance(x, Tensor) and x.dtype == wanted:
         return x
     with name_scope(name, "Cast", [x]) as scope:

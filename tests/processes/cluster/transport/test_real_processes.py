@@ -177,6 +177,7 @@ def test_a_task_that_is_busy_is_not_lost(linked: Linked, what: str, amount: int,
 def test_a_call_to_a_task_that_is_stopped_ends(linked: Linked) -> None:
     process, link = linked
     process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
     # It would wait for minutes, as the task has shown that it lives.
     with pytest.raises(UnavailableError, match="no longer answers: it is stopped"):
         link.control.list_devices()
