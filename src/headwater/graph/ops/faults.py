@@ -7,17 +7,18 @@ tables require. Operations within compiled loops and branches are not checked.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from headwater.errors import InternalError, InvalidArgumentError, OpError
-from headwater.graph.ops.common import as_ints, normal_axis
+from headwater.graph.ops.common import array_module, as_ints, normal_axis
 from headwater.graph.ops.slices import dropped_places
 from headwater.graph.ops.unsupported_windows import unsupported
 from headwater.graph.registry import CHECKED, lookup
-from headwater.lazy_jax import jax, jnp
+from headwater.lazy_jax import jnp
 
 _Attrs = Mapping[str, Any]
 
@@ -138,13 +139,21 @@ def _square(matrix: Any) -> bool:
     return matrix.ndim > 1 and matrix.shape[-1] == matrix.shape[-2]
 
 
+def _linalg(matrix: Any) -> Any:
+    """Returns the module that factorises a matrix: NumPy for host arrays of types that LAPACK has, as it need not
+    compile a program for each shape."""
+    return np if isinstance(matrix, np.ndarray) and matrix.dtype.itemsize > 2 else jnp
+
+
 def _singular(inputs: Sequence[Any], attrs: _Attrs) -> object:
     """Whether a pivot is 0 or NaN, as TensorFlow's kernels check; the transposed matrix has the same determinant."""
     del attrs
-    if not inputs[0].size or not _square(inputs[0]):
+    matrix = inputs[0]
+    if not matrix.size or not _square(matrix):
         return None
-    factors = jax.lax.linalg.lu(jnp.asarray(inputs[0]))[0]
-    return _zero_on_diagonal([factors], {})
+    xp = _linalg(matrix)
+    sign, log = xp.linalg.slogdet(matrix)
+    return _some((sign == 0) | xp.isnan(log))
 
 
 def _zero_on_diagonal(inputs: Sequence[Any], attrs: _Attrs) -> object:
@@ -155,15 +164,21 @@ def _zero_on_diagonal(inputs: Sequence[Any], attrs: _Attrs) -> object:
 def _not_positive_definite(inputs: Sequence[Any], attrs: _Attrs) -> object:
     """Whether the factor is NaN though the lower triangle, which alone is read, is not."""
     del attrs
-    if not _square(inputs[0]):
+    matrix = inputs[0]
+    if not _square(matrix):
         return None
-    factor = jnp.linalg.cholesky(jnp.asarray(inputs[0]), symmetrize_input=False)
-    return _some(jnp.isnan(factor).any((-2, -1)) & ~jnp.isnan(jnp.tril(inputs[0])).any((-2, -1)))
+    if _linalg(matrix) is np:
+        with contextlib.suppress(np.linalg.LinAlgError):
+            np.linalg.cholesky(matrix)
+            return None
+    factor = lookup("Cholesky").lower(matrix)
+    return _some(jnp.isnan(factor).any((-2, -1)) & ~jnp.isnan(jnp.tril(matrix)).any((-2, -1)))
 
 
 def _not_a_number(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
-    return _some(jnp.isnan(jnp.tril(inputs[0])))
+    xp = array_module(inputs[0])
+    return _some(xp.isnan(xp.tril(inputs[0])))
 
 
 def _unsolved(inputs: Sequence[Any], attrs: _Attrs) -> object:

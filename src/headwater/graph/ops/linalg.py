@@ -11,11 +11,8 @@ from headwater.dtypes import DType, float32, int32
 from headwater.graph.ops.common import as_ints, output
 from headwater.graph.ops.define import by_evaluation, pure
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.lazy_jax import jax, jnp, scipy_linalg
+from headwater.lazy_jax import custom_jvp, jax, jnp, scipy_linalg
 from headwater.shapes import Dims, broadcast_dims, merge_dims
-
-# Pyright finds the types of these functions of JAX in part only.
-_jax: Any = jax
 
 # Products ---------------------------------------------------------------------------------------------------------
 
@@ -303,7 +300,14 @@ def _mirrored(matrix: jax.Array) -> jax.Array:
     return lower + _adjoint(jnp.tril(lower, -1))
 
 
-def _mean_gradient(primals: Sequence[jax.Array], tangents: Sequence[jax.Array]) -> tuple[jax.Array, jax.Array]:
+@custom_jvp
+def _shared(matrix: jax.Array) -> jax.Array:
+    """As `_mirrored`; the gradient is shared by both triangles."""
+    return _mirrored(matrix)
+
+
+@_shared.defjvp
+def _shared_jvp(primals: Sequence[jax.Array], tangents: Sequence[jax.Array]) -> tuple[jax.Array, jax.Array]:
     return _mirrored(*primals), (tangents[0] + _adjoint(tangents[0])) / 2
 
 
@@ -313,9 +317,7 @@ def cholesky(input: jax.Array) -> jax.Array:
 
     The gradient is shared by both triangles, as if the mean of the input and its adjoint were taken.
     """
-    mirrored = _jax.custom_jvp(_mirrored)
-    mirrored.defjvp(_mean_gradient)
-    return jnp.linalg.cholesky(mirrored(jnp.asarray(input)), symmetrize_input=False)
+    return jnp.linalg.cholesky(_shared(jnp.asarray(input)), symmetrize_input=False)
 
 
 @pure("MatrixInverse", inputs="input:T|inexact", infer=_square_spec)
