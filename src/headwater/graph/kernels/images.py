@@ -14,10 +14,35 @@ if TYPE_CHECKING:
     from headwater.graph.registry import Attrs, HostArray
 
 
-def _places(count: int, size: int, align_corners: bool, shift: float) -> HostArray:
-    """Returns the places of ``count`` pixels within ``size`` pixels, each moved by ``shift`` before it is scaled."""
-    scale = (size - 1) / (count - 1) if align_corners and count > 1 else size / count
-    return (np.arange(count, dtype=np.float32) + np.float32(shift)) * np.float32(scale)
+def scale_of(count: int, size: int, align_corners: bool) -> np.float32:
+    """Returns the distance, in ``size`` source pixels, between two of ``count`` pixels."""
+    return np.float32((size - 1) / (count - 1) if align_corners and count > 1 else size / count)
+
+
+def places(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> HostArray:
+    """Returns where in ``size`` pixels each of ``count`` pixels lies."""
+    scale = scale_of(count, size, align_corners)
+    steps = np.arange(count, dtype=np.float32)
+    return (steps + np.float32(0.5)) * scale - np.float32(0.5) if half_pixel_centers else steps * scale
+
+
+def neighbors(
+    count: int, size: int, align_corners: bool, half_pixel_centers: bool
+) -> tuple[HostArray, HostArray, HostArray]:
+    """Returns, for each of ``count`` pixels, the source pixels below and above its place, and the upper one's share."""
+    at = places(count, size, align_corners, half_pixel_centers)
+    floor = np.floor(at)
+    low, high = (np.clip(value, 0, size - 1).astype(np.intp) for value in (floor, floor + 1))
+    return low, high, at - floor
+
+
+def nearest(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> HostArray:
+    """Returns, for each of ``count`` pixels, the source pixel nearest to its place, halves away from zero; or, unless
+    ``align_corners``, the pixel in which it lies."""
+    scale = scale_of(count, size, align_corners)
+    steps = np.arange(count, dtype=np.float32) + np.float32(0.5 if half_pixel_centers else 0.0)
+    at = steps * scale
+    return np.clip(np.floor(at + np.float32(0.5) if align_corners else at), 0, size - 1).astype(np.intp)
 
 
 def _output_size(size: HostArray) -> tuple[int, ...]:
@@ -27,20 +52,9 @@ def _output_size(size: HostArray) -> tuple[int, ...]:
     return sizes
 
 
-def _neighbors(
-    count: int, size: int, align_corners: bool, half_pixel_centers: bool
-) -> tuple[HostArray, HostArray, HostArray]:
-    """Returns the pixels below and above each place, and the share of the pixel above."""
-    places = _places(count, size, align_corners, 0.5 if half_pixel_centers else 0.0)
-    places = places - np.float32(0.5) if half_pixel_centers else places
-    floor = np.floor(places)
-    low, high = (np.clip(value, 0, size - 1).astype(np.intp) for value in (floor, floor + 1))
-    return low, high, places - floor
-
-
 def _weights(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> HostArray:
     """Returns the matrix [count, size] that resizes one dimension."""
-    low, high, share = _neighbors(count, size, align_corners, half_pixel_centers)
+    low, high, share = neighbors(count, size, align_corners, half_pixel_centers)
     weights, rows = np.zeros((count, size), np.float32), np.arange(count)
     np.add.at(weights, (rows, low), 1 - share)
     np.add.at(weights, (rows, high), share)
@@ -60,9 +74,9 @@ def resize_bilinear(
     height, width = _output_size(size)
     count, rows, columns, channels = images.shape
     values = images.astype(np.float32, copy=False).reshape(count, rows, columns * channels)
-    values = _between(values, *_neighbors(height, rows, align_corners, half_pixel_centers))
+    values = _between(values, *neighbors(height, rows, align_corners, half_pixel_centers))
     values = values.reshape(count * height, columns, channels)
-    values = _between(values, *_neighbors(width, columns, align_corners, half_pixel_centers))
+    values = _between(values, *neighbors(width, columns, align_corners, half_pixel_centers))
     return values.reshape(count, height, width, channels)
 
 
@@ -85,25 +99,19 @@ def resize_bilinear_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, att
     return _transposed(_weights, inputs[0], grads[0], attrs)
 
 
-def _nearest(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> HostArray:
-    """Returns the pixel nearest to each place, halves away from zero; or the pixel below it."""
-    places = _places(count, size, align_corners, 0.5 if half_pixel_centers else 0.0)
-    return np.clip(np.floor(places + 0.5 if align_corners else places), 0, size - 1).astype(np.intp)
-
-
 @kernel("ResizeNearestNeighbor")
 def resize_nearest(
     images: HostArray, size: HostArray, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> HostArray:
     """Each pixel as the one nearest to its place."""
     height, width = _output_size(size)
-    rows = _nearest(height, images.shape[1], align_corners, half_pixel_centers)
-    columns = _nearest(width, images.shape[2], align_corners, half_pixel_centers)
+    rows = nearest(height, images.shape[1], align_corners, half_pixel_centers)
+    columns = nearest(width, images.shape[2], align_corners, half_pixel_centers)
     return images[:, rows[:, None], columns]
 
 
 def _choices(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> HostArray:
-    return np.eye(size, dtype=np.float32)[_nearest(count, size, align_corners, half_pixel_centers)]
+    return np.eye(size, dtype=np.float32)[nearest(count, size, align_corners, half_pixel_centers)]
 
 
 @gradient_kernel("ResizeNearestNeighbor")

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from headwater.dtypes import DType, float32
+from headwater.graph.kernels.images import nearest, neighbors, places, scale_of
 from headwater.graph.ops.common import as_ints
 from headwater.graph.ops.define import pure
 from headwater.graph.registry import HostArray, Inference, Spec
@@ -34,26 +35,12 @@ def _output_size(size: object) -> tuple[int, ...]:
     return sizes
 
 
-def _places(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> jax.Array:
-    """Where in ``size`` pixels each of ``count`` pixels lies."""
-    scale = (size - 1) / (count - 1) if align_corners and count > 1 else size / count
-    steps = jnp.arange(count, dtype=jnp.float32)
-    if half_pixel_centers:
-        return (steps + 0.5) * jnp.float32(scale) - 0.5
-    return steps * jnp.float32(scale)
-
-
-def _between(values: jax.Array, places: jax.Array, axis: int) -> jax.Array:
+def _between(values: jax.Array, low: HostArray, high: HostArray, share: HostArray, axis: int) -> jax.Array:
     """Values at fractional places along a dimension, by the two next to each."""
-    last = values.shape[axis] - 1
-    floor = jnp.floor(places)
-    low = jnp.clip(floor, 0, last).astype(jnp.int32)
-    high = jnp.clip(floor + 1, 0, last).astype(jnp.int32)
     shape = [1] * values.ndim
     shape[axis] = -1
-    share = (places - floor).reshape(shape)
     below, above = jnp.take(values, low, axis=axis), jnp.take(values, high, axis=axis)
-    return below + (above - below) * share
+    return below + (above - below) * share.reshape(shape)
 
 
 @pure("ResizeBilinear", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32))
@@ -61,19 +48,10 @@ def resize_bilinear(
     images: jax.Array, size: jax.Array, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> jax.Array:
     """Each pixel from the four around its place."""
-    height, width = _output_size(size)
     values = images.astype(jnp.float32)
-    values = _between(values, _places(height, images.shape[1], align_corners, half_pixel_centers), 1)
-    return _between(values, _places(width, images.shape[2], align_corners, half_pixel_centers), 2)
-
-
-def _nearest(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> jax.Array:
-    scale = (size - 1) / (count - 1) if align_corners and count > 1 else size / count
-    steps = jnp.arange(count, dtype=jnp.float32) + (0.5 if half_pixel_centers else 0.0)
-    places = steps * jnp.float32(scale)
-    # To the nearest, halves away from zero; or down.
-    chosen = jnp.floor(places + 0.5) if align_corners else jnp.floor(places)
-    return jnp.clip(chosen, 0, size - 1).astype(jnp.int32)
+    for axis, count in enumerate(_output_size(size), 1):
+        values = _between(values, *neighbors(count, values.shape[axis], align_corners, half_pixel_centers), axis)
+    return values
 
 
 @pure("ResizeNearestNeighbor", inputs="images:T|real, size:int32", static=(1,), infer=_resized(None))
@@ -82,8 +60,8 @@ def resize_nearest(
 ) -> jax.Array:
     """Each pixel as the one nearest to its place."""
     height, width = _output_size(size)
-    rows = _nearest(height, images.shape[1], align_corners, half_pixel_centers)
-    columns = _nearest(width, images.shape[2], align_corners, half_pixel_centers)
+    rows = nearest(height, images.shape[1], align_corners, half_pixel_centers)
+    columns = nearest(width, images.shape[2], align_corners, half_pixel_centers)
     return jnp.take(jnp.take(images, rows, axis=1), columns, axis=2)
 
 
@@ -111,11 +89,9 @@ def _cubic_taps(count: int, size: int, align_corners: bool, half_pixel_centers: 
     With ``half_pixel_centers`` a = -1/2, and pixels beyond the edge are ignored; otherwise a = -3/4, and the edge pixel
     is repeated.
     """
-    scale = np.float32((size - 1) / (count - 1) if align_corners and count > 1 else size / count)
-    steps = np.arange(count, dtype=np.float32)
-    places = (steps + np.float32(0.5)) * scale - np.float32(0.5) if half_pixel_centers else steps * scale
-    floor = np.floor(places)
-    between = np.rint((places - floor) * _STEPS) / _STEPS
+    at = places(count, size, align_corners, half_pixel_centers)
+    floor = np.floor(at)
+    between = np.rint((at - floor) * _STEPS) / _STEPS
     distances = np.stack([1 + between, between, 1 - between, 2 - between], 1)
     wanted = floor.astype(np.int64)[:, None] + np.arange(-1, 3)
     taps = np.clip(wanted, 0, size - 1)
@@ -150,7 +126,7 @@ def resize_bicubic(
 
 def _shares(count: int, size: int, align_corners: bool) -> HostArray:
     """The share that each of ``size`` pixels has in each of ``count``: [count, size]; rows add up to 1."""
-    scale = np.float32((size - 1) / (count - 1) if align_corners and count > 1 else size / count)
+    scale = scale_of(count, size, align_corners)
     shares = np.zeros((count, size), np.float32)
     for pixel in range(count):
         begin = np.float32(pixel) * scale
