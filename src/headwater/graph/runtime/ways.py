@@ -5,12 +5,13 @@ estimated from array sizes. It does not depend on measured time, so two runs of 
 
 A shape starts on kernels. Its executable is compiled in the background once it would have saved, by estimate, half of
 the time of compilation; as in the ski rental problem, the total time is then at most twice the optimum. It takes over
-at a run that is fixed in advance: not before kernels have taken the estimated time of compilation, and not before the
-executable pays off. That run waits if the compilation has not ended. Where kernels are as fast, as for a few operations
-on small arrays, a part stays on kernels.
+at a run that is fixed in advance: not before kernels have taken twice the estimated time of compilation, and not before
+the executable pays off. That run waits if the compilation has not ended. Where kernels are as fast, as for a few
+operations on small arrays, a part stays on kernels.
 
-Where an executable is several times faster, as for convolutions, the first shape of a part is compiled at its second
-run: most programs train with one shape, and steps on kernels take several times longer while a thread traces.
+Where an executable is several times faster and pays off within few runs, as for convolutions, the first shape of a part
+is compiled at its second run: most programs train with one shape, and steps on kernels take several times longer while
+a thread traces.
 """
 
 from __future__ import annotations
