@@ -50,11 +50,11 @@ def test_the_first_shape_of_other_parts_has_to_repay_half_of_its_compilation(wor
     assert switch_after(work, first=True) == switch_after(work)
 
 
-def test_kernels_run_for_about_twice_the_time_of_the_compilation() -> None:
+def test_kernels_run_for_about_as_long_as_the_compilation() -> None:
     work = Work(operations=50, nbytes=1 << 27, window_products=10**9)
     switch = switch_after(work)
     assert switch is not None
-    assert 2 <= (switch.used - switch.compiled) * work.kernels_ns() / work.compilation_ns() <= 3
+    assert 1 <= (switch.used - switch.compiled) * work.kernels_ns() / work.compilation_ns() <= 2
 
 
 def test_turns_of_loops_are_run_but_compiled_once() -> None:

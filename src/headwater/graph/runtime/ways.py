@@ -5,9 +5,9 @@ estimated from array sizes. It does not depend on measured time, so two runs of 
 
 A shape starts on kernels. Its executable is compiled in the background once it would have saved, by estimate, half of
 the time of compilation; as in the ski rental problem, the total time is then at most twice the optimum. It takes over
-at a run that is fixed in advance: not before kernels have taken twice the estimated time of compilation, and not before
-the executable pays off. That run waits if the compilation has not ended. Where kernels are as fast, as for a few
-operations on small arrays, a part stays on kernels.
+at a run that is fixed in advance: not before kernels have taken the estimated time of compilation, and not before the
+executable pays off. That run waits if the compilation has not ended. Where kernels are as fast, as for a few operations
+on small arrays, a part stays on kernels.
 
 Where an executable is several times faster and pays off within few runs, as for convolutions, the first shape of a part
 is compiled at its second run: most programs train with one shape, and steps on kernels take several times longer while
@@ -44,9 +44,6 @@ _COMPILE_PAIR_NS: Final = 8_000
 #: faster by this factor.
 _SOON: Final = 30
 _FASTER: Final = 3
-
-#: Factor by which a compilation in the background takes longer, because kernels and tracing share the interpreter.
-_SHARED: Final = 2
 
 # Limits of memory and of time: shapes that are remembered, and shapes whose costs are measured. Further shapes are
 # assumed to cost as much as the heaviest one.
@@ -157,8 +154,7 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
     if first and until <= _SOON and work.kernels_ns() >= _FASTER * work.executable_ns():
         return Switch(1, 1)
     compiled = -(-until // 2)
-    meanwhile = -(-_SHARED * work.compilation_ns() // work.kernels_ns())
-    return Switch(compiled, max(until, compiled + meanwhile))
+    return Switch(compiled, max(until, compiled - (-work.compilation_ns() // work.kernels_ns())))
 
 
 @dataclass(slots=True)
