@@ -194,6 +194,7 @@ def test_a_job_from_the_form_to_its_end(watched: Watched, running: Server, progr
     expect(log).to_contain_text("<script>document.title = 'run by a log'</script><img src=x onerror=alert(1)>")
     assert log.locator("script, img").count() == 0
     expect(page).to_have_title(re.compile("^train . Headwater$"))
+    expect(log.get_by_text("step 40 of worker")).to_have_count(2)  # a search finds the lines printed so far
     page.get_by_label("Search").fill("STEP 40 OF WORKER")
     expect(log.locator("div:visible")).to_have_count(2)
     expect(log.locator("mark").first).to_have_text("step 40 of worker")
