@@ -35,7 +35,7 @@ from headwater.graph.runtime.task import TaskRuntime
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionOptions:
-    """The settings in a session's configuration for its master.
+    """The part of a session's configuration that its master applies.
 
     Attributes:
       soft_placement: use another device if the requested one does not exist.
@@ -188,6 +188,7 @@ class PreparedStep:
             try:
                 self._take_part(feeds, step, results)
             except OutdatedError:
+                # The task sends the present values now, which cannot be outdated: one repetition is enough.
                 self._take_part(feeds, step, results)
         except BaseException as error:
             for conversation in step.conversations.values():

@@ -32,7 +32,8 @@ from headwater.graph.runtime.step import Step
 _log = logging.getLogger("headwater")
 
 Confirm = Callable[[Callable[[], None]], None]
-"""Waits until a task has acknowledged a transfer; the argument is called now and then, and ends the wait by raising."""
+"""A function that waits until a task has acknowledged a transfer. It calls its argument now and then; an exception
+raised by the argument ends the wait."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,6 +168,7 @@ class ClusterPeers:
                 if not resumes or isinstance(error, GaveUpError):
                     raise
                 _log.warning("%s lost %s and waits for it, to give it a plan: %s", self._me, task, error.message)
+            # A task with another generation has lost the session's earlier plans and the variables that they use.
             if link.wait().generation != generations[task]:
                 raise _restarted(task)
 
@@ -189,6 +191,7 @@ class ClusterPeers:
                 if channel.peer_generation != generations[task]:
                     raise _restarted(task)
         except OpError:
+            # A conversation owns its channel; `abort` returns it to the link.
             for conversation in found.values():
                 conversation.abort("another task could not be reached")
             raise
@@ -276,6 +279,8 @@ class ClusterPeers:
         finally:
             link.give_back(channel, usable)
         if not usable:
+            # The frame may have been lost with the channel. If it was not, a second copy does no harm: the receiver
+            # stores transfers by session, step and number.
             self._met.discard(task)
             self.push(task, frame, check)(look)
 

@@ -102,6 +102,7 @@ class RemoteSession:
                 _reach(self._link, self._target, self._options.timeout_s)
                 data = graph_def(self._graph).SerializeToString()
                 self._handle = self._link.control.create_session(self._options.encode(), data)
+                # The master ends the session when this channel closes, so a client that is killed leaves no session.
                 self._lifeline = self._link.take()
                 self._lifeline.send(Frame(HOLD, (self._handle,), ()))
             elif version > self._sent:

@@ -336,7 +336,8 @@ class Accumulator(Kept):
             self.changes += 1
 
     def members(self) -> Members:
-        """Returns the sessions that have joined, and given gradients, since the last start of the training."""
+        """Returns the sessions that have joined since the last start of the training, and those among them that have
+        given gradients."""
         with self._condition:
             return self._members
 
@@ -410,8 +411,8 @@ class Accumulator(Kept):
                 # All are checked before any is added: a gradient counts for all variables or for none.
                 total.check(gradient)
             verdict = training_runs.judged(self._runs, session, step, self._step)
-            # The start that the gradient names decides, not the order of arrival: so all tasks judge the gradient
-            # alike.
+            # Compare the start that the gradient names, rather than the order of arrival, which may differ between
+            # tasks: either all tasks count the gradient or none does.
             if start is not None and not self._start.counts(start):
                 verdict = Verdict.VOID
             # Its examples are in no update, so they have to be handed out again.
@@ -462,8 +463,8 @@ class Accumulator(Kept):
             if taken is not None:
                 return taken
             self._wanted[id(waiting)] = required
-            # On a replicated task, this operation is retried after each wait: the run in which it began is the
-            # first try's.
+            # On a replicated task, this operation is retried after each wait. It belongs to the run that was current at
+            # its first try.
             run_number = at_first(waiting, "life", self._runs.run_number)
             try:
                 waiting.wait_until(
@@ -484,8 +485,8 @@ class Accumulator(Kept):
             return self._taken()
 
     def repeat(self, waiting: Waiting, required: int, run: Callable[[], None], times: int, session: str = "") -> None:
-        """Calls ``run`` ``times`` times: each time when there are ``required`` gradients. ``run`` takes them by calling
-        `take` with ``waiting``.
+        """Calls ``run`` whenever there are ``required`` gradients, ``times`` times in all. ``run`` takes the gradients
+        by calling `take` with ``waiting``.
 
         The thread that adds the last gradient makes the call, so that no other thread has to be woken first.
 

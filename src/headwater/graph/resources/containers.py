@@ -65,7 +65,8 @@ class Resources:
 
     Attributes:
       lock: held while values are read from cells, passed to an executable, and replaced; never while waiting.
-      recorder: is notified of each change of a variable by plans compiled from then on; None without replication.
+      recorder: records changes of variables for the backup; None without replication. Compiled plans keep a reference,
+        so it must be set before plans are compiled.
     """
 
     def __init__(self) -> None:

@@ -241,9 +241,9 @@ class ExampleLedger(Kept):
     def _wait_for_range(
         self, step: RunningStep, request: RangeRequest, told: tuple[int, int] | None
     ) -> tuple[tuple[Work, int] | Nothing, tuple[int, int] | None]:
-        """Waits for a range. Returns the range, or the reason that there is none, and the present round. The reason is
-        `Nothing.YET` if the data is starved; to report this once per round, the caller passes the round of the last
-        report as ``told``."""
+        """Waits for a range. Returns the range, or the reason why there is none, and the present round. The reason is
+        `Nothing.YET` if no step can give another gradient before the next update, see `is_starved`. To report this once
+        per round, the caller passes the round of the last report as ``told``."""
         key = step.session, step.number
         # Kept between tries: a range that was handed out in an earlier try must not be handed out twice.
         offers: list[tuple[Work, int] | Nothing] = at_first(step, "offers", [])
@@ -424,8 +424,8 @@ class ExampleLedger(Kept):
         return np.array(works, np.int64)
 
     def is_starved(self) -> bool:
-        """Whether gradients are gathered and no other can arrive before the next update: workers wait for ranges, and
-        no other step holds a range."""
+        """Whether gradients are gathered and no further gradient can arrive before the next update: workers wait for
+        ranges, and no other step holds a range."""
         with self._condition:
             return self._is_starved()
 
@@ -437,7 +437,8 @@ class ExampleLedger(Kept):
         )
 
     def wait_for_round(self, step: RunningStep, required: int) -> int:
-        """Waits for ``required`` gradients, or fewer if no other can arrive; returns the number for the update."""
+        """Waits until ``required`` gradients are gathered, or until no further gradient can arrive; returns the number
+        of gradients for the update."""
         with self._condition:
             step.wait_until(
                 self._condition,
@@ -625,7 +626,8 @@ def ledger_of(resources: Resources, name: str) -> ExampleLedger:
 
 def ledger_bytes(applied: Array, plan: Plan, newest: int = -1) -> bytes:
     """Encodes the variable of applied batches for `Ledger.from_bytes`. ``newest`` is the newest epoch of which a step
-    holds a range: the epoch before it has then started, even if none of it is applied."""
+    holds a range; that epoch and the epoch before it are encoded as started even if none of their batches is
+    applied."""
     run = int(applied[0, 0])
     seed = run & 0x7FFFFFFF
     # The epoch before the last may be incomplete; earlier ones are complete.

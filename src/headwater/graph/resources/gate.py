@@ -37,6 +37,7 @@ from headwater.ps.consistency import (
 
 _log = logging.getLogger("headwater")
 
+#: Interval between log messages about a wait, in seconds.
 _SAY_EVERY_S = 5.0
 
 
@@ -51,7 +52,7 @@ class Data(Protocol):
         ...
 
     def is_starved(self) -> bool:
-        """Whether gradients are gathered and no other can arrive before the next update."""
+        """Whether gradients are gathered and no further gradient can arrive before the next update."""
         ...
 
 
@@ -157,7 +158,8 @@ class Gate(kept.Kept):
                 # A worker whose session was lost continues in another one. It stays a member as long as its latest
                 # session exists.
                 self._sessions[worker] = session
-                # A permission for an earlier step of the worker, which it did not use because its connection was lost.
+                # Discard a permission for an earlier step, which the worker did not use because its connection was
+                # lost.
                 self._go.pop(worker, None)
                 self.changes += 1
                 self._hear(Gave(worker, version, void=not self._start.counts(start)))

@@ -86,8 +86,8 @@ class StillWaitsError(Exception):
 
 
 def at_first(waiting: object, name: str, value: T) -> T:
-    """Returns the ``value`` of the operation's first try, if ``waiting`` is an operation that is retried after
-    waits."""
+    """Returns ``value``; but if ``waiting`` is the step of an operation that is retried after waits, the value that was
+    passed under ``name`` at the operation's first try."""
     # Only steps of replicated tasks have notes; elsewhere, an operation waits in place and is not tried again.
     notes = getattr(waiting, "notes", None)
     return value if notes is None else notes.setdefault(name, value)

@@ -57,7 +57,7 @@ def _newest(data: mmap.mmap) -> tuple[int, int]:
         main = _DATABASE.unpack_from(data, start + _HEADER + 24 + _DATABASE.size)
         transaction = struct.unpack_from("<Q", data, start + _HEADER + 24 + 2 * _DATABASE.size + 8)[0]
         found.append((transaction, main[-1]))
-    # A writer replaces the two states in turn, so the one with the greater transaction number is newer and complete.
+    # A writer replaces the two states in turn, so the state with the greater transaction number is newer and complete.
     return size, max(found)[1]
 
 

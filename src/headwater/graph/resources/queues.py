@@ -61,8 +61,8 @@ class Queue(Kept):
         # Whether a step has taken a part of its elements. Others then wait, so that two steps cannot each take half of
         # the elements and wait for each other.
         self._collecting = False
-        # How many elements an enqueue of a replicated task has added before it had to wait, by operation; it continues
-        # there when it is retried.
+        # For each enqueue operation of a replicated task that waits for room: the number of elements that it has
+        # already added, so that the retried operation continues after them.
         self._begun: dict[tuple[Any, ...], int] = {}
         self._rows: Rows | None = None
         self._of_one_shape = (
@@ -130,8 +130,8 @@ class Queue(Kept):
         if rows is None:
             # Copies, so that a row in the queue does not keep the whole batch in memory.
             alone = [tuple(component[row, ...].copy() for component in batch) for row in range(count)]
-        # Only steps of replicated tasks have an identity of their operation; elsewhere, this call waits until all is
-        # added.
+        # Only steps of replicated tasks have the attribute `operation`. In other steps, this call itself waits until
+        # all elements are added, and is never retried.
         key = getattr(step, "operation", None)
         done = 0 if key is None else self._begun.pop(key, 0)
         while done < count:

@@ -64,7 +64,7 @@ class Reader(ABC):
                 if self._records is None:
                     (work,) = queue.dequeue(step)
                     self._records = self._open(bytes(work.item()))
-                # A plan without blocks takes single records, and must not read further ahead than it asks for.
+                # Read no more records than requested: a plan without blocks takes single records.
                 self._ahead = count
                 found = next(self._records, None)
                 if found is None:

@@ -96,7 +96,8 @@ class Recorder(Protocol):
         ...
 
     def carry_out(self, operation: KeptOperation, step: Any, inputs: Sequence[Any]) -> Sequence[Any]:
-        """Runs an operation atomically, after waiting if necessary; not if ``step`` has run it before.
+        """Runs an operation atomically, after waiting if necessary. If ``step`` has run it before, repeats the recorded
+        outcome instead.
 
         Args:
           operation: the operation.

@@ -21,6 +21,7 @@ from headwater.graph.resources.training_runs import TrainingRuns
 
 _log = logging.getLogger("headwater")
 
+#: Interval between log messages about a wait, in seconds.
 _SAY_EVERY_S = 5.0
 
 
@@ -62,7 +63,8 @@ class StepBarrier(Kept):
 
     def start(self, session: str, step: int, elsewhere: int, extra: int, name: int = 0) -> None:
         """Starts the training in the chief's ``session``. Replicas that wait here and joined before this start get an
-        error, because their step is void; at the first start of all, only replicas that wait beyond ``step`` do.
+        error, because their step is void. At the very first start, only replicas that have finished a step after
+        ``step`` get the error.
 
         Args:
           step: number of the starting step.
@@ -73,7 +75,7 @@ class StepBarrier(Kept):
         with self._condition:
             self._start = name
             self.changes += 1
-            # They have made steps that the training, restored at an earlier step, does not include.
+            # These replicas have made steps that the training does not include: it was restored at an earlier step.
             stranded = [session for session, done in self._waiting.items() if done > step]
             self._runs = training_runs.started(self._runs, session, step, elsewhere, stranded=stranded)
             if self._runs.run_number > 1:
@@ -107,7 +109,7 @@ class StepBarrier(Kept):
           session: session of the chief that has made the update.
           step: number of the step.
           extra: number of additional gradients that the step needs, if an update needs more gradients than there are
-            replicas: so many replicas may give a further gradient in the same step.
+            replicas: that many replicas may give another gradient in the same step.
           tokens: number of tokens to issue, if replicas wait for tokens.
 
         Raises:
@@ -160,7 +162,7 @@ class StepBarrier(Kept):
             finally:
                 if not tried_again:
                     del self._waiting[session]
-            # A start may have woken this replica.
+            # The wait may have ended because the training was restarted.
             self._check(session)
             if self._tokens:
                 self.changes += 1

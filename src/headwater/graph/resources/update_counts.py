@@ -24,8 +24,8 @@ _WORD: Final = struct.calcsize("Q")
 
 
 class UpdateCounts:
-    """Creates a file of counts and replaces an existing one. A process that has mapped the old file keeps that file,
-    and does not change the new one.
+    """A file of counts, which replaces an existing one. A process that has mapped the old file keeps that file, and
+    does not change the new one.
 
     Args:
       path: path of the file.

@@ -20,7 +20,8 @@ _INTERVAL_S: Final = 0.00001
 
 
 class Compilation:
-    """A compilation in a thread of its own. The process ends after the compilation in progress; others are dropped.
+    """A compilation in a thread of its own. A process that ends waits for the compilation in progress and drops the
+    others.
 
     Args:
       compile_it: compiles; if it fails, the first run of the executable compiles again, and raises the error.

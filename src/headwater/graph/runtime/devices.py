@@ -115,7 +115,7 @@ def share_machine(*, beside: int, sparing: int) -> None:
         global _cpu_threads
         if _cpu_threads is None:
             _cpu_threads = max(1, (cores - sparing) // beside)
-    if not virtual_gpus():  # these exist to run at the same time
+    if not virtual_gpus():  # stand-ins for GPUs have to compute at the same time
         on_import("jax", _dispatch_at_once)
 
 

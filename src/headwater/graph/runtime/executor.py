@@ -100,8 +100,8 @@ class CompiledPlan:
         self.first_reads: FirstReads | None = None
         self._exchanged: list[int] = []
         if exchange is not None:
-            # With current values read ahead, a run skips the exchange, so it needs the variables that later
-            # instructions use from elsewhere.
+            # A run with current values read ahead skips the exchange. The variables that its other instructions use
+            # must then be read separately.
             later = {name for item in plan.instructions[EXCHANGE:] for name in inputs_of(item)} | {*plan.fetches}
             kept = {name: variable for name, variable in exchange.shown.items() if name in later}
             self.first_reads = FirstReads(exchange, resources, self._cell, list(kept.values()))
@@ -116,8 +116,8 @@ class CompiledPlan:
         self._aligned = AlignedCopies(fed) if fed and resources.recorder is None else None
         self._actions = list(zip(actions, self._dead_after(), strict=True))
         at = _last_update(plan.instructions)
-        # A barrier may open, and the master may get its answer, before the last update. So the update is not among the
-        # plan's other actions.
+        # The last update is kept apart from the other actions: just before it, a barrier may open and the master may
+        # get its answer.
         self._before_update = self._actions[:at]
         self._after_exchange = self._actions[EXCHANGE:at]
         self._update = actions[at] if at < len(actions) else None
@@ -160,7 +160,7 @@ class CompiledPlan:
 
         Args:
           feeds: arrays for ``plan.feeds``, in order.
-          step: the step this is.
+          step: the step that runs the plan.
           wait: return only after all state is updated, so that the caller may change the arrays of ``feeds``.
           answer: called with the result just before the last update, if the update cannot fail any more. A task that
             reads the variables after the answer waits for the update. Not called if the update may fail, or if the plan
@@ -196,8 +196,8 @@ class CompiledPlan:
         item = self.plan.instructions[stopped.position]
         if self._blocks is not None or stopped.position >= len(self._before_update):
             return False
-        # Waits of these end without effects. Other host operations may have had some, and in a block, some elements may
-        # have been added.
+        # These instructions have no effect before or during a wait. Other host operations may have had effects before
+        # it, and in a block, some elements may have been added.
         return isinstance(item, Receive) or (isinstance(item, Host) and item.node.definition.keeps)
 
     def _repeat(self, step: Step, wait: bool) -> None:

@@ -47,8 +47,8 @@ class Gradient(NamedTuple):
 
     Attributes:
       forward: from the body's inputs to its outputs and the tape.
-      backward: from the tape and a gradient, or None, for each output, to a gradient, or None, for each input; the
-        third argument is whether it may change gradients that the previous turn has returned.
+      backward: takes the tape, and for each output a gradient or None; returns a gradient or None for each input. Its
+        third argument says whether it may change, in place, the gradients that it returned for the previous turn.
     """
 
     forward: Callable[..., tuple[tuple[Any, ...], tuple[Any, ...]]]
@@ -62,7 +62,7 @@ def body_function(function: FunctionAttr, outputs: tuple[str, ...] | None = None
     Args:
       function: the attribute that holds the body.
       outputs: the results to return; the body's outputs if None.
-      carried: number of first outputs that are the first inputs of the next turn.
+      carried: number of leading outputs that become the leading inputs of the next turn.
 
     Raises:
       WithoutKernel: an operation has no kernel.
@@ -82,7 +82,7 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...], carried: int
     Args:
       function: the attribute that holds it.
       wanted: for each input, whether to compute its gradient; only floating-point inputs have one.
-      carried: number of first outputs that are the first inputs of the next turn.
+      carried: number of leading outputs that become the leading inputs of the next turn.
 
     Raises:
       WithoutKernel: an operation, or its gradient, has no kernel.

@@ -432,7 +432,8 @@ GRADIENT_MAKERS: Final[dict[str, Maker]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Describes an operation that repeats another operation: the other one has the same inputs without the last.
+    """Describes an operation that repeats the computation of another operation. Its inputs are those of the other
+    operation and one more.
 
     Attributes:
       op_type: the type of the other operation.

@@ -29,7 +29,7 @@ COMMITTED_S = 5.0
 
 
 class Rendezvous:
-    """Transfers from another task that is not the master, until a step on this task takes them."""
+    """Stores transfers from tasks other than the master until a step on this task takes them."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()

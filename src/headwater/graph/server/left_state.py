@@ -122,11 +122,11 @@ def _unsayable(runtime: TaskRuntime) -> set[type]:
 
 
 def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Collection[str]) -> list[Any]:
-    """Returns the task's state as arrays; the task must not accept anything from then on.
+    """Returns the task's state as arrays, and freezes it: the task acknowledges no change after this call.
 
     Args:
       runtime: its state and plans.
-      steps: that it serves; they are held.
+      steps: its steps; `StepService.hold` was called before.
       generation: the generation of this incarnation.
       come: tasks that have connected to it.
     """
@@ -185,7 +185,7 @@ def _is_left(key: Key, theirs: Collection[str]) -> bool:
 def _midst(
     midst: InMidst, runtime: TaskRuntime, session: str, places: Mapping[int, Key]
 ) -> tuple[list[Any], list[Any]]:
-    """Encodes the point where a step resumes, as `LeftState` reads it: values for JSON, and arrays."""
+    """Encodes the point at which a step resumes, for `LeftState.restore`; returns values for JSON, and arrays."""
     position, slots = midst.stopped
     # The next incarnation compiles the same plan, so its initial slots need not be stored: only values that differ from
     # them are encoded.

@@ -107,7 +107,7 @@ class MasterService:
     def make_callable(
         self, session: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], options: bytes = b""
     ) -> int:
-        """Plans a request; returns the number to call it by."""
+        """Prepares a request; returns its number, which `call` takes."""
         del options
         client = self._client(session)
         graph = client.session.graph

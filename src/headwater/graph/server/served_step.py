@@ -38,8 +38,8 @@ Push = Callable[[str, Frame, Callable[[], None] | None], Confirm]
 """See `headwater.graph.master.peers.Peers.push`."""
 
 Secured = Callable[[Callable[[str], None]], None]
-"""Returns once the backup has all changes that the next answer depends on. The argument is called now and then with a
-description of the wait; an exception that it raises ends the wait.
+"""A function that returns once the backup has all changes that the next answer depends on. While it waits, it calls its
+argument now and then with a description of the wait; an exception raised by the argument ends the wait.
 
 Raises:
   UnavailableError: this replica is not the primary any more.
@@ -53,7 +53,8 @@ _log = logging.getLogger("headwater")
 _STANDS_S: Final = 0.5
 
 _LOST = UnavailableError, CancelledError
-"""Errors of a lost channel: the first error, and later ones after the channel was closed here because of it."""
+"""Errors of a lost channel: the first use raises UnavailableError; this end then closes the channel, and later uses
+raise CancelledError."""
 
 
 class InMidst(NamedTuple):
@@ -164,13 +165,13 @@ class ServedStep(Step):
     # Values that the master reads ahead -------------------------------------------------------------------------------
 
     def read_ahead(self, reads: FirstReads, version: int, given: Sequence[Any]) -> None:
-        """Notes that the master requests the values for the plan's next run. It may also have computed this run's
-        transfer from values read ahead.
+        """Records that the master wants the answer to include the values for the plan's next run. The master may
+        already have computed this run's transfer, from values that it received with the previous answer.
 
         Args:
           reads: the plan's first reads.
           version: the version of the master's values; `WANTS_VALUES` if it has none.
-          given: the transfer that it has computed from them.
+          given: the transfer that the master has computed from its values; empty if it has none.
 
         Raises:
           InvalidArgumentError: the plan expects another number of tensors.
@@ -262,8 +263,8 @@ class ServedStep(Step):
                 del self.unconfirmed[0]
 
     def _check_and_look(self) -> None:
-        """As `check`, for waits for another task. Nothing is received from the master during such a wait, so this also
-        checks whether the master is connected."""
+        """Calls `check` while the step waits for another task. During such a wait nothing is received from the master,
+        so a lost master would go unnoticed: this method also checks whether the master is connected."""
         channel = self.channel
         if self.resumes and channel.peer_gone():
             self._still_away(channel)
@@ -335,8 +336,8 @@ class ServedStep(Step):
 
     @staticmethod
     def of_previous_incarnation(known: LeftStep, master: str, runtime: TaskRuntime, push: Push) -> ServedStep:
-        """Restores a step of the previous incarnation: an ended step, whose answer may be asked for again, or a step to
-        resume."""
+        """Restores a step of the previous incarnation: an ended step, whose master may ask for the answer again, or a
+        step to resume."""
         step = ServedStep.without_channel(known.number, known.session, master, runtime, push)
         step._came, step._dropped, step._kept = set(known.came), known.dropped, list(known.kept)
         if known.midst is None:
@@ -390,7 +391,7 @@ class ServedStep(Step):
                 self._changed.notify_all()
 
     def stands(self) -> bool:
-        """Whether it has waited for longer than `_STANDS_S` for an event other than the acknowledgement of its
+        """Whether the step has waited for at least `_STANDS_S` for an event other than the acknowledgement of its
         transfers."""
         waits = self.waits_for
         return waits is not None and not self.unconfirmed and time.monotonic() - waits[1] >= _STANDS_S

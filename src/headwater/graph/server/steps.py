@@ -54,7 +54,7 @@ def _wait_while(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 class Follower(Protocol):
-    """Interface of the task's backup for the steps of the primary."""
+    """Keeps the backup of a replicated task up to date with the steps that its primary runs."""
 
     def secured(self, waits: Callable[[str], None]) -> None:
         """See `Secured`."""
@@ -91,7 +91,7 @@ class StepService:
     resume the step.
 
     Args:
-      runtime: the task's.
+      runtime: the state and plans of the task.
       push: sends a transfer to another task; see `headwater.graph.master.peers.Peers.push`.
       watchdog: is notified of training steps.
       patience_s: how long a step waits for a master that has lost its channel, in seconds; by default 1.5 times as long
@@ -256,7 +256,8 @@ class StepService:
         return sorted(found, key=lambda step: (step.number, step.session))
 
     def freeze(self) -> Sequence[LeftStep]:
-        """From now on, `require_not_frozen` refuses changes: the state that is handed over would lack them.
+        """Freezes the state before it is handed over: from now on, `require_not_frozen` refuses changes, because the
+        handed-over state would lack them.
 
         Returns:
           The state of steps with answers that masters may ask for again, and of steps that are to resume.
@@ -312,8 +313,8 @@ class StepService:
         """Registers a step; returns the step already registered under its number, if any.
 
         Args:
-          again: its master resumes the step on another channel. If RUN still arrives late on the lost channel, it must
-            not start the step a second time.
+          again: whether the master resumes the step on another channel. A RUN frame that arrives late on the lost
+            channel must then not start the step a second time.
         """
         key = step.session, step.number
         with self._lock:

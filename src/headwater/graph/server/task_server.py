@@ -287,7 +287,8 @@ class TaskServer(Service):
 
     def before_end(self, *, over: bool) -> None:
         if self._leaving is not None and not over and self.shell.chief.job in self.shell.cluster.jobs:
-            # Sessions whose master is here end with it; their steps must not delay the handover.
+            # Sessions of this process's own master end with the process anyway. Close them first, so that the handover
+            # does not wait for their steps.
             self._master.close()
             self._leaving.leave()
 
@@ -341,8 +342,8 @@ class TaskServer(Service):
 
 
 def _tasks_of_graph(cluster: ClusterSpec, processes: GraphProcesses | None) -> ClusterSpec:
-    """Returns the cluster without each ``ps`` that is not a task of the graph, but only a process that may hold
-    replicas."""
+    """Returns the cluster without the ``ps`` that are no tasks of the graph: these are only processes that may hold
+    replicas of its tasks."""
     if processes is None:
         return cluster
     jobs = {

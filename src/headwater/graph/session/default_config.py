@@ -74,7 +74,7 @@ def set_log_device_placement(enabled: bool) -> None:
     """Sets whether sessions without a configuration log the devices of operations.
 
     Raises:
-      RuntimeError: there has been a session.
+      RuntimeError: a session without a configuration was created before.
     """
     if enabled != _settings.log_placement and _settings.used:
         raise RuntimeError("Device placement logging must be set at program startup")
@@ -90,7 +90,7 @@ def set_inter_op_parallelism_threads(num_threads: int) -> None:
     """Stores the number, without effect: XLA compiles a step as a whole and schedules its operations itself.
 
     Raises:
-      RuntimeError: there has been a session.
+      RuntimeError: a session without a configuration was created before.
     """
     if num_threads != _settings.inter_op_threads and _settings.used:
         raise RuntimeError("Inter op parallelism cannot be modified after initialization.")
@@ -133,7 +133,7 @@ def set_device_policy(device_policy: str | None) -> None:
       device_policy: ``silent``, ``silent_for_int32``, ``warn``, ``explicit``, or None for ``silent``.
 
     Raises:
-      ValueError: it is none of these.
+      ValueError: ``device_policy`` has another value.
     """
     policy = device_policy or "silent"
     if policy not in _POLICIES:

@@ -61,8 +61,8 @@ class PartialRun:
         Raises:
           InvalidArgumentError: something was fed or fetched already, or was not announced, or ``fetches`` need more
             than was fed.
-          UnimplementedError: this part depends on an operation without outputs that an earlier part has run, so that no
-            feed can replace it.
+          UnimplementedError: this part depends on an operation that an earlier part has run and that has no outputs. It
+            would run twice, because no feed can replace it.
         """
         self._check(fetches, feeds)
         self._fed.update(feeds)

@@ -72,7 +72,7 @@ class Changes:
     # The recorder -----------------------------------------------------------------------------------------------------
 
     def known(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
-        """Returns the outcome of an instruction of ``step``; None if the instruction has not been run."""
+        """Returns the recorded outcome of an instruction of ``step``; None if none is recorded."""
         found = self._outcomes.get((step.session, step.number))
         return None if found is None else found.get(place)
 
@@ -233,8 +233,8 @@ class Changes:
     # Steps in progress ------------------------------------------------------------------------------------------------
 
     def ask(self) -> None:
-        """Sends an empty change. The backup acknowledges it only if it has not been promoted meanwhile. A promoted
-        replica may have newer state, and then this replica must not answer."""
+        """Sends an empty change, to find out whether this replica is still the primary: a backup that was promoted
+        meanwhile does not acknowledge the change. It may have newer state, so this replica must then not answer."""
         with self._resources.lock:
             feed = self.feed
             if feed is not None:
@@ -333,8 +333,8 @@ class Changes:
                 raise
             # The operation waits on the primary as well, after it has made a first change.
         except Exception as error:
-            # The primary sends only instructions that have changed something. If the same error occurs here after that
-            # change, both replicas are equal; before it, this replica differs.
+            # The primary sends only instructions that have changed something. An error after the same change leaves
+            # both replicas equal. An error before the change means that this replica lacks the change.
             if not (isinstance(error, OpError) if compiled.keeps(position) else self._count > before):
                 raise
             # The operation has failed on the primary as well, after it has made a first change.

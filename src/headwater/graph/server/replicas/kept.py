@@ -66,8 +66,8 @@ class CopiedResources(Resources):
         if not can_keep(kind):
             what = _REFUSED.get(kind.__name__, f"a {kind.__name__}")
             raise self._refusal(name, f"there would be none of {name!r}, {what}")
-        # Only an operation of its own instruction is tried under the lock; operations inside branches and loops are
-        # not.
+        # Only an operation that is an instruction of its own is tried under the lock; operations inside branches and
+        # loops are not, so their changes could not be recorded.
         if touched is None:
             raise self._refusal(
                 name, f"what a branch or a loop does with {name!r}, a {kind.__name__}, cannot be done there, too"
@@ -158,8 +158,8 @@ class Attempt(Step):
         self._error = error
 
     def wait_until(self, condition: Any, ready: Callable[[], bool], what: str) -> None:
-        # The wait between two attempts has failed. The operation has to raise the error itself, since it may convert it
-        # or clean up.
+        # The wait between two attempts has failed. The error is raised inside the operation, which may convert it or
+        # clean up first.
         if self._error is not None:
             raise self._error
         if not ready():
@@ -186,7 +186,7 @@ class Tried:
       inputs: the operation's inputs.
 
     Attributes:
-      waits: the wait that it has run into; None if it has completed.
+      waits: the wait at which the try has ended; None if the operation has completed.
       outcome: its outcome, if it has completed.
       touched: the resources that it has used.
       cells: the variables among its inputs that it has changed.

@@ -78,8 +78,8 @@ class GraphProcesses:
         self._link = link
         self._me = me
         self._changed = threading.Condition()
-        # Incarnations start at the time of day, not at 0: if all processes have ended, none is left that knows this
-        # process's previous incarnation, but masters may.
+        # Incarnation numbers start at the present time, not at 0: masters may know this process's previous incarnation
+        # even if every process that could report its number has ended.
         self._records = {
             number: Record(new_incarnation() if number == me else 0, THERE, address)
             for number, address in addresses.items()
@@ -103,7 +103,7 @@ class GraphProcesses:
 
     def present(self) -> list[tuple[int, str]]:
         """Returns number and address of each process that has not ended. If all known processes have ended, returns all
-        of them: any may have restarted since, and no process is left that would announce it."""
+        of them: some may have restarted, and no running process could announce the restart."""
         with self._changed:
             all_gone = all(record.state == GONE for record in self._records.values())
             known = sorted(self._records.items())

@@ -26,9 +26,10 @@ from headwater.state.periodic import Periodic
 
 _log = logging.getLogger("headwater")
 
-#: How often an extra process (beyond the initial ones) checks for other processes; and after how long without any,
-#: while it holds no replica, it takes the job for over. In seconds.
+#: How often an extra process (beyond the initial ones) checks whether other processes answer, in seconds.
 OTHERS_S: Final = 5.0
+#: An extra process without a replica assumes that the job is over if no other process has answered for this long, in
+#: seconds.
 ALONE_S: Final = 20.0
 
 
