@@ -192,7 +192,8 @@ class ParameterClient:
         session.version, session.filled, session.incarnation = version, filled, incarnation
         if self._met is not None:
             self._met(index, session.channel.peer_generation)
-        # A finished worker reports that also to a ps without values: the chief may have ended and will not fill it.
+        # A finished worker does not wait until this ps has values, as the chief, which sends them, may have ended. It
+        # only has to report here that it has finished.
         if not filled and (self._chief or not self._finishes):
             has_values = bool(session.pieces) and not self._follows
             brings = self._chief or (has_values and self.conversation.others_are_over(index))
@@ -393,7 +394,7 @@ class ParameterClient:
           given: the ranges of examples from which the gradients were computed. They are rejected where the first ``ps``
             has handed one of these ranges to another worker meanwhile.
           returned: ranges that this worker was assigned and gives back.
-          part: the part of a batch that ``given`` is, where an update is made of a whole batch.
+          part: which part of a batch ``given`` is, where workers share each batch and an update is made of all of it.
 
         Returns:
           The step number, and whether every ``ps`` accepted the gradients.
@@ -438,7 +439,7 @@ class ParameterClient:
         self._held_since = None
         if session.channel is None or session.channel.peer_gone():
             self.conversation.lost(0, UnavailableError(None, None, f"the channel to {session.task} is gone"))
-        # Half of the patience: the ps counts from the moment of its answer, which arrived here later.
+        # Half of the patience, as a margin: the ps counts from the moment of its answer, which arrived here later.
         slow = patience is not None and since is not None and time.monotonic() - since >= patience / 2
         if not self.conversation.lost_first and not slow:
             return True

@@ -3,8 +3,9 @@
 Four choices, from the strictest to the freest:
 
 - `Synchronous`: an update is the mean of one gradient from every member, all of the same version of the variables. When
-  workers join or leave, the next update is made with the members at that time. Where the gradients are of parts of a
-  batch (`Part`), an update is made of all of the batch: the parts of a worker that leaves are computed by the others.
+  workers join or leave, the next update is made with the members at that time. Where workers share each batch, so that
+  a gradient covers a part of it (`Part`), an update needs the gradients of the whole batch: if a worker leaves, the
+  other workers compute its part.
 - `KOfN`: an update is the mean of the first k gradients of a version; later ones of that version are stale and dropped.
   Gradients that arrive after the k-th and before the update collects them count, too, as in TensorFlow.
 - `BoundedStaleness`: each gradient is an update at once, and no worker is more than s steps ahead of the slowest one
@@ -33,8 +34,9 @@ class Consistency:
     """One of the four choices.
 
     Attributes:
-      patience_s: how long others wait for a worker before it counts as lost, until its next gradient, in seconds. None:
-        only a worker whose loss is known counts as lost.
+      patience_s: how long other workers wait for the gradient of a worker, in seconds. After that the worker counts as
+        lost, until its next gradient arrives. None: a worker counts as lost only if its loss is known, such as when its
+        connection ended.
     """
 
     patience_s: float | None = None
@@ -244,7 +246,7 @@ class TrainingState:
       arriving: workers that may be in their first step, and are not members yet.
       void: workers whose current step began before training was restarted: its gradient does not count.
       batch: the batch of which gradients are gathered; None where gradients are not of parts of a batch.
-      lacks: number of positions of that batch of which no gradient is gathered.
+      lacks: number of positions of that batch that no gathered gradient covers.
       last: the batch of the latest update.
     """
 
@@ -368,10 +370,10 @@ class Back:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """``worker`` continues without the update that its gradient will be part of.
+    """``worker`` continues without waiting for the update that contains its gradient.
 
-    Its gradient was too late for another task, which has other variables. Workers may wait there for its next gradient,
-    so it must not wait here.
+    Another task, which has other variables, has dropped the worker's gradient of the same step as stale. The other
+    workers may be waiting there for the next gradient of ``worker``: if it waited here, this could be a deadlock.
     """
 
     worker: str
@@ -401,8 +403,9 @@ class Go:
 class Apply:
     """Make an update of ``gradients`` gradients.
 
-    Where updates gather gradients, these are all that are gathered of the version; report `Updated` afterwards.
-    Otherwise it is the gradient that was just contributed, which is ``staleness`` updates old; report nothing.
+    Where an update gathers gradients, it consists of all gathered gradients of the version; the caller reports
+    `Updated` after it. Otherwise it is the gradient that was just contributed, which is ``staleness`` updates old, and
+    the caller reports nothing.
     """
 
     gradients: int
@@ -419,7 +422,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Discard all gathered gradients: the rest of their batch was used by another task, and will not arrive."""
+    """Discard all gathered gradients: another task has already used the rest of their batch, so it will not arrive."""
 
 
 Action = Go | Apply | Drop | Discard
@@ -533,7 +536,8 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
         # The first worker may connect before the chief has reported the version.
         state = replace(state, version=max(state.version, version))
     staleness = max(0, state.version - version)
-    # A worker that joins with a completed step is level with the slowest now; no worker has to wait for it.
+    # A new worker is level with the slowest member, and the step before it joined does not count: otherwise it would be
+    # ahead of the slowest at once, and might have to wait.
     clock = member.clock if known is None and state.members else member.clock + 1
     member = replace(member, clock=clock, waits_since=now)
     if not state.gathers:
@@ -554,7 +558,8 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
         if state.batch == batch:
             lacks = state.lacks
         elif state.gathered:
-            # The worker is at another batch: the rest of the gathered one was used by another ps, and will not arrive.
+            # This gradient is of another batch, so another ps has made the update of the gathered one: the rest of it
+            # will not arrive here.
             state, actions = replace(_fresh(state), gathered=0, dropped=state.dropped + state.gathered), (Discard(),)
         state = replace(state, batch=batch, lacks=lacks - gave.part.size)
     state = replace(_with(state, worker, replace(member, gave=member.gave + 1)), gathered=state.gathered + 1)

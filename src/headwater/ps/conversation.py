@@ -112,10 +112,10 @@ class JobOverError(GaveUpError):
 
 
 class _ReconnectedError(UnavailableError):
-    """The channel on which an answer was awaited has been replaced.
+    """The awaited ``ps`` was lost and reconnected during the wait, so its answer will not arrive on the old channel.
 
-    While the worker waited for one ``ps``, another was lost; while it reconnected to that one, the first was lost as
-    well. It has another channel now, on which the answer will not arrive.
+    This happens when a second ``ps`` is lost while the worker waits, and the awaited ``ps`` is lost as well while the
+    worker reconnects to the second.
     """
 
 

@@ -255,8 +255,7 @@ class ParameterTask:
         self._host_copies(copies, sites)
 
     def _host_copies(self, copies: Mapping[int, ShardCopy | TablesCopy], sites: Mapping[int, Site]) -> None:
-        """Serves replicas that stay on two ``ps`` each, each with its initial pair of servers as the target after a
-        loss."""
+        """Serves replicas that do not move: each shard keeps its initial pair of servers as the desired placement."""
         for shard, copy in copies.items():
             copy.aim(*sites[shard].pair)
             self._service.host(copy.name, copy)
@@ -398,7 +397,7 @@ class ParameterTask:
         """Moves shards of all sets between ``ps``; see `headwater.ps.shards.moves.spread`.
 
         Raises:
-          FailedPreconditionError: no set has shards that move, or there are fewer ``ps``.
+          FailedPreconditionError: no set has shards that move, or there are fewer than ``servers`` ``ps``.
           OpError: a move failed; the moves before it were made.
         """
         if not self._directories:
@@ -472,8 +471,13 @@ class ParameterTask:
     def ways(
         self, name: str, replicas: int, shards: int | None = None
     ) -> list[tuple[str, WaitingLink | EitherLink | ShardLink]]:
-        """Returns a worker's routes to every ``ps``, or to each of the ``shards`` of a set, with its name, where each
-        part has ``replicas`` replicas."""
+        """Returns a worker's routes to the parts of a set, each with a name for messages.
+
+        Args:
+          name: the name of the set.
+          replicas: number of replicas of each part.
+          shards: number of shards that move; None where each ``ps`` has one fixed part.
+        """
         if shards is not None:
             directory = self._directory(name)
             return [(f"the ps with shard {shard} of {name!r}", ShardLink(directory, shard)) for shard in range(shards)]

@@ -82,7 +82,8 @@ class Steps:
         worker, workers = connection.worker, self._workers
         with self._changed:
             self._waiting.wait_for_values(connection)
-            # A worker that joins within an update reads older values than the others on some ``ps``, perhaps.
+            # A worker that joins while an update is made may get values from before it on this ps, and from after it
+            # on another: it must not compute a gradient from such a mixture, see `Ledger.hand_out`.
             joins = worker not in self._updates.state.members and self._updates.state.last is not None
             # A worker that only reads, such as an evaluator, must not become a member: others would wait for it.
             if (step_request is not None or worker in workers.resting) and worker not in self._updates.state.members:

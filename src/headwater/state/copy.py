@@ -106,6 +106,7 @@ class KeptCopy(PrimaryCopy):
                 self._pause(PAUSE_S)
 
     def _follow(self) -> None:
+        """Waits while a primary feeds this replica. A backup whose feed stays lost asks to serve alone."""
         with self._changed:
             changed = self._changed.wait_for(
                 lambda: self._closed or self._fed is None or self._standing.serves, _SPARE_S
@@ -117,6 +118,8 @@ class KeptCopy(PrimaryCopy):
         with self._changed:
             if self._standing.serves:
                 return
+            # A backup gives its primary time to reconnect, as a failover interrupts workers. A spare replica has no
+            # primary to wait for.
             follows = self._standing.follows
             if self._changed.wait_for(
                 lambda: self._closed or self._fed is not None, self._site.grace_s if follows else 0
@@ -126,6 +129,7 @@ class KeptCopy(PrimaryCopy):
             log = _log.info if self._over else _log.warning
             log("%s lost %s, the primary of %s", self._task, self._other, self._called)
         self._ask(RequestKind.ALONE if follows else RequestKind.VIEW)
+        # Replicas outside the initial pair, which are usually spare, ask less often, to spare the witness.
         rests = self.is_spare and not self._has_been_fed and self._standing.view is not None
         with self._changed:
             self._changed.wait_for(
@@ -134,6 +138,7 @@ class KeptCopy(PrimaryCopy):
             )
 
     def _lead(self) -> None:
+        """Serves as the primary, and fills or feeds a backup, until this replica is demoted or the feed ends."""
         if not self._serving:
             self._take_over()
         standing = self._standing

@@ -57,8 +57,8 @@ class Feed:
     Args:
       channel: the channel on which the other replica has accepted the feed.
       target: the other replica.
-      begins: the frames of the snapshot, in order, as (kind, header without the number, tensors). It is iterated as the
-        other replica confirms frames, so that few of them are in memory.
+      begins: the frames of the snapshot, in order, as (kind, header without the number, tensors). The next one is
+        requested only when the other replica has confirmed the last, so that few of them are in memory.
       filled: called when the snapshot is sent, or the feed ends before that.
     """
 
@@ -78,10 +78,10 @@ class Feed:
         self.confirmed: int = 0
         #: Whether the other replica has said that it shuts down, so that it can never serve.
         self.resigned: bool = False
-        #: The feed of a third replica, which is to replace this one's target: it is sent the same changes.
+        #: The feed of a third replica that will replace `target` as the backup. `send` sends it the same changes.
         self.beside: Feed | None = None
-        #: A frame number. When the other replica confirms it, it has all changes that precede this feed's use as the
-        #: feed of the backup.
+        #: Number of a frame. Once the other replica has confirmed it, it has all changes from before it became the
+        #: backup, including changes whose answers still wait for the preceding feed.
         self.secures: int = self.begins
         self._lock = threading.Lock()
         self._beginning = begins
@@ -132,7 +132,7 @@ class Feed:
             self.end()
             raise
 
-    # Filling up -------------------------------------------------------------------------------------------------------
+    # Snapshot ---------------------------------------------------------------------------------------------------------
 
     @property
     def filling(self) -> bool:
@@ -242,7 +242,7 @@ class Feed:
                 raise bad_header(answer, self._channel.peer)
 
     def look(self) -> None:
-        """Checks whether the channel is lost, where no thread is receiving from it."""
+        """Checks whether the channel is lost. Does nothing while another thread receives, which notices that, too."""
         if self._receiving.acquire(blocking=False):
             try:
                 self._receive(0)

@@ -140,6 +140,8 @@ class FeedingCopy(BackupCopy):
             _log.debug("%s does not accept the feed of its replica: %s", other_name, error)
             link.give_back(channel, False)
             return None
+        # Without a snapshot, the other replica must still have the state that it handed over. With a snapshot, it may
+        # be any spare replica, but not a new incarnation of the backup: the view has to name the replica that is fed.
         fits = other == backup and has_all if goes_on else backup is None or other == backup
         if not taken or not fits:
             link.give_back(channel, False)
@@ -209,10 +211,10 @@ class FeedingCopy(BackupCopy):
                     each.tell(view, self._aim)
 
     def _part_feeds(self) -> None:
-        """Ends one of two feeds, the backup's or the third replica's: keeps the feed of the replica that is the backup.
+        """Keeps the feed of the replica that is the backup, and ends the other one, where there are two feeds.
 
-        While the witness has not answered which of the two is the backup, both feeds continue, as either replica may be
-        promoted.
+        There are two while a third replica is to replace the backup. As long as the witness has not answered which of
+        the two is the backup, both feeds continue, because either replica may be promoted.
         """
         with self._between_changes(), self._changed:
             feed, view = self._feed, self._standing.view
@@ -246,6 +248,7 @@ class FeedingCopy(BackupCopy):
     def _drop_backup(self) -> None:
         """Notes that the backup will never serve, as its process has ended."""
         with self._changed:
+            # While the job runs, only the witness may remove the backup: it may have been promoted already.
             self._left = self._over
             self._changed.notify_all()
 

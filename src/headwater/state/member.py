@@ -59,7 +59,9 @@ class Member(Contents):
         # Held by the thread that applies the primary's frames, and while the replica is promoted, demoted or reset. To
         # avoid a deadlock it is never acquired while `_changed` is held.
         self._taking = threading.Lock()
+        # One request to the witness at a time: an older answer must not arrive after a newer one.
         self._asking = threading.Lock()
+        # Held while a frame is sent to the primary, as the threads of `take` and of the shutdown both send.
         self._answering = threading.Lock()
         self._fed: Channel | None = None
         self._feed: Feed | None = None

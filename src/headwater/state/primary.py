@@ -26,6 +26,7 @@ class PrimaryCopy(FeedingCopy):
     """A replica that can serve."""
 
     def _take_over(self) -> None:
+        """Promotes this replica: applies all confirmed frames, then serves workers."""
         with self._changed:
             fed = self._fed
         if fed is not None:
@@ -80,7 +81,7 @@ class PrimaryCopy(FeedingCopy):
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def _is_elsewhere(self) -> bool:
-        """Whether a worker should try the other replica: as far as is known, this one does not serve, nor will soon."""
+        """Whether a worker should try the other replica: this one is not known to serve now or to be promoted soon."""
         # Workers stay with the primary even if it has no values yet and no backup, as the chief connects here to send
         # the values.
         view = self._standing.view
@@ -222,7 +223,7 @@ class PrimaryCopy(FeedingCopy):
         with self._changed:
             self._gave = self._standing.follows
             self._feed = None
-        if self._gave:  # by this frame the backup learns that it serves, without a request to the witness
+        if self._gave:  # tell the backup that it serves, which is faster than its next request to the witness
             feed.tell(now, self._aim)
             feed.wait(feed.given, lambda: not self._closed)
             self.held_up_s = time.monotonic() - began

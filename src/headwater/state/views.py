@@ -10,20 +10,23 @@ are numbered by *terms*. Only the *witness*, on the chief, makes views; `judge` 
   an acknowledgement would need the confirmation of the replica that is alone now.
 - A replica outside the view discards its data and rejoins with a new *incarnation* number. So a replica that a view
   names has all updates that were acknowledged in that view.
-- A primary without a backup fills another replica. From the moment it asks for the *pair*, it acknowledges only updates
-  that the other replica has. A primary with a backup may fill a third replica to replace the backup: from the moment it
-  asks for that, it acknowledges only updates that both other replicas have, until it knows which one is the backup.
+- A primary without a backup sends its whole state to another replica, and then asks the witness to make that replica
+  its backup (*pair*). The witness may grant this before the primary receives the answer. So from the request on, the
+  primary acknowledges only updates that the other replica has confirmed. A primary with a backup may replace the backup
+  by a third replica in the same way: from the request on, it acknowledges only updates that both other replicas have
+  confirmed, until it knows which of the two is the backup.
 - A primary may *hand over*: its backup, which has confirmed all updates, serves in the next term, and the old primary
-  follows. It changes nothing after the last confirmation, and acknowledges nothing until the witness has answered.
+  follows. The old primary changes nothing after the last confirmation, and acknowledges nothing until the witness has
+  answered.
 
 Replicas may be on more than two ``ps``; those that no view names are empty. A *restarted witness* knows no view, and
 the newest view that is reported to it need not be the newest that exists. It accepts that view as current
 
-- when all replicas of the view have reported that they know no newer one, and each replica with which one of them has
-  asked to pair has reported this, too, as that replica may be the backup by now. Each view is made at the request of a
-  replica of the preceding view, so no newer view can exist then;
-- or when every ``ps`` has reported: every ``ps`` that a report lists in `WitnessRequest.among` or that a reported view
-  names. The replicas of the newest view are among them.
+- when all replicas of the view have reported that they know no newer one. If one of them has an unanswered *pair*
+  request, the replica named in that request must have reported the same, because it may be the backup already. Each
+  view is made at the request of a replica of the preceding view, so no newer view can exist then;
+- or when all ``ps`` have reported that a report lists in `WitnessRequest.among` or that a reported view names. The
+  replicas of the newest view are among them.
 
 Before the first view, every ``ps`` has to report that it knows no view.
 
@@ -72,7 +75,8 @@ class RequestKind(enum.Enum):
 
     ``VIEW`` only reads the view. ``ALONE`` removes the other replica from it. ``PAIR`` makes another replica the
     backup. ``HAND_OVER`` swaps primary and backup. ``LEAVE`` marks the replica as lost: its process shuts down, and the
-    chief has its state. ``GO`` asks to shut down: the replica is lost, or alone where no other one is left.
+    chief has its state. ``GO`` asks to shut down: where another replica remains, the witness marks this one as lost;
+    otherwise this one gets a view in which it is alone.
     """
 
     VIEW = 0
@@ -90,8 +94,8 @@ class WitnessRequest(NamedTuple):
       me: the replica that asks.
       view: the newest view that it knows; None before the first.
       kind: the kind of the request.
-      other: the replica to make its backup, for `RequestKind.PAIR`; otherwise a possible backup, see
-        `Standing.pairing`.
+      other: for `RequestKind.PAIR`, the replica to make its backup. For other kinds, the replica of a `PAIR` request
+        without an answer, which may be the backup already; see `Standing.pairing`.
       home: the number of the ``ps`` that serves the shard when the job starts.
       among: the numbers of all ``ps`` that may have a replica, as far as ``me`` knows.
     """
@@ -242,7 +246,7 @@ class Standing:
 
 
 def learn(standing: Standing, view: View, incarnation: int) -> Standing:
-    """Returns a replica's knowledge after ``view``. A replica that ``view`` has removed gets ``incarnation``."""
+    """Returns a replica's knowledge after ``view``. A replica that ``view`` removes gets the number ``incarnation``."""
     if standing.view is not None and view.term <= standing.view.term:
         return standing
     was_in = standing.view is not None and standing.me in standing.view

@@ -9,9 +9,10 @@ An epoch has the numbers from 0 up to its size: positions in the epoch's order, 
                     v
                  waiting -> held -> ...      or, when it was tried too often: aside
 
-*Held*: a worker computes its gradient. *Gathered*: the gradient was pushed, and waits with others for an update.
-  *Done*: that update is applied. The ranges of a worker that is lost, or whose gradient is dropped, return to
-  *waiting*. A range that was lost or failed as often as its plan allows is *set aside*: then the epoch never ends.
+*Fresh*: the range was never assigned. *Held*: a worker computes its gradient. *Gathered*: the gradient was pushed, and
+waits with others for an update. *Done*: that update is applied. The ranges of a worker that is lost, or whose gradient
+is dropped, return to *waiting*. A range that was lost or failed as often as its plan allows is *set aside*: then the
+epoch never ends.
 
 Done ranges are merged, so memory grows with the number of workers, not with the number of examples.
 """
@@ -62,12 +63,13 @@ class Plan:
     Attributes:
       size: number of examples.
       batch: maximum number of examples in a range; ranges do not cross the end of a batch.
-      tries: number of failures, or losses with a worker, after which a range is set aside.
+      tries: number of failed attempts after which a range is set aside: the worker reported an error, or was lost.
       shuffle: whether each epoch has an order of its own.
       seed: the seed for these orders; None: the ledger's seed.
-      unit: unit of counting: ``"examples"``; ``"places"``, if the epoch has only the first part of an order of
-        more examples; ``"batches"``, where examples cannot be told apart; or ``"parts"`` of batches, where workers
-        share each batch: all workers have equally many, whatever examples they have.
+      unit: unit of counting: ``"examples"``; ``"places"``, if the epoch uses only the first positions of an order of
+        more examples, so that a position is a different example in each epoch; ``"batches"``, where examples cannot be
+        told apart; or ``"parts"`` of batches, where workers share each batch: all workers get the same number of parts,
+        whichever examples are in them.
       in_turn: whether a batch is assigned only when all examples before it are applied, as each update is made of one
         batch.
     """
@@ -261,6 +263,7 @@ class Ledger:
         self._gathered: list[tuple[Given, int]] = []
         #: The ranges of each worker's latest gradient, gathered or not.
         self._given_last: dict[str, Sequence[Work]] = {}
+        #: The ranges that were taken from lost workers, which `back` restores to a worker that returns.
         self._away: dict[str, list[Work]] = {}
 
     # Assigning --------------------------------------------------------------------------------------------------------
@@ -281,12 +284,13 @@ class Ledger:
           worker: its name.
           first, last: the epochs that it iterates over. Epoch n begins when epoch n-1 is completely assigned and epoch
             n-2 is over. If a later epoch begins first, an epoch that has not begun counts as over. Where batches are
-            assigned in turn, epochs before ``first`` that are not over any more, as the ledger is an earlier one, are
-            repeated first.
+            assigned in turn and the ledger was restored from an earlier state, epochs before ``first`` that this state
+            does not record as over are repeated first.
           plan: the plan of these epochs.
           share: this worker's part of a batch, as (number, of how many); None: all of it.
-          joins: whether the worker has joined within an update. Where batches are assigned in turn, its first range is
-            then empty, as is a range of a batch that is assigned completely: the worker waits for the update.
+          joins: whether the worker has joined in the middle of an update. Where batches are assigned in turn, it gets
+            an empty range then, as does a worker for which nothing is left of the present batch: it contributes no
+            gradient, and waits for the update.
 
         Raises:
           FailedPreconditionError: another worker has used another plan for the epoch.
@@ -314,7 +318,10 @@ class Ledger:
         return self._over.from_here(0)
 
     def has_work(self, first: int, last: int) -> bool:
-        """Returns whether a request for a range can be answered now: with a range, or because none will be left."""
+        """Returns whether a request for a range can be answered now: with a range, or with the fact that there is none.
+
+        Otherwise ranges are still held by workers, and may be assigned again.
+        """
         epochs = self._not_over(first, last)
         for epoch in epochs:
             known = self._epochs.get(epoch)
@@ -449,7 +456,7 @@ class Ledger:
             self.reclaim(worker, work)
 
     def reclaim(self, worker: str, work: Work) -> bool:
-        """Gives a range back to the worker from which it was taken; returns whether it had not been assigned again."""
+        """Gives a range back to the worker from which it was taken; returns False if it has been assigned again."""
         known = self._epochs.get(work.epoch)
         if known is None:
             return False
@@ -478,7 +485,7 @@ class Ledger:
         return True
 
     def worker_restarted(self, worker: str) -> list[Back]:
-        """Takes back for good the ranges of a worker that was restarted."""
+        """Takes back the ranges of a worker whose program was restarted. It cannot regain them with `back`."""
         backs = self.left(worker, "its program was restarted")
         self._away.pop(worker, None)
         return backs
@@ -510,10 +517,10 @@ class Ledger:
         """Serializes the ledger, so that another one can take over.
 
         Args:
-          again: the workers with a gradient gathered here that push it again to the other ledger. There they hold
-            the ranges of that gradient, and all other assignments are kept. Only the latest gradient of a worker is
-            pushed again. With None, the other ledger knows only the ranges that are done or set aside, and assigns all
-            others again.
+          again: the workers that will push their latest gradient again, to the other ledger. Where that gradient is
+            gathered here, its ranges are recorded as held, so that the other ledger accepts it; all other gathered
+            ranges are recorded as waiting, and held ranges stay held. None: only the ranges that are done or set aside
+            are recorded, and the other ledger assigns all others again.
         """
         epochs = [
             [epoch, asdict(known.plan), list(known.done), [[*span, reason] for span, reason in known.aside.items()]]

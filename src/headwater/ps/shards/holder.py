@@ -139,8 +139,8 @@ class ShardHolder:
     def begin(self, first: Mapping[int, ShardPlace]) -> None:
         """Asks the other ``ps`` for the places of shards, then makes this task's shards.
 
-        These are the shards that others report to be here, and the shards that ``first`` assigns to this task and whose
-        place nobody knows. A ``ps`` that refuses connections or cannot be reached is assumed to have no process. Any
+        This task's shards are the shards that other ``ps`` report to be here. If no ``ps`` knows the place of a shard,
+        ``first`` decides. A ``ps`` that refuses connections or cannot be reached is assumed to have no process. Any
         other ``ps`` is awaited, up to `BEGIN_S`.
         """
         answered: set[str] = {self._task}
@@ -225,7 +225,7 @@ class ShardHolder:
 
     @property
     def steps(self) -> int:
-        """Number of pushed gradients that were answered, for one shard."""
+        """Number of pushed gradients that were answered: the maximum over shards, as each step pushes to all shards."""
         return max([self._steps, *(host.steps for host in self._hosts)])
 
     @property
