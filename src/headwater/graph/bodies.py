@@ -295,8 +295,8 @@ def add_loop(
 
     Args:
       start: the values before the first turn.
-      params: tensors that stand for the values in ``goes_on``, which decides whether there is another turn, and
-        ``turn``.
+      params: tensors that stand for the loop's values within ``goes_on``, which decides whether there is another turn,
+        and within ``turn``.
       shapes: static shapes of the values.
       on_host: run it on the host even if it can be compiled.
       bound: the maximum number of turns; -1 if unknown.
@@ -346,7 +346,7 @@ def _common(first: Tensor | None, second: Tensor | None) -> Dims:
 
 
 def _differ(yes: Tensor | None, no: Tensor | None) -> bool:
-    """Whether the shapes contradict each other. An array without elements written to it fits others."""
+    """Whether the shapes contradict each other. A missing value or an unknown size contradicts nothing."""
     if yes is None or no is None or yes.dims is None or no.dims is None:
         return False
     if len(yes.dims) != len(no.dims):

@@ -19,7 +19,7 @@ from headwater.graph.registry import Kind
 
 _Task = tuple[str, int, int]
 _FOLLOWERS = ("Const", "Identity", "NoOp")
-"""Types that run wherever the operations run that they wait for."""
+"""Types of operations that run on the task of the operations that they wait for."""
 
 
 def add_conditions(pred: Tensor, branches: Sequence[Recorded], *, shapes_differ: bool = False) -> list[Tensor]:
@@ -41,7 +41,7 @@ def add_conditions(pred: Tensor, branches: Sequence[Recorded], *, shapes_differ:
     if stages is not None and stages.place_outputs():
         return stages.add(pred)
     changes = any(branch.on_host for branch in branches)
-    # Where the variables are, whatever device the program asks for around the condition.
+    # The condition runs where its variables are, even if the program requests another device around it.
     device = next(iter(devices.values())) if changes and len(devices) == 1 else None
     return list(add_condition(pred, branches, shapes_differ=shapes_differ, device=device).outputs)
 
@@ -52,7 +52,7 @@ class _Placed:
 
     Attributes:
       branch: the branch.
-      stages: the number of the stage of each operation, except of those that run in each stage that uses them.
+      stages: the stage of each operation, by number. An operation that runs in every stage that uses it has none.
     """
 
     branch: Recorded
@@ -102,7 +102,8 @@ class _Stages:
             self._tasks.append((task, _device(op)))
 
     def place_outputs(self) -> bool:
-        """Moves the branches' results that belong together to one stage; returns whether that is possible."""
+        """Moves each result of the condition, which both branches compute, to one stage; returns whether that is
+        possible."""
         for pair in zip(*(branch.outputs for branch in self._branches), strict=True):
             found = [placed.stages.get(tensor.op) for placed, tensor in zip(self._placed, pair, strict=True)]
             last = max((stage for stage in found if stage is not None), default=0)
@@ -141,7 +142,8 @@ class _Stages:
         return [results[i] for i in range(len(results))]
 
     def _crossing(self, placed: _Placed, stage: int) -> list[Tensor]:
-        """Returns the results of a stage that operations of later stages use; these read variables themselves."""
+        """Returns the results of a stage that operations of later stages use, except references: later stages read
+        variables themselves."""
         found: dict[Tensor, None] = {}
         for op in placed.branch.ops:
             for tensor in op.inputs:
@@ -151,7 +153,8 @@ class _Stages:
 
 
 def _makes_resource(op: Operation) -> bool:
-    """Whether ``op`` finds or makes a shared resource, such as a queue: each stage that uses it does."""
+    """Whether ``op`` finds or creates a shared resource, such as a queue. It runs in every stage that uses the
+    resource."""
     return not op.inputs and bool(op.outputs) and op.outputs[0].dtype.base_dtype == resource
 
 
@@ -172,6 +175,7 @@ def _device(op: Operation) -> str:
 
 
 def _task(op: Operation) -> _Task | None:
-    """Returns the task on which the program wants ``op``, that of its variables first; None for any."""
+    """Returns the task of the variables of ``op``, or else the task that the program requests; None if ``op`` may run on
+    any task."""
     device = parse_device(_device(op))
     return None if device.job is None else (device.job, device.replica or 0, device.task or 0)

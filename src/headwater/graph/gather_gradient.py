@@ -58,14 +58,14 @@ def routed_gradient(op: Operation, grad: Tensor | IndexedSlices) -> list[Indexed
     """Returns ``IndexedSlices`` of the rows requested from one part of a partitioned table.
 
     The slices have a row for each id, as in TensorFlow, for programs that read their values. For updates, rows of equal
-    ids are added up, and so fewer (`IndexedSlices.summed`).
+    ids are added up, which leaves fewer rows (`IndexedSlices.summed`).
     """
     params, routed = op.inputs
     grad = to_dense(grad)
     rows = op.graph.create_op("UpdateRows", [routed]).outputs[0]
     shape = shape_of(params)
     split, whole = grad.op, grad
-    if op.attrs.get("halves"):  # where the variable is: it travels as it is
+    if op.attrs.get("halves"):  # converted on the task of the variable, so that the gradient is sent in half precision
         whole = op.graph.create_op("Cast", [grad], {"DstT": float32}, device=op.device).outputs[0]
     summed = IndexedSlices(whole, rows, shape, distinct=True)
     if split.type != "SplitRouted":

@@ -123,9 +123,9 @@ class _Importer:
         self._made: dict[str, Operation] = {}
         self._members: list[Operation] = []
         self._tensors: dict[str, Tensor] = {}
-        """Tensors that are not outputs of the operation with their node's name."""
+        """Tensors that are outputs of another operation than the operation named after their node."""
         self._controls: dict[str, Operation] = {}
-        """Operations that replace control inputs from outside on nodes within a condition or a loop."""
+        """For each node within a condition or a loop, the operation for which nodes outside of it wait instead."""
         self._exits: dict[str, Tensor] = {}
         self._only_one_branch: set[Tensor] = set()
         self.input_map = input_map
@@ -178,7 +178,7 @@ class _Importer:
         op = bodies.add_condition(
             self._tensor(condition.predicate),
             branches,
-            # Whether shapes of which something is unknown are the same only a run shows.
+            # If a shape is not fully known, only a run can show whether both branches have the same shape.
             shapes_differ=not all(tensor is None or tensor.shape.is_fully_defined() for tensor in outputs),
             on_host=self._needs_host(branches) or not branches[0].outputs,
             reads_late=self._asks_for_values(condition.predicate),
@@ -225,7 +225,7 @@ class _Importer:
             goes_on,
             turn,
             [TensorShape(param.dims if fit else None) for param, fit in zip(params, fits, strict=True)],
-            # Whether shapes of which something is unknown stay the same only a run shows.
+            # If a shape is not fully known, only a run can show whether it stays the same.
             on_host=not all(fits) or not all(known) or self._needs_host([goes_on, turn]),
             name=self._free(f"{merges[0]}/Loop"),
             device=self._nodes[merges[0]].device or None,
@@ -326,7 +326,7 @@ class _Importer:
         return self._made_besides(make_const(value, self._free("Const")).op).outputs[0]
 
     def _free(self, name: str) -> str:
-        """Returns ``name``, changed if a node has it, for an additional operation without a node."""
+        """Returns a name for an operation without a node: ``name``, with underscores appended if a node has it."""
         while name in self._nodes:
             name += "_"
         return name

@@ -96,8 +96,8 @@ class Operation:
     _id_value = number
 
     def count_as(self, number: int) -> None:
-        """Changes its `number`: with a lower one, it counts as older than a body under construction, and is not part of
-        it."""
+        """Changes its `number`. With a number below the start of a body under construction, the operation is not part of
+        the body."""
         self._id = number
 
     @property
@@ -360,7 +360,8 @@ def set_operator(name: str, function: Callable[..., object]) -> None:
 
 
 def load_operators_with(load: Callable[[], object]) -> None:
-    """Registers a function that calls `set_operator` for every operator, for the first time that one is needed."""
+    """Registers a function that calls `set_operator` for every operator. It is called when an operator is first
+    used."""
     global _load_operators
     _load_operators = load
 
@@ -375,7 +376,7 @@ def set_equality(equal: Callable[..., object], unequal: Callable[..., object]) -
 
 
 def operator(name: str) -> Callable[..., Any]:
-    """The function that `set_operator` set; for other types that partly behave as tensors."""
+    """Returns the function of an operator on tensors, for other types that partly behave as tensors."""
     return lambda *args: _function(name)(*args)
 
 

@@ -25,7 +25,7 @@ MAX_KNOWN_ELEMENTS = 4096
 Attrs = Mapping[str, Any]
 
 SIZES_KNOWN = "_sizes_known"
-"""Attribute of slices with an output shape that does not depend on their start, which then need not be known when
+"""Attribute of slices whose output shape does not depend on their start, so that the start need not be known when
 compiling."""
 
 CHECKED = "_checked"
@@ -127,8 +127,8 @@ class OpDef:
       defaults: attributes that may be left out, with their values. An attribute the lowering does not take is kept
         in the graph and not passed on.
       attrs: names of the attributes that the lowering takes.
-      static: positions of inputs that must be known when the operation is compiled (a new value is compiled
-        again); negative ones count from the end.
+      static: positions of inputs that must be known when the operation is compiled, which is then compiled for each
+        value; negative positions count from the end.
       static_of: replaces ``static`` if it depends on the attributes: ``static_of(attrs, input_count)``.
       gradient: ``gradient(op, *output_gradients)`` returns one tensor, IndexedSlices or None per input. If it is None
         or returns NotImplemented, the vector-Jacobian product of the lowering is used.
@@ -143,8 +143,8 @@ class OpDef:
       keeps: a HOST operation that uses replicable resources other than variables: see `headwater.graph.resources.kept`.
       stable: for an operation with ``keeps``: its outputs stay valid for the rest of the step and are recorded, even if
         it changes nothing.
-      repeat: for a blocking HOST operation: ``repeat(context, run, times, *inputs, **attrs)`` calls ``run`` so many
-        times, each time that ``lower`` would not have to wait, in the thread that ends the wait; None if unsupported.
+      repeat: for a blocking HOST operation: ``repeat(context, run, times, *inputs, **attrs)`` calls ``run`` that many
+        times, whenever ``lower`` would not have to wait, in the thread that ends the wait; None if unsupported.
       admit: for a STATEFUL operation: ``admit(resources, step, **attrs)`` is called under the lock of the variables
         just before the executable changes them. It may refuse all changes of the executable by raising; the function
         that it returns is called after the changes, under the same lock.

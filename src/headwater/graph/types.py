@@ -54,13 +54,13 @@ Ints: TypeAlias = "int | Sequence[int] | np.ndarray[tuple[int, ...], np.dtype[np
 """One number, or one for each of several dimensions."""
 
 FeedDict: TypeAlias = "Mapping[Any, object]"
-"""Values by the tensor, the tuple of tensors, or the name that they stand in for (a mapping's keys are of one type)."""
+"""Values to feed, by tensor, tuple of tensors, or name. Keys are ``Any``, since a mapping has keys of one type only."""
 
 OpOrTensor: TypeAlias = "Operation | Tensor | Variable | IndexedSlices"
 """Control inputs of an operation."""
 
 DeviceLike: TypeAlias = "str | Device | DeviceSpec | DeviceFunction | None"
-"""A device by its name, in parts, or as a function says for each operation; None for no wish."""
+"""A device: its name, its parts, or a function that returns a name for each operation; None for no request."""
 
 Structure: TypeAlias = Any
 """Values nested in lists, tuples, named tuples and dictionaries, to any depth and of any type; or one value."""

@@ -77,14 +77,18 @@ def _is_repeatable(instructions: Sequence[Instruction], exchange: Exchange) -> b
     for item in instructions:
         match item:
             case Receive(transfer=transfer):
+                # A further transfer arrives only after the task has accepted the result, so nothing after it is
+                # repeated.
                 if transfer != exchange.read.transfer:
                     return given
             case Send(transfer=transfer):
+                # A transfer beside the exchange would be sent twice.
                 if transfer != exchange.given.transfer:
                     return False
                 given = True
             case Compute(nodes=nodes):
-                # Random numbers depend on the step's number, so a repetition draws the same.
+                # Updates would be made twice. Random numbers are no obstacle: they depend on the step's number, so a
+                # repetition draws the same numbers.
                 if any(node.definition.updates for node in nodes):
                     return False
             case Host():

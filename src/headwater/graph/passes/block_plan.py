@@ -80,6 +80,7 @@ class _Sorter:
 
     def accepts(self, item: object) -> bool:
         """Assigns one instruction to a part; returns False if the plan cannot be run in blocks."""
+        # A block adds its elements at its end, so no instruction may follow the sink.
         if self._sink is not None:
             return False
         match item:
@@ -100,6 +101,7 @@ class _Sorter:
         if any(node.type == "VariableV2" for node in item.nodes):
             return False
         varying = any(map(self._varies, item.inputs))
+        # It would become part of the setup, and draw once for a block instead of once for each element.
         if Kind.RANDOM in kinds and not varying:
             return False
         if varying:
@@ -121,6 +123,7 @@ class _Sorter:
             self._rows.add(node.name)
         elif node.type == _SINK:
             self._sink = node
+            # The first input is the queue, which must be the same for all elements.
             return varying and not self._varies(node.inputs[0])
         elif node.refs or row_form(node.type, node.attrs, tuple(map(self._varies, node.inputs))) is None:
             return False

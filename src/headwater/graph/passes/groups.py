@@ -35,6 +35,7 @@ class Groups:
                 if name in self._by_name:
                     self._join(op, self._by_name[name])
                 else:
+                    # The program may add the named operation later.
                     self._awaited.setdefault(name, []).append(op)
             for waiting in self._awaited.pop(op.name, ()):
                 self._join(waiting, op)

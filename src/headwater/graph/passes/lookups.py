@@ -107,7 +107,8 @@ class _Joining:
                     yield from ((item, node) for node in item.nodes if node.type == op_type)
 
     def _alike(self, tensors: Mapping[int, str], found: Mapping[int, str]) -> list[dict[int, str]]:
-        """Groups ``tensors`` by type and shape of their rows; returns the groups of several that can be packed."""
+        """Groups ``tensors`` by type and shape of their rows; returns the groups of two or more tensors that can be
+        packed."""
         groups: dict[_Row, dict[int, str]] = {}
         for number, tensor in tensors.items():
             row = self._rows.get(found.get(number, "").rpartition(":")[0])

@@ -1,8 +1,8 @@
-"""Merges equal operations of one task: those of one type with equal attributes and the same inputs.
+"""Merges operations of a task that have the same type, equal attributes and the same inputs.
 
 A model often computes the same twice: a feature of a wide-and-deep model is hashed for its weight and again for its
-embedding. XLA merges equal operations of an executable itself, so only plans with operations on the host are searched,
-in which the pure operations between these are merged, too.
+embedding. Within an executable, XLA merges equal operations itself. So only plans with operations on the host are
+searched; in such a plan, equal pure operations are merged, too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def _worthwhile(plan: TaskPlan) -> bool:
 
 
 def _with_hashed_numbers(instructions: Sequence[Instruction], kept: Collection[str]) -> list[Instruction]:
-    """Returns the instructions with numbers that are hashed as text hashed without a text for each.
+    """Returns the instructions with each ``AsString`` before a hash removed: one operation then hashes the numbers as
+    if they were texts, without creating a text for each.
 
     Args:
       kept: operations with outputs that are used outside of the instructions.
@@ -87,7 +88,7 @@ class _Merging:
 
     Attributes:
       plan: the plan.
-      first: for the name of each removed operation, the name of the equal one.
+      first: maps the name of each removed operation to the name of the equal operation that remains.
       hosts: the first of equal operations on the host, by type, inputs and attributes.
       constants: the values of small constants, by tensor name, for comparison.
       kept: operations with outputs that are fetched or sent.
@@ -159,6 +160,7 @@ class _Merging:
         """Whether a known operation computes the same; then its outputs replace the outputs of ``node``."""
         inputs = tuple([self.constants.get(name, name) for name in node.inputs])
         found = known.setdefault((node.type, inputs, hashable(dict(node.attrs))), node)
+        # Fetched arrays must not be shared: the program may change one of them.
         if found is node or node.name in self.kept:
             return False
         self.first[node.name] = found.name

@@ -48,7 +48,7 @@ class Partition:
       placement: devices.
       lanes: lane of each operation that runs; constants and groups have none.
       levels: level of each of these operations.
-      before: dependencies of each operation, with groups replaced by theirs.
+      before: dependencies of each operation, with each group replaced by the group's own dependencies.
     """
 
     placement: Placement

@@ -136,7 +136,7 @@ class TaskPlan:
       constants: values of constants used outside of executables, by tensor name.
       feeds: tensors sent with the request to run, in order.
       fetches: tensors returned with the answer, in order.
-      block: maximum number of runs that one run may combine without a change of results, see
+      block: maximum number of runs that the task may make for one request, if results do not change; see
         `headwater.graph.passes.block_plan` and `headwater.graph.passes.repetition`.
       isolated: whether its session has separate state on the task, which is discarded at its end.
       jit_level: the session's ``global_jit_level``: -1 for kernels only, 0 for the default, above for executables.
@@ -185,7 +185,8 @@ def inputs_of(item: Instruction) -> Sequence[str]:
 
 
 def outputs_of(item: Instruction) -> Sequence[str]:
-    """Returns the names of the tensors that an executable or a transfer gives."""
+    """Returns the names of the tensors that an executable computes or a transfer brings; none for an operation on the
+    host, whose outputs are not listed in the plan."""
     match item:
         case Compute():
             return item.outputs
@@ -373,7 +374,7 @@ def _need_variables(nodes: Iterable[Node], variables: Mapping[str, VariableInfo]
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The tensors available at a point of a plan; for some operations, all outputs."""
+    """The tensors available at a point of a plan: the named ``tensors``, and all outputs of the operations ``ops``."""
 
     tensors: set[str]
     ops: set[str] = field(default_factory=set[str])

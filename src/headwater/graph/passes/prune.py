@@ -19,7 +19,7 @@ class RunRequest:
       fetches: tensors to return.
       feeds: tensors given with the request, instead of being computed.
       targets: further operations to run.
-      block: maximum number of runs that one run may combine, if results do not change.
+      block: maximum number of runs that a task may make for one request, if results do not change.
     """
 
     fetches: tuple[Tensor, ...]

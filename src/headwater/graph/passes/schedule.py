@@ -157,6 +157,7 @@ class _Scheduler:
                 continue
             for source in self._part.before[op]:
                 if source in lanes:
+                    # A control dependency becomes a transfer without tensors, for which the receiver waits.
                     cross(source, op, [t for t in op.inputs if t.op is source and t not in self._fed and t in exported])
         _join_small(groups)
         for number, ((here, there, level), (tensors, needed)) in enumerate(groups.items()):
@@ -222,6 +223,7 @@ class _Scheduler:
         attrs = {key: value for key, value in op.attrs.items() if key in op.definition.attrs or key in _KEPT}
         if CHECKED in attrs and always_fit(op, self._fed):
             del attrs[CHECKED]
+        # Rows with distinct indices need no sums.
         op_type = "IdentityN" if op.type == "SumEqualRows" and always_differ(op.inputs[1], self._fed) else op.type
         return Node(op.name, op_type, tuple(t.name for t in op.inputs), refs, attrs)
 
@@ -235,6 +237,7 @@ class _Scheduler:
         )
 
 
+#: Transfers of at most this size, in bytes, are merged into a later transfer.
 _SMALL_BYTES = 4096
 
 
