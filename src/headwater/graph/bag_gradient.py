@@ -11,8 +11,8 @@ from headwater.graph.operation import Operation, Tensor
 
 
 class SpreadSlices(IndexedSlices):
-    """The gradient of one part's rows. Either the gradient of the bags or the gradient of the rows is sent to the part's
-    task, whichever is smaller.
+    """The gradient of one part's rows. The task of the part is sent the gradient of the bags, or the gradient of the
+    rows, whichever is smaller.
 
     Args:
       arrived: the gradient of the output of ``GatherBags``, on the task where it was computed.

@@ -175,7 +175,7 @@ def _device(op: Operation) -> str:
 
 
 def _task(op: Operation) -> _Task | None:
-    """Returns the task of the variables of ``op``, or else the task that the program requests; None if ``op`` may run on
-    any task."""
+    """Returns the task of the variables of ``op``, or else the task that the program requests; None if ``op`` may run
+    on any task."""
     device = parse_device(_device(op))
     return None if device.job is None else (device.job, device.replica or 0, device.task or 0)

@@ -96,8 +96,8 @@ class Operation:
     _id_value = number
 
     def count_as(self, number: int) -> None:
-        """Changes its `number`. With a number below the start of a body under construction, the operation is not part of
-        the body."""
+        """Changes its `number`. With a number below the start of a body under construction, the operation is not part
+        of the body."""
         self._id = number
 
     @property

@@ -181,7 +181,7 @@ class _Finder:
         return full_name(item)
 
     def leads_on(self, name: str) -> bool:
-        """Whether a ``Switch`` belongs to a loop's value."""
+        """Whether a ``Switch`` belongs to a loop, rather than to a condition."""
         return self._kind(self.predicate(data_inputs(self._nodes[name])[1])) == "LoopCond"
 
     def _after(self, item: str) -> Context:

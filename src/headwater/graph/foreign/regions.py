@@ -2,9 +2,9 @@
 
 A *region* is the contents of one context: the graph itself, a turn of a loop, or a branch of a condition. Its *items*
 are its own nodes, its loops, and its conditions. ``Merge`` nodes of one predicate whose branches share nodes become one
-operation, if none depends on another. A dependent one (as in gradients made by TensorFlow, which use values of the
-forward pass's branches) becomes a separate operation, which takes these values from the first one. Conditions without
-common nodes are kept separate: fetching one value must not run an update that belongs to another.
+operation, if none depends on another. A dependent ``Merge`` (as in gradients made by TensorFlow, which use values of
+the forward pass's branches) becomes a separate operation, which takes these values from the first operation. Conditions
+without common nodes are kept separate: fetching one value must not run an update that belongs to another.
 """
 
 from __future__ import annotations

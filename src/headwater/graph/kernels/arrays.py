@@ -73,7 +73,7 @@ def expand_dims(input: HostArray, dim: HostArray) -> HostArray:
 
 @kernel("Squeeze")
 def squeeze(input: HostArray, *, squeeze_dims: Arrays = ()) -> HostArray:
-    """Without the given dimensions of size 1, or all such."""
+    """Removes the given dimensions of size 1, or all dimensions of size 1."""
     return np.squeeze(input, tuple(squeeze_dims) or None)
 
 
@@ -144,7 +144,7 @@ def _inside(pairs: list[tuple[int, int]], sizes: tuple[int, ...]) -> tuple[slice
 
 @kernel("Pad")
 def pad(input: HostArray, paddings: HostArray) -> HostArray:
-    """Zeros before and behind, per dimension."""
+    """Adds zeros before and after the elements, by dimension."""
     return _padded(input, paddings, 0)
 
 
@@ -162,7 +162,7 @@ def pad_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) 
 
 @gradient_kernel("PadV2")
 def pad_v2_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient without the padding, and the sum of the padding's."""
+    """The gradient without the padding, and the sum of the gradient in the padding."""
     x, paddings, value = inputs
     inside = grads[0][_inside(_pairs(paddings), x.shape)]
     outside = grads[0].sum(dtype=value.dtype) - inside.sum(dtype=value.dtype) if needed[2] else None
@@ -280,13 +280,13 @@ def broadcast_to(input: HostArray, shape: HostArray) -> HostArray:
 
 @gradient_kernel("BroadcastTo")
 def broadcast_to_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The sum where it repeats."""
+    """The gradient, summed over the repetitions."""
     return sum_to(grads[0], inputs[0].shape), None
 
 
 @kernel("Range")
 def range_(start: HostArray, limit: HostArray, delta: HostArray) -> HostArray:
-    """start, start + delta, … up to, without, limit."""
+    """The numbers start, start + delta, … below ``limit`` (above it for a negative delta)."""
     if delta == 0:
         raise ValueError("Requires delta != 0")
     whole = np.arange(start.item(), limit.item(), delta.item())
@@ -321,7 +321,7 @@ def old_concat(concat_dim: HostArray, *values: HostArray) -> HostArray:
 
 
 def _parts(gradient: HostArray, values: Arrays, axis: int) -> list[HostArray]:
-    """The parts of a gradient that belong to each of the tensors which were joined."""
+    """Splits a gradient into the parts for each of the concatenated tensors."""
     axis %= gradient.ndim
     before = (slice(None),) * axis
     parts: list[HostArray] = []

@@ -126,7 +126,7 @@ def write(
 
 @gradient_kernel("TensorArrayWrite")
 def write_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient without the element, in the shape of the array, and the element's."""
+    """The gradient of the array, in which the written element is 0, and the gradient of that element."""
     array, index, _ = inputs
     place = int(index)
     if not array.size:
@@ -138,7 +138,7 @@ def write_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs
 
 
 def write_gradient_in_place(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
-    """As `write_gradient`; changes the gradient of the result to the array's."""
+    """As `write_gradient`, but reuses the memory of the result's gradient for the gradient of the array."""
     array, index, _ = inputs
     (grad,) = grads
     if not array.size or len(grad) != len(array):

@@ -25,7 +25,7 @@ def is_floating(dtype: np.dtype[Any]) -> bool:
 
 
 def axis_in(axis: Any, rank: int) -> int:
-    """``axis`` counted from the front; ValueError when there is none such."""
+    """Returns ``axis`` counted from the front; ValueError if it is out of range."""
     place = int(axis)
     if not -rank <= place < rank:
         raise ValueError(f"axis = {place} is not in [-{rank}, {rank})")

@@ -1,7 +1,7 @@
-"""Convolutions and pooling over images, for small work: sums of products of shifted images, by BLAS.
+"""Convolutions and pooling over small images: sums of products of shifted images, by BLAS.
 
-The result at a place is a sum over the offsets within a window. For each offset the elements that it takes in all
-windows are one strided slice of the padded image.
+The result at a place is a sum over the offsets within a window. The elements at one offset of all windows are a strided
+slice of the padded image.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 if TYPE_CHECKING:
     from headwater.graph.registry import Attrs, HostArray
 
-#: With at most this number of channels all offsets of a window are one matrix: a product for each is slow there.
+#: Up to this number of channels, the elements at all offsets are multiplied as one matrix: with few channels, a product
+#: for each offset is slow.
 _FEW_CHANNELS: Final = 16
 
 Pairs = Sequence[tuple[int, int]]
 
 
 def _pads(sizes: Sequence[int], reach: Sequence[int], strides: Sequence[int], padding: str) -> list[tuple[int, int]]:
-    """Padding before and behind, per dimension; see `headwater.graph.ops.convolution`."""
+    """Returns the padding before and after each dimension; see `headwater.graph.ops.convolution`."""
     if padding == "VALID":
         if any(size - window + stride < 0 for size, window, stride in zip(sizes, reach, strides, strict=True)):
             raise NoKernel  # the executable explains the error
@@ -62,9 +63,9 @@ class _Windows:
 
     Attributes:
       window: sizes of the filter, [height, width].
-      strides: from one window to the next.
-      rates: from one element of a window to the next.
-      pads: the pads of height and width.
+      strides: distance from one window to the next.
+      rates: distance from one element of a window to the next.
+      pads: padding of height and width.
       counts: numbers of windows.
     """
 
@@ -195,7 +196,7 @@ class _Settings:
 
 
 def _checked(channels: int, filter: Sequence[int], dtype: np.dtype[Any]) -> None:
-    """Groups of channels are left to executables, and so are types that BLAS lacks."""
+    """Raises NoKernel for groups of channels, and for element types that BLAS does not support."""
     if channels != filter[2] or dtype.itemsize < 4:
         raise NoKernel
 
@@ -284,7 +285,7 @@ def depthwise_conv2d(input: HostArray, filter: HostArray, **attrs: object) -> Ho
 
 @gradient_kernel("DepthwiseConv2dNative")
 def depthwise_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
-    """The gradient times the filter, and times the image."""
+    """The gradients of image and filter: products of the result's gradient with the other operand."""
     settings = _Settings.of(attrs)
     image, filter = settings.layout.last(inputs[0]), inputs[1]
     windows = settings.windows(image.shape, filter.shape)
@@ -364,7 +365,7 @@ def max_pool_grad(orig_input: HostArray, orig_output: HostArray, grad: HostArray
 
 
 def _window_sizes(sizes: Sequence[int], pads: Pairs, keys: Sequence[tuple[slice, ...]], dtype: np.dtype[Any]) -> object:
-    """How many elements each window has, padding left out."""
+    """Returns the number of elements of each window without padding."""
     if not any(before or after for before, after in pads):
         return dtype.type(len(keys))
     inside = _padded(np.ones(sizes, dtype), pads)
@@ -376,7 +377,7 @@ def _window_sizes(sizes: Sequence[int], pads: Pairs, keys: Sequence[tuple[slice,
 
 @kernel("AvgPool", "AvgPool3D")
 def avg_pool(value: HostArray, **attrs: object) -> HostArray:
-    """The mean of each window, padding left out."""
+    """The mean of each window without padding."""
     pads, keys = _pool_slices(value.shape, attrs)
     padded = _padded(value, pads)
     total = padded[keys[0]].copy()

@@ -1,14 +1,14 @@
 """Paths of connectionist temporal classification (Graves et al., 2006), over whole batches.
 
-A path visits states: the labels of a sequence with a blank before, between and behind them. In each moment it stays,
+A path visits states: the labels of a sequence, with a blank before, between and after them. In each time step it stays,
 moves to the next state, or skips a blank between different labels. The forward probability α[t, s] is the total
-probability of all prefixes of paths that are in state s at time t, the backward probability β[t, s] of all suffixes
-from there; both include the emission at t. The share of the paths through a state is  α β / (y Σₛ α β / y)  with y[t,
-s] as the emission.
+probability of all prefixes of paths that are in state s at time t; the backward probability β[t, s] is the total
+probability of all suffixes from there. Both include the emission at t. The share of the paths through a state is
+α β / (y Σₛ α β / y), with y[t, s] as the emission.
 
 Backward probabilities are forward probabilities of the sequence read from its end, so that one loop over time computes
-both. It multiplies probabilities, which are scaled every few moments. Where float64 does not hold their range the
-same is computed with logarithms, which takes five times as long.
+both. It multiplies probabilities, which are scaled every few time steps. If their range is too large for float64, the
+loop is repeated with logarithms, which takes five times as long.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from headwater.graph.registry import HostArray
 
 _SCALED_EVERY: Final = 8
-#: A product of two numbers above this one is a normal number of float64.
+#: The product of two numbers above this number is a normal number of float64.
 _SMALLEST: Final = 1e-140
 
 
@@ -31,10 +31,10 @@ class _States:
 
     Attributes:
       inside: whether a sequence has a state, ``[batch, states]``.
-      skip: whether a path may enter it from two states before.
-      stay: whether a path may stay.
-      counts: numbers of states, ``[batch]``.
-      lengths: the lengths of the sequences in time, ``[batch]``.
+      skip: whether a path may enter the state from two states before it.
+      stay: whether a path may stay in the state.
+      counts: number of states of each sequence, ``[batch]``.
+      lengths: number of time steps of each sequence, ``[batch]``.
     """
 
     inside: HostArray
@@ -73,7 +73,7 @@ def paths(
       inputs: logits, float64 ``[time, batch, classes]``; the last class is the blank.
       path: the class of each state, ``[batch, states]``.
       counts: numbers of labels, ``[batch]``.
-      lengths: the lengths of the sequences in time, ``[batch]``; one of length 0 counts as nothing.
+      lengths: number of time steps of each sequence, ``[batch]``; loss and gradient are 0 if it is 0.
       merge_repeated: whether a path may stay in a label.
     """
     time, batch, classes = inputs.shape
@@ -105,8 +105,8 @@ def _states(path: HostArray, counts: HostArray, lengths: HostArray, merge_repeat
 
 
 def _scaled(emitted: HostArray, states: _States) -> tuple[HostArray, HostArray] | None:
-    """Logarithms of the likelihoods, ``[batch]``, and shares of paths, ``[time, batch, states]``, of logarithms of
-    emissions; None where a probability is too small for float64."""
+    """Returns the logarithms of the likelihoods, ``[batch]``, and the shares of paths, ``[time, batch, states]``, given
+    the logarithms of the emissions; None if a probability is too small for float64."""
     time, batch, size = emitted.shape
     backwards, mirror = states.reversed(), states.mirror
     rows = np.arange(batch)[:, np.newaxis]

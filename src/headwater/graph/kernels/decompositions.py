@@ -44,7 +44,7 @@ def _real(*arrays: HostArray) -> None:
 
 @kernel("Cholesky")
 def cholesky(input: HostArray) -> HostArray:
-    """The lower triangular L with L Lᴴ = input, of which the lower triangle is read."""
+    """The lower triangular L with L Lᴴ = input; only the input's lower triangle is read."""
     return _by_lapack(np.linalg.cholesky, input)
 
 
@@ -100,7 +100,8 @@ def matrix_solve(matrix: HostArray, rhs: HostArray, *, adjoint: bool = False) ->
 
 @gradient_kernel("MatrixSolve", outputs=True)
 def matrix_solve_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs, outputs: Arrays) -> Arrays:
-    """The solution for the transposed matrix, and its product with the solution."""
+    """The gradients of the matrix and of the right-hand side. The latter solves the transposed system for the gradient;
+    its product with the solution is the former."""
     matrix, rhs = inputs
     _real(matrix, rhs)
     turned = attrs.get("adjoint", False)

@@ -28,7 +28,8 @@ Function = Callable[..., Any]
 def _unary(
     op_type: str, compute: Function, slope: Function | None = None, slope_by_result: Function | None = None
 ) -> None:
-    """``slope`` is the derivative, a function of x; ``slope_by_result`` is it as a function of the result."""
+    """Registers a kernel and its gradient. The derivative is given as ``slope``, a function of x, or as
+    ``slope_by_result``, a function of the result."""
     kernel(op_type)(lambda x: compute(x))
     if slope is not None:
 
@@ -99,7 +100,7 @@ _unary("Snapshot", lambda x: x)
 
 
 def _masked_slope(compute: Function, *names: str) -> None:
-    """A gradient that is ``gradient · slope``, and 0 where the gradient is 0, however large the slope.
+    """Registers a gradient kernel: ``gradient · slope``, and 0 where the gradient is 0, even if the slope is infinite.
 
     Args:
       compute: the slope as a function of the result's conjugate.
@@ -154,7 +155,8 @@ def conj_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs
 
 
 def _binary(op_type: str, compute: Function, slopes: tuple[Function, Function] | None = None) -> None:
-    """``slopes`` are the derivatives by x and by y, times a gradient: functions of the gradient, x and y."""
+    """Registers a kernel and its gradient. ``slopes`` are functions of the result's gradient, x and y; they return the
+    gradient of x and the gradient of y."""
     kernel(op_type)(lambda x, y: compute(x, y))
     if slopes is None:
         return
@@ -212,7 +214,7 @@ def _power_by_x(g: HostArray, x: HostArray, y: HostArray) -> HostArray:
 
 
 def _power_by_y(g: HostArray, x: HostArray, y: HostArray) -> HostArray:
-    # log(x) counts as 0 for x ≤ 0, as TensorFlow has it.
+    # log(x) counts as 0 for x ≤ 0, as in TensorFlow.
     defined = x != 0 if x.dtype.kind == "c" else x > 0
     return g * conjugate(np.power(x, y) * np.log(np.where(defined, x, 1).astype(x.dtype)))
 
@@ -370,7 +372,7 @@ def add_n(*inputs: HostArray) -> HostArray:
 
 @gradient_kernel("AddN", "AccumulateNV2")
 def add_n_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The same for each."""
+    """The gradient, for each input."""
     return [grads[0]] * len(inputs)
 
 
@@ -431,13 +433,13 @@ def cast(x: HostArray, *, DstT: DType) -> HostArray:
 
 
 def _integers(x: HostArray, target: np.dtype[Any]) -> HostArray:
-    """Converts floats to integers as x86-64 processors do: by way of int32 or int64; the lowest integer replaces values
-    that do not fit."""
+    """Converts floats to integers in the way of x86-64 processors: first to int32 or int64, where values that do not
+    fit become the lowest integer; see `headwater.graph.ops.elementwise`."""
     wide = np.dtype(np.int32 if target.itemsize < 4 or target == np.int32 else np.int64)
     if x.dtype.kind != "f" or x.dtype.itemsize < 4:
         x = x.astype(np.float32)
     limit = x.dtype.type(-float(np.iinfo(wide).min))
-    if target == np.uint64:  # of which processors convert the upper half by subtracting 2⁶³
+    if target == np.uint64:  # processors convert numbers from 2⁶³ on by subtracting 2⁶³ first
         high = x >= limit
         within = np.where(high, x - limit, x)
         low = np.where((within >= -limit) & (within < limit), within, -limit).astype(wide).astype(target)
@@ -457,7 +459,7 @@ def cast_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs)
 
 @kernel("Bitcast")
 def bitcast(input: HostArray, *, type: DType) -> HostArray:
-    """Reinterprets the bits as elements of another type; a last dimension absorbs a difference in size."""
+    """Reinterprets the bits as elements of another type; if its size differs, a last dimension is added or removed."""
     target = type.numpy_dtype
     if "b" in (input.dtype.kind, target.kind) or "c" in (input.dtype.kind, target.kind):
         raise NoKernel

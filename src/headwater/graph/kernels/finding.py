@@ -1,4 +1,4 @@
-"""Equal numbers found by sorting, which takes no compiled loop: distinct ones, and runs of equal ones."""
+"""Finds equal numbers by sorting, without compiled loops: distinct elements, and runs of equal elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def in_order(x: HostArray) -> tuple[HostArray, HostArray]:
     """Returns the stable sort order of a vector, and the sorted elements."""
     places = max(len(x) - 1, 1).bit_length()
     if x.dtype.kind in "iu" and len(x) and x.min() >= 0 and int(x.max()) < 1 << (_BITS - places):
-        # An element and its place in one number: to sort numbers takes a fraction of the time of sorting their places.
+        # Sort numbers that combine an element with its place, which takes a fraction of the time of `argsort`.
         packed = x.astype(np.int64) << places
         packed |= np.arange(len(x))
         packed.sort()

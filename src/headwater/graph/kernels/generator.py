@@ -1,10 +1,10 @@
 """Random numbers of float32 in NumPy, bit for bit equal to the compiled forms in `headwater.graph.ops.random`.
 
 The generator is Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), as
-in JAX: element ``i`` of a draw is the exclusive or of both words that the key makes of the counter ``i``. A number in
-[0, 1) is made of its upper 23 bits, and a normal number is the inverse error function of one (Giles, "Approximating the
-erfinv function", 2012). XLA rounds products and sums of those polynomials once (fused multiply-add); here each is
-computed in float64 and rounded to float32 thereafter.
+in JAX: element ``i`` of a draw is the exclusive or of the two words that the generator computes from the key and the
+counter ``i``. Its upper 23 bits give a number in [0, 1); the inverse error function of such a number gives a normal
+number (Giles, "Approximating the erfinv function", 2012). In the polynomials of that function, XLA rounds a product and
+a sum once (fused multiply-add); here they are computed in float64, and then rounded to float32.
 
 Nothing is compiled, so that the first draw of a shape takes no longer than the next ones.
 """
@@ -172,7 +172,8 @@ def _normal(bits: Array, drawn: Array) -> None:
 
 
 def _truncated(bits: Array, drawn: Array) -> None:
-    """Of equally distributed numbers between the error function's values at two standard deviations."""
+    """Computes truncated normal numbers, from uniform numbers between the error function's values at -2 and 2 standard
+    deviations."""
     _fractions(bits, drawn)
     drawn[...] = np.maximum(multiply_add(drawn, _LIMIT + _LIMIT, -_LIMIT), -_LIMIT)
     below = np.nextafter(np.float32(2), np.float32(0))
@@ -180,7 +181,7 @@ def _truncated(bits: Array, drawn: Array) -> None:
 
 
 class _Tabulated:
-    """A function of 23 bits, looked up in a table of all its values where many are wanted: a third of the time."""
+    """A function of 23 bits. After many calls, values are looked up in a table, which takes a third of the time."""
 
     def __init__(self, function: Callable[[Array, Array], None]) -> None:
         self._function = function
@@ -189,7 +190,7 @@ class _Tabulated:
         self._lock = threading.Lock()
 
     def finish(self, count: int) -> Callable[[Array, Array], None]:
-        """The function, for ``count`` more numbers."""
+        """Returns the function to use for ``count`` more numbers: the function itself, or the lookup in the table."""
         with self._lock:
             self._drawn += count
             if self._drawn < _MANY:
@@ -221,7 +222,7 @@ def multiply_add(x: Array, factor: Any, term: Any) -> Array:
 
 
 def _polynomial(x: Array, coefficients: Sequence[float]) -> Array:
-    """By Horner's rule, from the coefficient of the highest power on, each step rounded once."""
+    """Evaluates a polynomial by Horner's rule, with the highest power's coefficient first; rounds each step once."""
     exact = x.astype(np.float64)
     value = multiply_add(exact, np.float32(coefficients[0]), np.float32(coefficients[1]))
     for coefficient in coefficients[2:]:
@@ -229,7 +230,7 @@ def _polynomial(x: Array, coefficients: Sequence[float]) -> Array:
     return value
 
 
-#: Of the inverse error function, in w - 2.5 and √w - 3 for w = -log(1 - x²) (Giles, table 5).
+#: Coefficients of the inverse error function, in w - 2.5 and √w - 3 for w = -log(1 - x²) (Giles, table 5).
 _CENTRE: Final = (
     2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
     0.246640727, 1.50140941,
@@ -249,7 +250,7 @@ def _inverse_error(x: Array) -> Array:
     return value * x
 
 
-#: Of (log(1 + x) - x + x²/2) / x³, a quotient of polynomials (Cephes, log1p).
+#: Coefficients of (log(1 + x) - x + x²/2) / x³ as a quotient of polynomials (Cephes, log1p).
 _NUMERATOR: Final = (
     4.5270000862445199635215e-5, 4.9854102823193375972212e-1, 6.5787325942061044846969, 2.9911919328553073277375e1,
     6.0949667980987787057556e1, 5.7112963590585538103336e1, 2.0039553499201281259648e1,
@@ -274,7 +275,7 @@ def _log1p(x: Array) -> Array:
     return found
 
 
-#: Of (log(1 + x) - x + x²/2) / x³ for 1 + x between √½ and √2 (Cephes, logf), three by three.
+#: Coefficients of (log(1 + x) - x + x²/2) / x³ for 1 + x between √½ and √2 (Cephes, logf), in groups of three.
 _LOG: Final = (
     (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1),
     (-1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1),

@@ -1,4 +1,4 @@
-"""Images of another size, and the gradients."""
+"""Resizing of images, and its gradients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def scale_of(count: int, size: int, align_corners: bool) -> np.float32:
 
 
 def places(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> HostArray:
-    """Returns where in ``size`` pixels each of ``count`` pixels lies."""
+    """Returns the source place, within ``size`` pixels, of each of ``count`` pixels."""
     scale = scale_of(count, size, align_corners)
     steps = np.arange(count, dtype=np.float32)
     return (steps + np.float32(0.5)) * scale - np.float32(0.5) if half_pixel_centers else steps * scale
@@ -70,7 +70,7 @@ def _between(values: HostArray, low: HostArray, high: HostArray, share: HostArra
 def resize_bilinear(
     images: HostArray, size: HostArray, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> HostArray:
-    """Each pixel from the four around its place."""
+    """Computes each pixel from the four pixels around its source place."""
     height, width = _output_size(size)
     count, rows, columns, channels = images.shape
     values = images.astype(np.float32, copy=False).reshape(count, rows, columns * channels)
@@ -103,7 +103,7 @@ def resize_bilinear_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, att
 def resize_nearest(
     images: HostArray, size: HostArray, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> HostArray:
-    """Each pixel as the one nearest to its place."""
+    """Computes each pixel as the pixel nearest to its source place."""
     height, width = _output_size(size)
     rows = nearest(height, images.shape[1], align_corners, half_pixel_centers)
     columns = nearest(width, images.shape[2], align_corners, half_pixel_centers)
@@ -116,5 +116,5 @@ def _choices(count: int, size: int, align_corners: bool, half_pixel_centers: boo
 
 @gradient_kernel("ResizeNearestNeighbor")
 def resize_nearest_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """The sum of the pixels that were taken from each one."""
+    """The gradient of each source pixel: the sum of the gradients of the pixels that are copies of it."""
     return _transposed(_choices, inputs[0], grads[0], attrs)

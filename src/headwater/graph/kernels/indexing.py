@@ -45,8 +45,8 @@ def _spread(gradient: HostArray, indices: HostArray, shape: tuple[int, ...], axi
 
 
 def _batched(shape: tuple[int, ...], indices: HostArray, axis: int, batch: int) -> tuple[HostArray, tuple[int, ...]]:
-    """Indices into the flattened batch and ``axis``, -1 for one outside; and the order in which ``axis`` follows the
-    batch's dimensions."""
+    """Returns indices into the flattened batch and ``axis``, with -1 for an index out of range; and the order of
+    dimensions in which ``axis`` follows the batch dimensions."""
     size, count = shape[axis], math.prod(shape[:batch])
     flat = indices.reshape((count, -1)).astype(np.int64, copy=False)
     places = np.where((flat < 0) | (flat >= size), -1, flat + np.arange(count)[:, np.newaxis] * size)
@@ -102,8 +102,8 @@ def gather_nd_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: A
 
 
 def scattered(combine: object, array: HostArray, indices: HostArray, updates: HostArray) -> HostArray:
-    """``array`` after ``array[indices[...]] = combine(array[indices[...]], updates)``, in place; None as ``combine``
-    puts ``updates`` there. Indices outside update nothing."""
+    """Returns ``array`` after ``array[indices[...]] = combine(array[indices[...]], updates)``, in place. If ``combine``
+    is None, ``updates`` replace the old values. Indices out of range update nothing."""
     depth = indices.shape[-1]
     places, bad = flat_places(indices, array.shape)
     updates = np.broadcast_to(updates, indices.shape[:-1] + array.shape[depth:])
@@ -151,13 +151,13 @@ def tensor_scatter_sub(tensor: HostArray, indices: HostArray, updates: HostArray
 
 @gradient_kernel("TensorScatterAdd")
 def tensor_scatter_add_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient, and that at the places."""
+    """The gradients of the tensor and of the updates: the whole gradient, and the gradient at ``indices``."""
     return grads[0], None, gather_nd(grads[0], inputs[1])
 
 
 @gradient_kernel("TensorScatterSub")
 def tensor_scatter_sub_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient, and that at the places with the other sign."""
+    """The gradients of the tensor and of the updates: the whole gradient, and the negative gradient at ``indices``."""
     return grads[0], None, -gather_nd(grads[0], inputs[1])
 
 
@@ -202,7 +202,8 @@ def sparse_to_dense(
     *,
     validate_indices: bool = True,
 ) -> HostArray:
-    """A tensor of one value but for some elements: one value for all these or one for each."""
+    """Returns a tensor of ``default_value`` with other values at some places: one value for all of them, or one for
+    each."""
     del validate_indices
     shape = ints(output_shape)
     places = sparse_indices.reshape((-1, len(shape)))
@@ -211,7 +212,7 @@ def sparse_to_dense(
 
 @gradient_kernel("SparseToDense")
 def sparse_to_dense_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient at the places, and the sum elsewhere."""
+    """The gradients of the values and of the default: the gradient at the places, and its sum elsewhere."""
     indices, output_shape, values, default = inputs
     places = indices.reshape((-1, len(ints(output_shape))))
     picked = gather_nd(grads[0], places)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def product(a: HostArray, b: HostArray) -> HostArray:
-    """a b, by BLAS; of types that it lacks by way of float32."""
+    """Returns a b, by BLAS; types of 16 bits, which BLAS lacks, are converted to float32."""
     if a.dtype.itemsize == 2 and a.dtype.kind in "fV":
         return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
     return np.matmul(a, b)
@@ -137,13 +137,14 @@ def matrix_band_part_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _a
 
 @kernel("Diag")
 def diag(diagonal: HostArray) -> HostArray:
-    """The tensor of twice the rank with these elements where both halves of the index agree."""
+    """Returns a tensor of twice the rank: these elements at places whose index has two equal halves, zeros
+    elsewhere."""
     return np.diag(diagonal.reshape(-1)).reshape(diagonal.shape * 2)
 
 
 @kernel("DiagPart")
 def diag_part(input: HostArray) -> HostArray:
-    """The elements where both halves of the index agree."""
+    """Returns the elements at places whose index has two equal halves."""
     half = input.shape[: input.ndim // 2]
     count = int(np.prod(half, dtype=np.int64))
     return input.reshape(count, count).diagonal().reshape(half)
@@ -199,7 +200,7 @@ def matrix_diag_part_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _a
 
 @gradient_kernel("MatrixSetDiag")
 def matrix_set_diag_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient without its diagonals, and these."""
+    """The gradient with zeros on its diagonals, and its diagonals."""
     return matrix_set_diag(grads[0], np.zeros_like(inputs[1])), matrix_diag_part(grads[0])
 
 

@@ -25,7 +25,8 @@ _SELU_SCALE_ALPHA = _SELU_SCALE * _SELU_ALPHA
 def _activation(
     op_type: str, compute: Callable[[Any], Any], pull: Callable[[Any, Any], Any], grad_type: str = ""
 ) -> None:
-    """``pull(gradient, x)`` gives the gradient of x, and is the kernel of ``grad_type`` where that takes x."""
+    """Registers a kernel and its gradient, ``pull(gradient, x)``. If ``grad_type`` is given, ``pull`` is also the
+    kernel of that operation."""
     kernel(op_type)(lambda features: compute(features))
     if grad_type:
         kernel(grad_type)(lambda gradients, features: pull(gradients, features))
@@ -111,7 +112,8 @@ def leaky_relu_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: A
 
 
 def _exponentials(logits: HostArray) -> tuple[HostArray, HostArray, HostArray]:
-    """Logits less the highest of their row, their exponentials, and the sums of these, with the last dimension kept."""
+    """Returns the logits minus the highest logit of the row, their exponentials, and the sums of the exponentials, with
+    the last dimension kept."""
     shifted = logits - np.maximum.reduce(logits, axis=-1, keepdims=True, initial=-np.inf)
     powers = np.exp(shifted)
     return shifted, powers, np.add.reduce(powers, axis=-1, keepdims=True)
@@ -162,7 +164,7 @@ def softmax_cross_entropy(features: HostArray, labels: HostArray) -> tuple[HostA
 def softmax_cross_entropy_gradient(
     inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs, outputs: Arrays
 ) -> Arrays:
-    """Of the loss, and of its gradient, which may itself be differentiated."""
+    """The gradient through both outputs: the loss, and the loss's gradient, which may itself be differentiated."""
     features, labels = inputs
     of_loss, of_slope = grads
     for_features = for_labels = None
@@ -177,7 +179,7 @@ def softmax_cross_entropy_gradient(
 
 
 def _classes(features: HostArray, labels: HostArray) -> tuple[HostArray, HostArray, HostArray]:
-    """The number of each row, its class, 0 for a label that is none, and which labels are none."""
+    """Returns the row numbers, the class of each row (0 for an invalid label), and which labels are invalid."""
     invalid = (labels < 0) | (labels >= features.shape[-1])
     return np.arange(len(labels)), np.where(invalid, 0, labels), invalid
 
@@ -262,8 +264,8 @@ def bias_add_gradient(_inputs: Arrays, grads: Arrays, needed: Needed, attrs: Att
 
 @kernel("InTopKV2")
 def in_top_k_v2(predictions: HostArray, targets: HostArray, k: object) -> HostArray:
-    """Whether fewer than k entries of a row are above the target's; not if it is out of range, or an entry infinite or
-    NaN."""
+    """Whether fewer than k entries of a row are above the target's entry; False if the target is out of range, or if an
+    entry is infinite or NaN."""
     if not predictions.size:
         return np.zeros(len(targets), bool)
     rows, classes, invalid = _classes(predictions, targets)
@@ -280,7 +282,8 @@ def in_top_k(predictions: HostArray, targets: HostArray, *, k: int) -> HostArray
 
 
 def _best(input: HostArray, k: int) -> HostArray:
-    """Positions of the k highest entries of each row, highest first; of equals the first."""
+    """Returns the positions of the k highest entries of each row in descending order; of equal entries, the first
+    precede."""
     size = input.shape[-1]
     if input.dtype.kind not in "iub":  # NaN is below all numbers
         input = np.where(np.isnan(input), input.dtype.type(-np.inf), input)
@@ -299,7 +302,8 @@ def _top(input: HostArray, k: int) -> tuple[HostArray, HostArray]:
 
 @kernel("TopK")
 def top_k(input: HostArray, *, k: int, sorted: bool = True) -> tuple[HostArray, HostArray]:
-    """The k highest entries of each row, highest first, and their positions; of equals the first."""
+    """Returns the k highest entries of each row in descending order, and their positions; of equal entries, the first
+    precede."""
     del sorted
     return _top(input, k)
 
@@ -386,9 +390,10 @@ def fused_batch_norm(
     data_format: str = "NHWC",
     is_training: bool = True,
 ) -> tuple[HostArray, ...]:
-    """y = scale (x - mean) / √(variance + epsilon) + offset, per channel, the means and the variances.
+    """Returns y = scale (x - mean) / √(variance + epsilon) + offset, and the mean and the variance of each channel.
 
-    In training these are the batch's own; as outputs the variance has Bessel's correction n / (n - 1).
+    In training, mean and variance are computed from the batch; the returned variance has Bessel's correction
+    n / (n - 1).
     """
     wide = _channels_last(x, data_format).astype(scale.dtype, copy=False)
     mean, variance = _moments(wide, mean, variance, is_training)
@@ -441,7 +446,7 @@ _SETTINGS = ("epsilon", "data_format", "is_training")
 
 @gradient_kernel("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 def fused_batch_norm_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """The gradients through y; nobody differentiates the moments."""
+    """The gradients through y; gradients through the moments are left to executables."""
     if any(grad is not None for grad in grads[1:]):
         raise NoKernel
     x, scale, _, mean, variance = inputs

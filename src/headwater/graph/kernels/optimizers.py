@@ -51,7 +51,7 @@ def _define(name: str, *, slots: int, sparse: Sequence[str] | None = None) -> Ca
         def apply(*inputs: Any, use_locking: bool = False, **attrs: object) -> None:  # pyright: ignore[reportUnusedFunction]
             del use_locking
             _checked(inputs[0], inputs[1:slots], inputs[place])
-            if not inputs[0].ndim:  # NumPy makes numbers of arrays without dimensions, which no result can be put into
+            if not inputs[0].ndim:  # NumPy's operators turn scalar arrays into numbers, which rules cannot change
                 inputs = tuple(x.reshape(1) if i < slots or i == place else x for i, x in enumerate(inputs))
             rule(*inputs, **attrs)
 
@@ -147,7 +147,7 @@ def adagrad_da(
     l2: HostArray,
     global_step: HostArray,
 ) -> None:
-    """The step is made from the sum of all gradients."""
+    """Computes the variable from the sum of all gradients so far."""
     gradient_accumulator += grad
     gradient_squared_accumulator += grad * grad
     step = global_step.astype(var.dtype)
@@ -167,7 +167,7 @@ def adadelta(
     epsilon: HostArray,
     grad: HostArray,
 ) -> None:
-    """Steps as long as the mean of earlier ones."""
+    """Scales the gradient by the root mean square of earlier steps over the root mean square of gradients."""
     accum *= rho
     accum += grad * grad * (1 - rho)
     update = np.sqrt(accum_update + epsilon) * (1 / np.sqrt(accum + epsilon)) * grad

@@ -102,8 +102,8 @@ def uniform_int(
 
 @kernel("RandomShuffle")
 def shuffle(key: Key, value: HostArray, *, seed: int = 0, seed2: int = 0) -> HostArray:
-    """The slices along the first dimension in random order: sorted by random numbers, so often that equal ones of
-    these change nothing."""
+    """Returns the slices along the first dimension in random order. They are sorted by random numbers, repeatedly, so
+    that equal random numbers do not bias the order."""
     del seed, seed2
     order = np.arange(len(value))
     for _ in range(math.ceil(3 * math.log(max(1, len(value))) / math.log(np.iinfo(np.uint32).max))):
@@ -116,7 +116,8 @@ def shuffle(key: Key, value: HostArray, *, seed: int = 0, seed2: int = 0) -> Hos
 def multinomial(
     key: Key, logits: HostArray, num_samples: HostArray, *, output_dtype: DType = int64, seed: int = 0, seed2: int = 0
 ) -> HostArray:
-    """Classes drawn for each row with probabilities softmax(logits): the largest sum of a logit and a Gumbel number."""
+    """Draws classes for each row with probabilities softmax(logits): the class with the largest sum of its logit and a
+    Gumbel-distributed number."""
     del seed, seed2
     if logits.dtype != np.float32 or not logits.size:
         raise NoKernel

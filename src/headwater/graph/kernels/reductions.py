@@ -27,7 +27,8 @@ def _axes(indices: HostArray, rank: int) -> tuple[int, ...]:
 
 
 def _reduction(op_type: str, compute: Callable[..., Any], pull: Pull | None = None) -> None:
-    """``pull(gradient, x, axes)`` returns the gradient of x; ``gradient`` has size 1 along ``axes``."""
+    """Registers a kernel and its gradient: ``pull(gradient, x, axes)`` returns the gradient of x, given the result's
+    gradient with size 1 along ``axes``."""
 
     @kernel(op_type)
     def reduced(input: HostArray, reduction_indices: HostArray, *, keep_dims: bool = False) -> Any:  # pyright: ignore[reportUnusedFunction]
@@ -58,7 +59,8 @@ def _mean(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
 
 
 def _extreme(compute: Callable[..., Any], bound: str, infinite: float) -> Callable[..., Any]:
-    """Runs ``compute``; returns the identity element for an empty input. NaN counts as the identity element."""
+    """Returns a kernel that runs ``compute``; the result is the identity element for an empty input. NaN counts as the
+    identity element."""
 
     def extreme(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
         if all(x.shape[axis] == 1 for axis in axes):  # nothing is compared, so that NaN stays

@@ -57,8 +57,9 @@ def gradient_kernel(*names: str, outputs: bool = False) -> Callable[[F], F]:
     """Registers the vector-Jacobian product of operation types.
 
     The function is called as ``f(inputs, output_gradients, needed, attrs)``: the forward operation's inputs; for each
-    of its outputs the gradient, or None; for each input whether its gradient is wanted; the forward operation's
-    attributes. It gives one array per input, of the input's shape and type, and anything for one not ``needed``.
+    of its outputs the gradient, or None; for each input whether its gradient is needed; the forward operation's
+    attributes. It returns one array for each input, of the input's shape and type; the array of an input that is not
+    ``needed`` is ignored.
 
     Args:
       names: the names of the forward operation types.
@@ -74,8 +75,8 @@ def update_kernel(*names: str) -> Callable[[F], F]:
     """Registers an update of variables in place: ``f(*inputs, **attrs)``, which returns None.
 
     Inputs at the positions of `headwater.graph.registry.OpDef.updates` are writable arrays without other references:
-    the function changes their elements, and must not keep them. Other references are read only. It checks shapes before
-    it changes anything. ``Assign``, which may change the shape, is implemented by the engine.
+    the function changes their elements, and must not keep the arrays. Other references must not be changed. It checks
+    shapes before it changes anything. ``Assign``, which may change the shape, is implemented by the engine.
     """
     return _adding(_updates, names)
 

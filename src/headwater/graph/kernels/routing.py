@@ -37,7 +37,7 @@ def update_rows(indices: HostArray) -> HostArray:
 
 @kernel("JoinRouted")
 def join_routed(places: HostArray, *found: HostArray, halves: bool = False) -> HostArray:
-    """The rows of all parts in the order of the ids, in the shape of ``places`` and a row's."""
+    """Joins the rows of all parts in the order of the ids, with the shape of ``places`` and of a row."""
     every = found[0] if len(found) == 1 else np.concatenate(found)
     return take(every, places).astype(np.float32 if halves else every.dtype, copy=False)
 
@@ -84,7 +84,7 @@ def unpack_rows(packed: HostArray, sizes: HostArray, *, numbers: Arrays) -> tupl
 
 
 def _numbers(arrived: HostArray) -> HostArray:
-    """Numbers that are written as rows of bytes, the lowest first."""
+    """Decodes numbers from rows of bytes, the lowest byte first."""
     wide = np.zeros((len(arrived), 8), np.uint8)
     wide[:, : arrived.shape[1]] = arrived
     return wide.view("<i8")[:, 0]
@@ -121,7 +121,7 @@ def gather_bags(
     *,
     halves: bool = False,
 ) -> HostArray:
-    """The rows of one part that ``RouteBags`` asks for, or the sums of bags of them; bfloat16 with ``halves``."""
+    """Returns the rows of one part that ``RouteBags`` requests, or their sum for each bag; bfloat16 with ``halves``."""
     rows = take_nearest(params, routed)
     if len(counts):
         chosen = _times(take(rows, _numbers(numbers)), weights)

@@ -16,7 +16,7 @@ from headwater.graph.kernels.finding import in_order, run_starts
 from headwater.graph.registry import HostArray
 
 _PAIRS: Final = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
-"""Two numbers are added at once as the parts of a complex one."""
+"""Complex types, as which two real numbers are added at once."""
 
 
 def outside(indices: HostArray, size: int) -> HostArray | None:
@@ -33,7 +33,7 @@ def outside(indices: HostArray, size: int) -> HostArray | None:
 
 
 def take(array: HostArray, indices: HostArray, axis: int = 0) -> HostArray:
-    """``array``'s slices along ``axis``; zeros for an index outside."""
+    """Returns the slices of ``array`` at ``indices`` along ``axis``; zeros for an index out of range."""
     size = array.shape[axis]
     if not size:
         return np.zeros((*array.shape[:axis], *indices.shape, *array.shape[axis + 1 :]), array.dtype)
@@ -45,7 +45,7 @@ def take(array: HostArray, indices: HostArray, axis: int = 0) -> HostArray:
 
 
 def take_nearest(array: HostArray, indices: HostArray) -> HostArray:
-    """``array[indices]`` along the first dimension; the nearest row for an index outside."""
+    """Returns ``array[indices]`` along the first dimension; the nearest row for an index out of range."""
     return array.take(indices, 0, mode="clip")
 
 
@@ -143,5 +143,5 @@ def flat_places(indices: HostArray, shape: tuple[int, ...]) -> tuple[HostArray, 
 
 
 def rows_of(array: HostArray, depth: int) -> HostArray:
-    """``array`` with its first ``depth`` dimensions as one."""
+    """Returns ``array`` with its first ``depth`` dimensions flattened to one."""
     return array.reshape((math.prod(array.shape[:depth]), *array.shape[depth:]))

@@ -67,7 +67,7 @@ def segment_min(data: HostArray, segment_ids: HostArray, num_segments: HostArray
 
 @gradient_kernel("UnsortedSegmentSum")
 def segment_sum_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient of each row's segment; 0 for rows that are left out."""
+    """The gradient of each row's segment; 0 for rows with ids out of range."""
     data, ids, _ = inputs
     return take(grads[0], ids).reshape(data.shape), None, None
 

@@ -25,8 +25,9 @@ class Entry:
       position: its position in begin, end and strides; -1 for a dimension covered by an ellipsis.
       adds: it adds a dimension.
       drops: it takes one element, and drops the dimension.
-      begin: begin counts; otherwise the slice starts at the very end.
-      end: end counts.
+      begin: whether the given begin is used; otherwise the slice starts at the first element (at the last element for a
+        negative stride).
+      end: whether the given end is used; otherwise the slice takes all remaining elements.
     """
 
     position: int
@@ -50,7 +51,7 @@ def masks_of(attrs: Attrs) -> Masks:
 
 @functools.lru_cache(maxsize=1024)
 def entries(masks: Masks, count: int, rank: int) -> tuple[Entry, ...]:
-    """The slice written out: one entry for each dimension of the input, and for each new one."""
+    """Expands a slice: returns one entry for each dimension of the input, and for each added dimension."""
     begins, ends, ellipses, adds, drops = masks
 
     def has(mask: int, position: int) -> bool:

@@ -76,5 +76,5 @@ def add_to_dense(indices: HostArray, values: HostArray, shape: HostArray, b: Hos
 
 @gradient_kernel("SparseTensorDenseAdd")
 def add_to_dense_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient at the places, and all of it."""
+    """The gradients of the values and of the dense tensor: the gradient at the places, and the whole gradient."""
     return None, gather_nd(grads[0], inputs[0]), None, grads[0]

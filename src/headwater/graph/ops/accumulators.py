@@ -242,7 +242,8 @@ def run_number(context: HostContext, *, shared_name: str, shapes: Any, rows: Any
 
 @host("GatherMembers", infer=fixed(string, ()), keeps=True, stable=True)
 def members(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> HostArray:
-    """Returns the replicas that have joined here, and given gradients; see `training_runs.Members`."""
+    """Returns the replicas that have joined here, and those among them that have given gradients; see
+    `training_runs.Members`."""
     return np.array(_gathered(context, shared_name, shapes, rows).members().encode(), object)
 
 

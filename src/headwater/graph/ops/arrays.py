@@ -145,7 +145,7 @@ def _squeezed(inference: Inference) -> Sequence[Spec]:
 
 @pure("Squeeze", inputs="input:T", infer=_squeezed, strings=True)
 def squeeze(input: AnyArray, *, squeeze_dims: Sequence[int] = ()) -> AnyArray:
-    """Without the given dimensions of size 1, or all such."""
+    """Removes the given dimensions of size 1, or all dimensions of size 1."""
     return array_module(input).squeeze(input, tuple(squeeze_dims) or None)
 
 
@@ -216,7 +216,7 @@ def _pairs(paddings: object) -> list[tuple[int, int]]:
 
 @pure("Pad", inputs="input:T, paddings:Tpaddings|index=int32", static=(1,), infer=_padded)
 def pad(input: AnyArray, paddings: HostArray) -> AnyArray:
-    """Zeros before and behind, per dimension."""
+    """Adds zeros before and after the elements, by dimension."""
     return array_module(input).pad(input, _pairs(paddings)) if input.ndim else input
 
 
@@ -330,7 +330,7 @@ def _range(start: Any, limit: Any, delta: Any) -> jax.Array:
     differentiable=False,
 )
 def range_(start: HostArray, limit: HostArray, delta: HostArray) -> jax.Array:
-    """start, start + delta, … up to, without, limit."""
+    """The numbers start, start + delta, … below ``limit`` (above it for a negative delta)."""
     return _range(start, limit, delta)
 
 

@@ -27,7 +27,7 @@ def _decoded_specs(inference: Inference) -> Sequence[Spec]:
 def decode_wav(
     context: HostContext, contents: HostArray, *, desired_channels: int = -1, desired_samples: int = -1
 ) -> tuple[HostArray, HostArray]:
-    """Samples between -1 and 1, [samples, channels], and how many there are in a second."""
+    """Returns the samples, [samples, channels] between -1 and 1, and the number of samples per second."""
     del context
     try:
         with wave.open(io.BytesIO(bytes(contents.item()))) as file:

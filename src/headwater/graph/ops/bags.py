@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 
 #: As in `Capacities`. Small, since unused places are sent, too.
 _HEADROOM: Final = 1.03
-#: How many outputs ``RouteBags`` has for each part; and which of those for all, that follow, are weights.
+#: ``RouteBags`` has this many outputs for each part. Of the outputs for all parts, which follow, the output at index
+#: `_WEIGHTS` has the weights.
 _OF_A_PART: Final = 4
 _WEIGHTS: Final = 2
 
 
 @dataclass(kw_only=True, slots=True)
 class _Rooms:
-    """How many places the arrays of one lookup get: rows by part, ids by part, and ids."""
+    """The numbers of places in the arrays of one lookup: for rows and for ids of each part, and for all ids."""
 
     rows: Capacities
     numbers: Capacities
@@ -61,7 +62,7 @@ class _Bags:
     count: int
 
     def used(self, which: HostArray) -> _Bags:
-        """Some of the ids."""
+        """Returns the selected ids, with their bags and weights."""
         weights = self.weights[which] if len(self.weights) else self.weights
         return _Bags(ids=self.ids[which], of=self.of[which], weights=weights, count=self.count)
 
@@ -131,21 +132,22 @@ def route_bags(
       sizes: number of rows of each part, ``[parts]``.
       strategy: see `headwater.tf1.variables.embedding.embedding_lookup`.
       combiner: ``sum``, ``mean`` or ``sqrtn``.
-      safe: skip ids below 0 and, unless bags are summed, weights of 0 and below; all rows of the matrix are bags.
-        Otherwise the last id's bag is the last bag.
+      safe: skip ids below 0 and, unless bags are summed, ids with weights of 0 or less. Every row of the matrix is then
+        a bag; otherwise there are no bags after the bag of the last id.
       row_bytes: bytes of a row when it is sent.
       small: whether row numbers of a part fit int32.
       default_id: id of the row for empty bags, if ``safe``; zeros if None.
 
     Returns:
-      For each part, the requested rows, padded with `headwater.graph.ops.routing.NO_ROW`. If bags are pooled: for each
-      part, the index of each id's row among these, bag by bag, as bytes ``[places, width]``; for each part, the number
-      of its ids in each bag, as bytes ``[bags, width]``; for each part, the ids' weights. Then, for each id, the place
-      of its row among all parts' places, its bag, and its weight; and the divisor of each bag.
+      For each part, the requested rows, padded with `headwater.graph.ops.routing.NO_ROW`. Then, if bags are pooled: for
+      each part, the index of each id's row among the requested rows, bag by bag, as bytes ``[places, width]``; for each
+      part, the number of its ids in each bag, as bytes ``[bags, width]``; for each part, the weights of its ids. Then,
+      for each id, the place of its row among the places of all parts, its bag, and its weight. Finally, the divisor of
+      each bag.
 
     Raises:
       IndexError: the table has no row of an id; the message names the id and its place.
-      ValueError: the bags' numbers fall, and ``safe`` is false.
+      ValueError: the bags' numbers are not in ascending order, and ``safe`` is false.
     """
     bags = _Bags(ids=ids.astype(np.int64), of=indices[:, 0] if ids.size else indices.ravel(), weights=weights, count=0)
     bags = _safe(bags, int(dense_shape[0]), combiner, default_id) if safe else _ordered(bags)
@@ -197,12 +199,13 @@ def _safe(bags: _Bags, count: int, combiner: str, default_id: int | None) -> _Ba
 
 
 def _pooled(bags: _Bags, ends: HostArray, keys: int, row_bytes: int) -> list[_Bags]:
-    """Returns each part's ids in bags, numbered from the part's first place; none if rows are fewer bytes.
+    """Returns each part's ids in bags, numbered from the part's first place; an empty list if sending the rows takes
+    fewer bytes than sending pooled bags.
 
     Args:
       bags: places of rows, in bags.
       ends: the ends of the parts' places.
-      keys: how many different rows there are.
+      keys: number of distinct rows.
       row_bytes: bytes of a row when it is sent.
     """
     if not bags.count or bags.count * len(ends) >= keys:
@@ -241,7 +244,8 @@ def _as_told(capacities: Capacities, told: Sequence[_Bags], keys: Sequence[int])
 
 
 def _fitting(capacities: Capacities, counts: Sequence[int]) -> list[int]:
-    """Places for each part, bounded by no number that differs from batch to batch."""
+    """Returns the number of places for each part. The total number of ids, which limits it, is rounded up to a power of
+    two, because each change of a number of places compiles another executable."""
     most = [1 << sum(counts).bit_length()]
     room = capacities.of(most)
     if (np.array(counts) > room[0]).any():
@@ -300,7 +304,7 @@ def gather_bags(
     *,
     halves: bool = False,
 ) -> jax.Array:
-    """The rows of one part that ``RouteBags`` asks for, or the sums of bags of them; bfloat16 with ``halves``."""
+    """Returns the rows of one part that ``RouteBags`` requests, or their sum for each bag; bfloat16 with ``halves``."""
     rows = take_rows(params, routed, nearest=True)
     if bags := counts.shape[0]:
         chosen = _times(take_rows(rows, _numbers(numbers)), weights)

@@ -25,7 +25,7 @@ def enqueue_if(context: HostContext, handle: HostArray, keep: HostArray, *compon
 
 @host("QueueEnqueueManyIf", infer=no_outputs, blocking=True)
 def enqueue_many_if(context: HostContext, handle: HostArray, keep: HostArray, *components: HostArray) -> None:
-    """Adds the rows where ``keep`` is true: one for all of them, or one for each."""
+    """Adds the rows for which ``keep`` is true; ``keep`` is one boolean for all rows, or a boolean for each."""
     if keep.ndim:
         if any(len(component) != len(keep) for component in components):
             raise InvalidArgumentError(None, None, f"keep_input has {len(keep)} elements, not one for every row")
@@ -35,7 +35,7 @@ def enqueue_many_if(context: HostContext, handle: HostArray, keep: HostArray, *c
 
 
 class SparseStore:
-    """Sparse tensors that wait under numbers while these go through a queue."""
+    """Stores sparse tensors by number, while a queue holds the numbers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class SparseStore:
 
 
 def _store(context: HostContext, container: str, shared_name: str) -> SparseStore:
-    # By name without exception: operations of other names use it, too.
+    # Always found by name, even if that is the operation's: operations with other names use the same store.
     return context.resources.get_or_make(
         f"{container} sparse {context.step.session}", shared_name or context.op_name, SparseStore, SparseStore
     )
@@ -117,7 +117,7 @@ def take_many_sparse(
     container: str = "",
     shared_name: str = "",
 ) -> Sequence[HostArray]:
-    """The sparse tensors with these numbers as the rows of one, as large as the largest of them."""
+    """Returns one sparse tensor with the numbered sparse tensors as rows; its size is the largest of theirs."""
     del rank
     store = _store(context, container, shared_name)
     found = [store.take(int(number)) for number in handles]

@@ -36,7 +36,7 @@ def gather_tree(
     max_sequence_lengths: HostArray,
     end_token: HostArray,
 ) -> HostArray:
-    """The sequence [time, batch, beams] of each final beam, followed back from its last step through its parents.
+    """Returns the sequence of each final beam, [time, batch, beams], traced back from its last step by the parents.
 
     After the first end token and after ``max_sequence_lengths`` [batch] there are end tokens.
 

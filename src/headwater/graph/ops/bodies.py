@@ -53,7 +53,7 @@ class Body:
       nodes: the operations, sorted topologically.
       inputs: names of the input tensors.
       outputs: names of the results; empty for a result that only the other branch of a condition has.
-      key: the one of ``inputs`` that is the key of random numbers; empty where there is none.
+      key: name of the input that is the key of random numbers; empty if there is none.
     """
 
     nodes: tuple[BodyNode, ...]
@@ -63,7 +63,7 @@ class Body:
 
 
 def full_name(tensor: str) -> str:
-    """``a`` as ``a:0``; the empty name of an output that a branch has not stays."""
+    """Returns ``a:0`` for ``a``. The empty name, which stands for an output that a branch lacks, is unchanged."""
     return tensor if ":" in tensor or not tensor else f"{tensor}:0"
 
 
@@ -223,7 +223,7 @@ def _variable(cell: Any, context: HostContext, *, needed: bool) -> jax.Array | N
 
 
 def _value(value: Any, context: HostContext, needed: bool = True) -> Any:
-    """A variable's value for its cell; anything else as it is."""
+    """Returns the value of a variable, given its cell; returns other arguments unchanged."""
     if not hasattr(value, "initialized"):
         return value
     with context.resources.lock:

@@ -1,4 +1,4 @@
-"""Boxes in images: chosen, cut out, drawn. A box is [y of top, x of left, y of bottom, x of right], in [0, 1]."""
+"""Operations that select, crop and draw boxes of images. A box is [top y, left x, bottom y, right x], in [0, 1]."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _overlap(box: HostArray, others: HostArray) -> HostArray:
 def _suppressed(
     scores: HostArray, count: int, most: float, least: float, overlap: Callable[[int, HostArray], HostArray]
 ) -> HostArray:
-    """Selects boxes greedily, best first, if the overlap with each selected box is at most ``most``."""
+    """Selects boxes greedily by descending score; skips a box if its overlap with a selected box is above ``most``."""
     order = np.argsort(-scores, kind="stable")
     order = order[scores[order] > least]
     kept: list[int] = []
@@ -77,7 +77,7 @@ def non_max_suppression(
     iou_threshold: HostArray,
     score_threshold: HostArray,
 ) -> HostArray:
-    """The places of the best boxes that overlap little."""
+    """Returns the indices of the boxes with the highest scores that overlap no selected box too much."""
     del context
     share = _check_share(iou_threshold, "iou_threshold")
     return _suppressed(
@@ -435,8 +435,8 @@ def sample_distorted_bounding_box(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Draws a random part of an image; returns its start and size for a slice, and its box.
 
-    Its proportions and its share of the image are within ranges, and it covers at least ``min_object_covered`` of one
-    of the boxes. After ``max_attempts`` failures it is the whole image.
+    The part's aspect ratio and its share of the image are within the given ranges, and it covers at least
+    ``min_object_covered`` of one of the boxes. After ``max_attempts`` failures the whole image is returned.
     """
     del seed, seed2
     boxes = jnp.reshape(bounding_boxes, (-1, 4))

@@ -1,4 +1,4 @@
-"""Classes drawn at random, for losses that look at a few of very many classes."""
+"""Random samples of classes, for losses that consider only a few of very many classes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import jax, jnp, lax
 
 Draw: TypeAlias = "Callable[[jax.Array, int], jax.Array]"
-"""From a key and a number to that number of classes."""
+"""A function of a key and a number; it draws that number of classes."""
 Probability: TypeAlias = "Callable[[jax.Array], jax.Array]"
-"""From classes to how probable each is, in float64."""
+"""A function of classes; it returns the probability of each, in float64."""
 Drawn: TypeAlias = "tuple[jax.Array, jax.Array, jax.Array]"
-"""The classes, then how often the true ones and these are to be expected among them."""
+"""The drawn classes, then the expected counts of the true classes and of the drawn classes among them."""
 
 
 def _sampler_spec(inference: Inference) -> Sequence[Spec]:
@@ -44,10 +44,11 @@ def _sample(
     unique: bool,
     classes: int,
 ) -> Drawn:
-    """``count`` classes, and expected counts.
+    """Draws ``count`` classes; also returns expected counts.
 
-    Drawn independently, a class of probability p is expected ``count`` p times. Without repetition it is expected
-    1 - (1 - p)ⁿ times, where n is how many were drawn until ``count`` different ones were there.
+    If classes are drawn independently, the expected count of a class of probability p is ``count`` p. If they are
+    drawn without repetition, it is 1 - (1 - p)ⁿ, where n is the number of draws until there were ``count`` different
+    classes.
     """
     if not unique:
         chosen, tries = draw(key, count), None
@@ -104,7 +105,7 @@ def uniform_candidates(
     seed: int = 0,
     seed2: int = 0,
 ) -> Drawn:
-    """Classes below ``range_max``, each as probable as the others."""
+    """Samples classes below ``range_max`` with equal probabilities."""
     del num_true, seed, seed2
     return _sample(
         key,
@@ -239,10 +240,10 @@ def compute_accidental_hits(
 
 
 class SeenClasses:
-    """How often each class has been a true one, and draws by that.
+    """Counts how often each class has been a true class, and draws classes with proportional probabilities.
 
     Args:
-      classes: how many there are; each counts as seen once at the beginning.
+      classes: number of classes; each counts as seen once at the beginning.
       seed: the seed of the draws; None for a different one every time.
     """
 
@@ -287,7 +288,7 @@ def learned_unigram_candidates(
     seed: int = 0,
     seed2: int = 0,
 ) -> Sequence[HostArray]:
-    """Classes as probable as they were true ones until now."""
+    """Samples classes with probabilities proportional to their numbers of occurrences as true classes so far."""
     if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
         raise InvalidArgumentError(
             None, None, f"true_classes must be a batch_size * num_true matrix, not of shape {true_classes.shape}"

@@ -37,7 +37,8 @@ def save(
     Args:
       prefix: its path, a scalar.
       tensor_names: a name for each tensor.
-      shape_and_slices: for each tensor empty, or which part of a larger one it is, e.g. ``"7 2 3,2:0,2"``.
+      shape_and_slices: for each tensor, its place within a larger tensor, e.g. ``"7 2 3,2:0,2"``; empty if it is
+        complete.
       tensors: the tensors.
     """
     del context

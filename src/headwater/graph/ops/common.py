@@ -30,7 +30,7 @@ def as_ints(value: object) -> tuple[int, ...]:
 
 
 def normal_axis(axis: int, rank: int) -> int:
-    """``axis`` counted from the front; ValueError when there is none such."""
+    """Returns ``axis`` counted from the front; ValueError if it is out of range."""
     if not -rank <= axis < rank:
         raise ValueError(f"axis = {axis} is not in [-{rank}, {rank})")
     return axis % rank
@@ -54,7 +54,7 @@ def output(inference: Inference, dims: Dims, index: int = 0) -> Sequence[Spec]:
 
 
 def product(sizes: Sequence[int | None]) -> int | None:
-    """How many elements these sizes make; None when one is unknown."""
+    """Returns the product of sizes; None if one is unknown."""
     result = 1
     for size in sizes:
         if size is None:

@@ -8,7 +8,7 @@ from typing import Final
 _LOADING_NS: Final = 1_000_000_000
 """The time of loading numba, for which a program of few such operations would have to wait."""
 _CALL_NS: Final = 20_000
-"""Less work in one call is left to NumPy."""
+"""A call with less estimated work than this uses NumPy."""
 _done_ns = 0
 
 

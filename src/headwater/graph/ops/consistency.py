@@ -37,10 +37,10 @@ def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: 
 def give(
     context: HostContext, version: HostArray, *, shared_name: str, consistency: str, worker: str, examples: str = ""
 ) -> HostArray:
-    """Ends a worker's step of this version and start of the training; returns version and start for the next step.
+    """Ends a worker's step; returns the version and the start of the training for its next step.
 
-    ``version``: int64 of shape (2,), or of shape () if each gradient is an update. ``examples``: the name of those
-    that the step's gradient is of, where they are accounted for.
+    ``version``: the version that the step has read and its start, int64 of shape (2,); only the version, of shape (),
+    if each gradient is an update. ``examples``: name of the gradient's examples, if they are accounted for.
     """
     gate = _gate(context, shared_name, consistency)
     of, *start = np.ravel(version).tolist()

@@ -188,14 +188,15 @@ class Turns(ABC):
 
     @abstractmethod
     def goes_on(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
-        """Whether the turn of this number, starting with ``values``, is run."""
+        """Whether the loop makes the turn with this number, which starts with ``values``."""
 
     @abstractmethod
     def turn(self, turn: jax.Array, values: Sequence[object]) -> tuple[Any, ...]:
-        """The values after it."""
+        """Returns the values after the turn."""
 
     def until(self, values: Sequence[jax.Array], turns: object) -> tuple[object, tuple[object, ...]]:
-        """The number of turns and the values after them: ``turns``, or as many as there are when None."""
+        """Makes ``turns`` turns, or if None, turns until the condition fails; returns their number and the values after
+        them."""
 
         def more(state: Any) -> jax.Array:
             return self.goes_on(*state) if turns is None else state[0] < turns
@@ -356,7 +357,7 @@ def while_trips(
     Args:
       inputs: the loop's inputs that its condition depends on.
       used: their positions among the loop's inputs.
-      loop: positions of those among them that change from turn to turn.
+      loop: the positions among ``used`` of inputs that change from turn to turn.
     """
     cond_body, loop_body = decode_body(cond), decode_body(body)
     given = dict(zip(used, inputs, strict=True))

@@ -1,8 +1,8 @@
 """Convolutions and pooling over images and volumes.
 
 ``data_format`` is the position of the channels: last (``NHWC``, ``NDHWC``) or second (``NCHW``, ``NCDHW``). ``SAME``
-padding gives ⌈size / stride⌉ outputs, the padding shared between both sides and the odd one behind; ``VALID`` pads
-nothing; ``EXPLICIT`` takes pairs.
+padding gives ⌈size / stride⌉ outputs: it is divided between both sides, with one element more at the end if it is odd.
+``VALID`` adds no padding; ``EXPLICIT`` takes pairs.
 """
 
 from __future__ import annotations
@@ -250,11 +250,11 @@ class _Settings:
 
 
 def _gradient(position: int, settings: _Settings, image_shape: Sequence[int], filter_shape: Sequence[int]) -> Any:
-    """Returns a function of the other operand and the result's slope: the slope of a convolution's image (``position``
-    0) or filter (1).
+    """Returns the gradient of a convolution for its image (``position`` 0) or its filter (1).
 
-    A convolution is linear in both, so the slope is linear in its arguments, too, and its own slopes are a convolution
-    and the slope at the other position. Derived as slopes of slopes, they have forms that XLA computes slowly.
+    The result is a function of the other operand and of the gradient of the convolution's result. A convolution is
+    linear in both operands, so this function is linear in its arguments, too: its own gradients are a convolution, and
+    the gradient at the other position. They are defined as such, because XLA is slow with the forms that JAX derives.
     """
     shapes = image_shape, filter_shape
 
@@ -311,7 +311,7 @@ def _pools(sizes: Sequence[int], ksize: Sequence[int], strides: Sequence[int], p
 def _avg_pool(
     value: jax.Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NHWC"
 ) -> jax.Array:
-    """The mean of each window, padding left out."""
+    """Returns the mean of each window without padding."""
     del data_format
     total, counts = summed_windows(value, ksize, strides, padding)
     return total / counts
@@ -358,7 +358,8 @@ def max_pool_with_argmax(
     Targmax: DType = int64,
     include_batch_in_index: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """The maximum of each window, and its place in the flattened image or batch; of equals the first."""
+    """Returns the maximum of each window, and its position in the flattened image or batch: of equal elements, the
+    first."""
     pads = _pads(input.shape, ksize, strides, padding)
     lowest = -np.inf if jnp.issubdtype(input.dtype, np.inexact) else np.iinfo(input.dtype).min
     shape = input.shape if include_batch_in_index else (1, *input.shape[1:])

@@ -24,7 +24,7 @@ _lax: Any = lax
 Sizes = tuple[int, ...]
 
 _MOST_SHIFTS: Final = 64
-"""With more elements in a window, XLA takes long to compile a sum of shifted images."""
+"""Maximum number of elements in a window for a sum of shifted images: XLA takes long to compile longer sums."""
 _BLOCKS: Final = 8
 
 
@@ -33,9 +33,9 @@ class Windows:
     """The windows of a convolution; each field has one entry for each dimension of space.
 
     Attributes:
-      strides: from one window to the next.
-      pads: before and behind the image.
-      rates: from one element of a window to the next.
+      strides: distance from one window to the next.
+      pads: padding before and after the image.
+      rates: distance from one element of a window to the next.
     """
 
     strides: Sizes
@@ -262,7 +262,8 @@ def _summed(array: jax.Array) -> jax.Array:
 
 
 def _apart(array: Any) -> Any:
-    """Returns the array, as a value of its own in memory: within a sum of slices, padding makes each slice slow."""
+    """Forces XLA to compute ``array`` in memory of its own. Otherwise it fuses the padding with a sum of slices, which
+    makes each slice slow."""
     return _lax.optimization_barrier(array)
 
 

@@ -84,7 +84,7 @@ def _prevented(op: Any, *grads: object) -> Sequence[object]:
 
 @pure("PreventGradient", inputs="input:T", infer=unary, gradient=_prevented)
 def prevent_gradient(value: jax.Array, *, message: str = "") -> jax.Array:
-    del message  # for the gradient, which there is none of
+    del message  # used by the gradient function, which raises it
     return value
 
 

@@ -128,7 +128,7 @@ def _trimmed(labels: Sequence[int], classes: int, collapse: bool, row: int) -> l
 def _paths(
     inputs: HostArray, labels: Sequence[Sequence[int]], lengths: HostArray, merge_repeated: bool
 ) -> tuple[HostArray, HostArray]:
-    """Loss and gradient; length 0 counts as nothing."""
+    """Returns the loss and the gradient of each sequence; both are 0 for a sequence of length 0."""
     counts = np.array([len(row) for row in labels], np.int64)
     path = np.full((len(labels), 2 * int(counts.max(initial=0)) + 1), inputs.shape[2] - 1, np.int64)
     for row, values in enumerate(labels):
@@ -157,7 +157,7 @@ def _greedy_spec(inference: Inference) -> Sequence[Spec]:
 def ctc_greedy_decoder(
     context: HostContext, inputs: HostArray, sequence_length: HostArray, *, merge_repeated: bool = False
 ) -> Sequence[HostArray]:
-    """The best class of each moment without blanks, and minus the sum of the best logits."""
+    """Returns the best class at each time step without blanks, and the negative sum of the best logits."""
     del context
     lengths = _checked_lengths(inputs, sequence_length)
     blank = inputs.shape[2] - 1

@@ -43,12 +43,12 @@ class LoneStep:
     session: str = ""
 
     def check(self) -> None:
-        """Nothing ends it."""
+        """Does nothing: such a step has no deadline and cannot be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoneContext:
-    """Stands for the runtime's context of host operations where elements are made outside a graph's step."""
+    """A replacement for the runtime's context of host operations, where elements are produced outside of a step."""
 
     op_name: str = "dataset"
     task: str = ""
@@ -245,7 +245,7 @@ class _Planner:
         return self._pieces
 
     def _told(self, node: BodyNode) -> bool:
-        """Whether a node's outputs are known now."""
+        """Computes the outputs of a node now, if all its inputs are known; returns whether it did."""
         if node.definition.kind is not Kind.PURE or any(name not in self._known for name in node.inputs):
             return False
         values = [self._known[name] for name in node.inputs]

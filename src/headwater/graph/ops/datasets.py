@@ -74,7 +74,7 @@ NODES: dict[str, type[Node]] = {
 
 
 def settings_of(kind: type[Node]) -> tuple[str, ...]:
-    """The fields of a node that are plain numbers and truth values."""
+    """Returns the names of a node's fields that are numbers or booleans."""
     taken = {*kind.children, *kind.values, *kind.functions, "of", "make"}
     return tuple(item.name for item in fields(kind) if item.init and item.name not in taken)  # pyright: ignore[reportArgumentType]
 

@@ -29,7 +29,7 @@ from headwater.graph.resources.host_context import HostContext
 
 @host("Assert", inputs="condition:bool, data:T**", infer=no_outputs)
 def check(context: HostContext, condition: HostArray, *data: HostArray, summarize: int = 3) -> None:
-    """Fails, showing ``data``, where the condition does not hold."""
+    """Raises an error that shows ``data``, unless the condition holds."""
     del context
     if not condition:
         shown = " ".join(f"[{first_elements(value, summarize)}]" for value in data)
@@ -42,7 +42,7 @@ def _like_first(inference: Inference) -> Sequence[Spec]:
 
 @host("CheckNumerics", inputs="tensor:T|floating", infer=_like_first)
 def check_numerics(context: HostContext, tensor: HostArray, *, message: str) -> HostArray:
-    """``tensor``; fails where an element is infinite or not a number."""
+    """Returns ``tensor``; raises an error if an element is infinite or NaN."""
     del context
     found = [word for word, test in (("Inf", np.isinf), ("NaN", np.isnan)) if test(tensor).any()]
     if found:
@@ -64,7 +64,8 @@ class _Count:
 def print_(
     context: HostContext, input: HostArray, *data: HostArray, message: str = "", first_n: int = -1, summarize: int = 3
 ) -> HostArray:
-    """``input``; prints the first elements of ``data`` to standard error, in the first ``first_n`` steps only."""
+    """Returns ``input``; prints the first elements of ``data`` to standard error, in the first ``first_n`` steps
+    only."""
     count = context.resource("", "", _Count, _Count)
     if first_n < 0 or count.printed < first_n:
         count.printed += 1

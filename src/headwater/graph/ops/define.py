@@ -49,10 +49,11 @@ def pure(
 ) -> Callable[[F], F]:
     """Registers a function of arrays and attributes as operation type ``name``. See `OpDef` for the arguments.
 
-    ``inputs`` declares the inputs, e.g. ``"input:T|numeric, reduction_indices:Tidx=int32"``: for each its name; its
-    element type or the attribute that says it; after ``|`` the class of types allowed; after ``=`` the preferred type
-    of Python values; a final ``*`` for a list of one type, ``**`` for a list of any types. ``types`` follows from it.
-    ``strings`` says that the function itself, called with NumPy arrays, also serves tensors of strings.
+    ``inputs`` declares the inputs, e.g. ``"input:T|numeric, reduction_indices:Tidx=int32"``. For each input, it has the
+    name; after ``:``, the element type, or the name of the attribute with the element type; after ``|``, the class of
+    allowed types; after ``=``, the preferred type of Python values; at the end, ``*`` for a list of one type, or ``**``
+    for a list of any types. ``types`` is derived from it. ``strings`` says that the function itself, called with NumPy
+    arrays, also serves tensors of strings.
     """
 
     def define(function: F) -> F:
@@ -308,9 +309,9 @@ def by_evaluation(
     static: tuple[int, ...] = (),
     static_of: Callable[[Attrs, int], frozenset[int]] | None = None,
 ) -> Infer:
-    """The rule that evaluates ``function`` abstractly.
+    """Returns the shape rule that evaluates ``function`` abstractly.
 
-    Unknown dimensions get symbols; where JAX cannot decide something about them, the output's shape is unknown.
+    Unknown dimensions are symbols. If JAX cannot decide a question about symbols, the output's shape is unknown.
     """
 
     def infer(inference: Inference) -> Sequence[Spec]:

@@ -37,12 +37,12 @@ def _unary(op_type: str, function: Function | str, allowed: str, argument: str =
 
 
 def _round(x: AnyArray) -> AnyArray:
-    """To the nearest integer, halves to the even one."""
+    """Rounds to the nearest integer, halves to the even integer."""
     return x if x.dtype.kind in "iub" else array_module(x).round(x)
 
 
 def _sign(x: AnyArray) -> AnyArray:
-    """-1, 0 or 1, of NaN 0; of a complex number x / |x|."""
+    """Returns the sign, -1, 0 or 1; 0 for NaN; x / |x| for a complex number."""
     xp = array_module(x)
     return xp.sign(x) if x.dtype.kind in "iubc" else xp.where(xp.isnan(x), x.dtype.type(0), xp.sign(x))
 
@@ -204,7 +204,7 @@ def _float_power(x: jax.Array, y: jax.Array) -> jax.Array:
 def _float_power_jvp(
     primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
-    # d(xʸ) = y xʸ⁻¹ dx + xʸ log(x) dy, where log(x) counts as 0 for x ≤ 0, as TensorFlow has it.
+    # d(xʸ) = y xʸ⁻¹ dx + xʸ log(x) dy, where log(x) counts as 0 for x ≤ 0, as in TensorFlow.
     x, y = primals
     dx, dy = tangents
     result = jnp.power(x, y)
@@ -406,17 +406,17 @@ def cast(x: AnyArray, *, DstT: DType) -> AnyArray:
 
 
 def _integers(x: AnyArray, target: np.dtype[Any]) -> AnyArray:
-    """Converts floats to integers as x86-64 processors do, and so TensorFlow on CPUs.
+    """Converts floats to integers in the way of x86-64 processors, and so of TensorFlow on CPUs.
 
-    A number is converted by way of int32 (int64 if 32 bits do not hold the type), where values that do not fit, and
-    NaN, become the lowest integer; its low bits are the result. So 300 is 44 as uint8, and -1 is 255.
+    A number is first converted to int32 (to int64 if the target type does not fit into 32 bits). NaN, and numbers that
+    do not fit, become the lowest integer. The result is the low bits: 300 becomes 44 as uint8, and -1 becomes 255.
     """
     xp = array_module(x)
     wide = np.dtype(np.int32 if target.itemsize < 4 or target == np.int32 else np.int64)
     lowest = np.iinfo(wide).min
     x = x.astype(np.float32) if x.dtype.itemsize < 4 else x
     limit = x.dtype.type(-float(lowest))
-    if target == np.uint64:  # of which processors convert the upper half by subtracting 2⁶³
+    if target == np.uint64:  # processors convert numbers from 2⁶³ on by subtracting 2⁶³ first
         high = x >= limit
         within = xp.where(high, x - limit, x)
         low = xp.where((within >= -limit) & (within < limit), within, -limit).astype(wide).astype(target)
@@ -439,7 +439,7 @@ def _bitcast_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("Bitcast", inputs="input:T", infer=_bitcast_spec, differentiable=False)
 def bitcast(input: jax.Array, *, type: DType) -> jax.Array:
-    """Reinterprets the bits as elements of another type; a last dimension absorbs a difference in size."""
+    """Reinterprets the bits as elements of another type; if its size differs, a last dimension is added or removed."""
     return lax.bitcast_convert_type(input, type.numpy_dtype)
 
 

@@ -1,7 +1,7 @@
 """Operations on examples that are accounted for; see `headwater.graph.resources.example_ledger`.
 
-A ``ps`` hands out their ranges, a worker makes batches of these, and the update of a step and the account of its range
-are one thing.
+A ``ps`` hands out ranges of examples, and a worker makes a batch of its range. The update of a step and the accounting
+of its range are made together, or not at all.
 """
 
 from __future__ import annotations

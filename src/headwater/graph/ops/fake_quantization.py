@@ -12,7 +12,7 @@ from headwater.lazy_jax import custom_vjp, jax, jnp
 
 
 def _nudged(low: jax.Array, high: jax.Array, bits: int, narrow: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The bounds moved so that zero is one of the numbers, and the distance of two numbers."""
+    """Returns the bounds, moved so that zero can be represented, and the distance of consecutive numbers."""
     _check(bits)
     least, most = float(narrow), float(2**bits - 1)
     scale = (high - low) / (most - least)
@@ -36,7 +36,8 @@ def _forward(
 def _backward(
     bits: int, narrow: bool, kept: tuple[jax.Array, jax.Array, jax.Array], grad: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Within the bounds the gradient passes; below and above them it belongs to the bound."""
+    """Returns the gradients: the gradient of an element within the bounds is passed to the element, and the gradient of
+    an element outside of them to the bound."""
     x, low, high = kept
     bottom, top, _ = _nudged(low, high, bits, narrow)
     none = (low == 0) & (high == 0)

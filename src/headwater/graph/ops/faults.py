@@ -281,7 +281,7 @@ _SAID: Final = {
 
 
 def can_fail(op_type: str, attrs: _Attrs) -> bool:
-    """Whether `fault_of` may be true of an operation."""
+    """Whether `fault_of` may report a failure of an operation."""
     return op_type in _FAULTS or unsupported(op_type, attrs) is not None
 
 
@@ -298,7 +298,7 @@ def fault_of(op_type: str, inputs: Sequence[object], attrs: _Attrs) -> Any:
 
 
 def error_of(op_type: str, name: str, attrs: _Attrs) -> OpError:
-    """The error of an operation of which `fault_of` is true."""
+    """Returns the error of an operation for which `fault_of` has reported a failure."""
     where = f"[in {op_type} operation {name!r}]"
     refused = unsupported(op_type, attrs)
     if refused is not None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from headwater.graph.ops.compiled_loops import compiled_loops_pay
 
 _Part = Callable[[Any], Any]
-"""Returns the little-endian number at a place of a text; of many texts, an array of theirs."""
+"""A function that returns the little-endian number at a place of a text, or for many texts an array of numbers."""
 _MASK = 0xFFFFFFFFFFFFFFFF
 _K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
 _CAT = 0xC6A4A7935BD1E995
@@ -78,9 +78,10 @@ def _to_64(size: Any, word: _Part) -> Any:
 
 
 _SIZES: Final = (1, 4, 8, 17, 33, 65)
-"""The first size of texts of each group but the first, whose only text is empty."""
+"""The smallest text size of each group, from group 1 on. Group 0 has only the empty text."""
 _BY_SIZE: Final = ((_to_3, "<u1"), (_to_7, "<u4"), (_to_16, "<u8"), (_to_32, "<u8"), (_to_64, "<u8"))
-"""For groups 1 to 5: the arithmetic, of one text or of arrays of many, and the type of the parts that it reads."""
+"""For groups 1 to 5: the function that hashes one text, or arrays of many texts, and the type of the words that it
+reads."""
 
 
 def _weak(text: bytes, place: int, a: int, b: int) -> tuple[int, int]:
@@ -245,7 +246,7 @@ def concatenated(first: int, second: int) -> int:
 
 
 def keyed(text: bytes, key: tuple[int, int]) -> int:
-    """A number below 2⁶⁴ that cannot be aimed at without ``key``."""
+    """Returns a hash below 2⁶⁴. Without ``key``, nobody can find texts with a chosen hash."""
     secret = struct.pack("<2Q", *(part & _MASK for part in key))
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=secret).digest(), "little")
 

@@ -8,7 +8,8 @@ from headwater.graph.registry import HostArray
 
 
 def element(value: HostArray | np.generic | bytes, dtype: np.dtype[np.generic]) -> str:
-    """One element: the shortest decimal number that is read back as it, 1 or 0 for truth values, text as it is."""
+    """Formats one element: a number as the shortest decimal that is read back as the same number, a boolean as 1 or 0;
+    text is unchanged."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if dtype.kind == "b":
@@ -23,7 +24,8 @@ def element(value: HostArray | np.generic | bytes, dtype: np.dtype[np.generic]) 
 
 
 def first_elements(array: HostArray, limit: int) -> str:
-    """The first ``limit`` elements (all, below 0) in nested brackets, without the outermost: ``[1 2 3]...``."""
+    """Formats the first ``limit`` elements (all if negative) in nested brackets, without the outermost brackets:
+    ``[1 2 3]...``."""
     limit = array.size if limit < 0 else limit
     if array.ndim == 0:
         return element(array[()], array.dtype)
@@ -46,7 +48,8 @@ def _nested(array: HostArray, left: list[int]) -> str:
 
 
 def both_ends(array: HostArray, count: int) -> str:
-    """All elements as NumPy lays them out, of each dimension only the first and last ``count`` (all, below 0)."""
+    """Formats an array in NumPy's layout, with the first and last ``count`` elements of each dimension (all if
+    negative)."""
     if array.ndim == 0:
         return _quoted(array[()], array.dtype)
     return _laid_out(array, count, 1)

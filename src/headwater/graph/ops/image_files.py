@@ -33,7 +33,7 @@ def _open(contents: bytes, formats: Sequence[str]) -> Any:
 
 
 def _pixels(image: Any, channels: int, dtype: DType = uint8) -> HostArray:
-    """The image as (height, width, channels); with ``channels`` 0, as many as it has."""
+    """Returns the pixels, (height, width, channels); the image's own number of channels if ``channels`` is 0."""
     if image.mode.startswith("I"):
         grey = np.asarray(image).astype(np.uint16)[:, :, None]
         if dtype == uint8:

@@ -49,10 +49,11 @@ def hsv_to_rgb(images: jax.Array) -> jax.Array:
 
 @pure("ImageProjectiveTransform", inputs="images:dtype|real, transforms:float32", infer=_like_first)
 def projective_transform(images: jax.Array, transforms: jax.Array, *, interpolation: str = "NEAREST") -> jax.Array:
-    """Each pixel (x, y) from ((a₀ x + a₁ y + a₂) / k, (b₀ x + b₁ y + b₂) / k), k = c₀ x + c₁ y + 1; 0 from outside.
+    """Takes each pixel (x, y) from ((a₀ x + a₁ y + a₂) / k, (b₀ x + b₁ y + b₂) / k), k = c₀ x + c₁ y + 1; outside of
+    the image, pixels are 0.
 
     Args:
-      transforms: the eight numbers of each image, or of all, a row each.
+      transforms: a row of eight numbers for each image, or one row for all images.
     """
     images = jnp.asarray(images)
     height, width = images.shape[1:3]
@@ -79,5 +80,5 @@ def projective_transform(images: jax.Array, transforms: jax.Array, *, interpolat
 
 
 def _rounded(value: jax.Array) -> jax.Array:
-    """To the nearest, halves away from zero."""
+    """Rounds to the nearest integer, halves away from zero."""
     return jnp.sign(value) * jnp.floor(jnp.abs(value) + 0.5)

@@ -35,10 +35,10 @@ def _gather_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def require_rows(indices: HostArray, size: int) -> None:
-    """Nothing where all ``indices`` are from 0 to ``size`` - 1.
+    """Checks that all ``indices`` are from 0 to ``size`` - 1.
 
     Raises:
-      IndexError: one is not; the message names it and its place.
+      IndexError: an index is out of range; the message has the index and its place.
     """
     bad = (indices < 0) | (indices >= size)
     if bad.any():
@@ -47,10 +47,10 @@ def require_rows(indices: HostArray, size: int) -> None:
 
 
 def require_elements(indices: HostArray, shape: Sequence[int]) -> None:
-    """Nothing where each vector of ``indices``, along its last dimension, is a place in ``shape``.
+    """Checks that each vector along the last dimension of ``indices`` is a position in ``shape``.
 
     Raises:
-      IndexError: one is not; the message names it and its place.
+      IndexError: a vector is out of range; the message has the vector and its place.
     """
     bad = ((indices < 0) | (indices >= np.asarray(shape[: indices.shape[-1]]))).any(-1)
     if bad.any():
@@ -276,7 +276,8 @@ def sparse_to_dense(
     *,
     validate_indices: bool = True,
 ) -> HostArray | jax.Array:
-    """A tensor of one value but for some elements: one value for all these or one for each."""
+    """Returns a tensor of ``default_value`` with other values at some places: one value for all of them, or one for
+    each."""
     del validate_indices
     shape = as_ints(output_shape)
     places = sparse_indices.reshape((-1, len(shape)))

@@ -142,7 +142,8 @@ def _diag_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("Diag", inputs="diagonal:T|numeric", infer=_diag_spec)
 def diag(diagonal: jax.Array) -> jax.Array:
-    """The tensor of twice the rank with these elements where both halves of the index agree."""
+    """Returns a tensor of twice the rank: these elements at places whose index has two equal halves, zeros
+    elsewhere."""
     return jnp.diag(jnp.ravel(diagonal)).reshape(diagonal.shape * 2)
 
 
@@ -158,7 +159,7 @@ def _diag_part_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("DiagPart", inputs="input:T|numeric", infer=_diag_part_spec)
 def diag_part(input: jax.Array) -> jax.Array:
-    """The elements where both halves of the index agree."""
+    """Returns the elements at places whose index has two equal halves."""
     half = input.shape[: input.ndim // 2]
     count = int(np.prod(half, dtype=np.int64))
     return jnp.diagonal(input.reshape(count, count)).reshape(half)
@@ -170,7 +171,8 @@ def _band(k: object) -> tuple[int, int]:
 
 
 def _place_diagonals(target: jax.Array, diagonal: jax.Array, lower: int, upper: int) -> jax.Array:
-    """``target`` with diagonals ``lower`` to ``upper`` replaced: upper ones first, each aligned to the left."""
+    """Returns ``target`` with diagonals ``lower`` to ``upper`` replaced. ``diagonal`` has the uppermost diagonal first,
+    each aligned to the left."""
     rows, columns = target.shape[-2:]
     if lower == upper:
         diagonal = diagonal[..., None, :]
@@ -302,7 +304,7 @@ def _mirrored(matrix: jax.Array) -> jax.Array:
 
 @custom_jvp
 def _shared(matrix: jax.Array) -> jax.Array:
-    """As `_mirrored`; the gradient is shared by both triangles."""
+    """Returns the same as `_mirrored`, but divides the gradient between both triangles."""
     return _mirrored(matrix)
 
 
@@ -417,7 +419,7 @@ def _lu_specs(inference: Inference) -> Sequence[Spec]:
 
 @pure("Lu", inputs="input:T|inexact", infer=_lu_specs)
 def lu(input: jax.Array, *, output_idx_type: DType = int32) -> tuple[jax.Array, jax.Array]:
-    """Returns L and U in one matrix, and the permutation: the input's row for each row."""
+    """Returns L and U in one matrix, and the permutation: for each of its rows, the number of the input's row."""
     factors, _, permutation = jax.lax.linalg.lu(input)
     return factors, permutation.astype(output_idx_type.numpy_dtype)
 

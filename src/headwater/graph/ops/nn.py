@@ -191,8 +191,8 @@ def _in_top_k_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _in_top_k(predictions: jax.Array, targets: jax.Array, k: Any) -> jax.Array:
-    """Whether fewer than k entries of a row are above the target's; not if it is out of range, or an entry infinite or
-    NaN."""
+    """Whether fewer than k entries of a row are above the target's entry; False if the target is out of range, or if an
+    entry is infinite or NaN."""
     classes = predictions.shape[1]
     valid = (targets >= 0) & (targets < classes)
     safe = jnp.where(valid, targets, 0)
@@ -232,14 +232,15 @@ def _top(input: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
     if input.dtype.kind in "iub":
         values, places = jax.lax.top_k(input, k)
         return values, places.astype(np.int32)
-    # NaN is below all numbers; XLA has it above them.
+    # In TensorFlow, NaN is below all numbers; in XLA, it is above them.
     _, places = jax.lax.top_k(jnp.where(jnp.isnan(input), -np.inf, jax.lax.stop_gradient(input)), k)
     return jnp.take_along_axis(input, places, axis=-1), places.astype(np.int32)
 
 
 @pure("TopK", inputs="input:T|numeric", infer=lambda inference: _top_specs(inference, inference.attrs["k"]))
 def top_k(input: jax.Array, *, k: int, sorted: bool = True) -> tuple[jax.Array, jax.Array]:
-    """The k highest entries of each row, highest first, and their positions; of equals the first."""
+    """Returns the k highest entries of each row in descending order, and their positions; of equal entries, the first
+    precede."""
     del sorted
     return _top(input, k)
 

@@ -62,7 +62,8 @@ def _define(
     Args:
       slots: number of variables among the first inputs; the rule returns their new values.
       sparse: names of the inputs of the sparse version, including ``indices``.
-      at_once: takes the sparse version and its arguments; computes it in one call, or returns None.
+      at_once: a faster form of the sparse version: takes the sparse version and its arguments, and returns the result,
+        or None if it does not support them.
     """
 
     def define(rule: Rule) -> Rule:

@@ -1,4 +1,4 @@
-"""Operations that take messages and text apart: examples, lines of comma-separated values, tensors. On the host."""
+"""Operations on the host that parse messages and text: examples, comma-separated values, tensors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FEATURE_NS: Final = 2_500
 def _batch(
     serialized: Sequence[bytes], names: Sequence[bytes] | None, keys: Sequence[str], types: Sequence[DType]
 ) -> ExampleBatch:
-    """Examples of which ``keys`` will be asked for, each with its type."""
+    """Returns the parsed examples, from which the features ``keys`` will be requested, each with its type."""
     wanted = dict(zip(keys, types, strict=True))
     # A feature may be requested twice, with different types.
     if len(wanted) < len(keys) or not compiled_loops_pay(_FEATURE_NS * len(serialized) * len(keys)):
@@ -119,7 +119,7 @@ def _batch_specs(inference: Inference) -> Sequence[Spec]:
 
 
 def _dense_specs(inference: Inference, count: tuple[int | None, ...]) -> list[Spec]:
-    """The dense features of examples of which there are ``count``."""
+    """Returns the specs of the dense features of ``count`` examples."""
     pairs = zip(inference.attrs["Tdense"], inference.attrs["dense_shapes"], strict=True)
     return [Spec(t, None if (inner := as_shape(s).as_dims) is None else (*count, *inner)) for t, s in pairs]
 
@@ -227,10 +227,11 @@ def sparse_feature(
     sizes: Sequence[int],
     already_sorted: bool = False,
 ) -> Sequence[HostArray]:
-    """Values at the places that other features name: ``indices`` but with each of ``ids`` in place of the last column.
+    """Returns a sparse tensor whose values are at places given by other features: its indices are ``indices``, with
+    ``ids`` in place of the last column.
 
     Raises:
-      InvalidArgumentError: there are other numbers of ids than of values, or one is not below its size.
+      InvalidArgumentError: the numbers of ids and of values differ, or an id is not below its size.
     """
     del context
     for places, size in zip(ids, sizes, strict=True):
@@ -282,8 +283,8 @@ def decode_csv(
 def _fields(record: bytes, index: int, delimiter: str, quoted: bool) -> list[str]:
     """Returns the fields of one line; bytes that are not valid UTF-8 are kept.
 
-    A field begins behind line breaks. It is all up to the next delimiter, without quotes and line breaks, or stands in
-    quotes with each of its own quotes doubled. Without ``quoted``, quotes are characters as others.
+    Line breaks before a field are skipped. A field ends at the next delimiter and has neither quotes nor line breaks,
+    or it is in quotes, with each quote within it doubled. Without ``quoted``, quotes are ordinary characters.
     """
     text = record.decode(errors="surrogateescape")
     if not text:
@@ -311,7 +312,7 @@ def _field_patterns(delimiter: str, quoted: bool) -> tuple[re.Pattern[str], re.P
 
 
 def _misfit(text: str, at: int, is_quoted: bool) -> str:
-    """Why there is no field at ``at``."""
+    """Returns why the text at ``at`` is not a valid field."""
     if not is_quoted:
         return "Unquoted fields cannot have quotes/CRLFs inside"
     if re.compile(r'"(?:[^"]|"")*\Z').match(text, at):

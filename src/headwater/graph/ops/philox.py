@@ -1,8 +1,8 @@
 """Random numbers computed from a counter and a key, bit for bit as TensorFlow's Philox generator.
 
 Philox 4x32-10 is J. Salmon and others, "Parallel random numbers: as easy as 1, 2, 3" (2011). A state is three int64:
-128 bits of the counter, low first, and the key. Each number of a result has 256 counters of its own, of which most
-kinds use a quarter of one, and numbers that are drawn again until they fit use more.
+128 bits of the counter, low first, and the key. 256 counters are reserved for each number of a result. Most kinds of
+numbers use a quarter of one counter; kinds that are drawn again until a number fits use more.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def blocks(counters: Sequence[int], key: int) -> HostArray:
 
 
 def _pairs(words: HostArray) -> HostArray:
-    """Numbers of 64 bits, of two of 32 each, the low half first."""
+    """Returns numbers of 64 bits, each combined from two numbers of 32 bits, the low half first."""
     return words[..., 0::2] | (words[..., 1::2] << _HALF)
 
 
@@ -64,7 +64,7 @@ def _units(words: HostArray, dtype: DType) -> HostArray:
 
 
 def _normals(words: HostArray, dtype: DType) -> HostArray:
-    """Box and Muller's numbers of every two units."""
+    """Returns normal numbers, computed from pairs of uniform numbers by the method of Box and Muller."""
     units = _units(words, dtype)
     least = dtype.numpy_dtype.type(1e-7)
     angle = dtype.numpy_dtype.type(2 * np.pi) * units[..., 1::2]
@@ -73,7 +73,7 @@ def _normals(words: HostArray, dtype: DType) -> HostArray:
 
 
 def _truncated(start: int, key: int, count: int, dtype: DType) -> HostArray:
-    """Draws normal numbers of magnitude below 2: the first ones of each group of a block's numbers."""
+    """Draws normal numbers of magnitude below 2: from each group of a block's numbers, the first that fit."""
     group = 4 if dtype == float32 else 2
     found: list[HostArray] = []
     for at in range(-(-count // group)):
@@ -118,7 +118,7 @@ def _bits(dtype: DType) -> int:
 def uniform(
     context: HostContext, state: HostArray, shape: HostArray, *, dtype: DType = float32, algorithm: int = 1
 ) -> HostArray:
-    """Numbers from 0 to below 1."""
+    """Draws uniform numbers in [0, 1)."""
     wanted = as_ints(shape)
     count = math.prod(wanted)
     start, key = _taken(context, state, algorithm, count)
@@ -148,7 +148,7 @@ def normal(
 def integers(
     context: HostContext, state: HostArray, shape: HostArray, *, dtype: DType = uint64, algorithm: int = 1
 ) -> HostArray:
-    """Numbers of all their bits."""
+    """Draws integers, uniform over all values of their type."""
     wanted = as_ints(shape)
     count = math.prod(wanted)
     start, key = _taken(context, state, algorithm, count)
@@ -173,10 +173,10 @@ def integers_between(
     dtype: DType = int64,
     algorithm: int = 1,
 ) -> HostArray:
-    """Integers from ``low`` to below ``high``.
+    """Draws integers in [low, high).
 
     Raises:
-      InvalidArgumentError: there is none.
+      InvalidArgumentError: the interval is empty.
     """
     if int(low) >= int(high):
         raise InvalidArgumentError(None, None, f"Need minval < maxval, got {int(low)} >= {int(high)}")

@@ -23,7 +23,7 @@ _lax: Any = lax
 Sizes = tuple[int, ...]
 
 _MOST_SLICES: Final = 16
-"""Larger windows, or for sums longer ones, are combined by XLA's operation: compilation takes long for many slices."""
+"""Windows with more elements (for sums: longer windows) use XLA's operation, since many slices take long to compile."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,8 +33,8 @@ class Pools:
     Attributes:
       sizes: the array's shape.
       window: sizes of a window.
-      strides: from one window to the next.
-      pads: before and behind the array.
+      strides: distance from one window to the next.
+      pads: padding before and after the array.
     """
 
     sizes: Sizes
@@ -75,7 +75,7 @@ class Pools:
         )
 
     def slices(self, array: jax.Array, fill: Any) -> list[jax.Array]:
-        """Returns, for each position in a window, its elements of all windows."""
+        """Returns, for each position in a window, the elements of all windows at that position."""
         padded = _apart(_padded(array, [(*pad, 0) for pad in self.pads], fill))
         reach = [(count - 1) * stride + 1 for count, stride in zip(self.counts, self.strides, strict=True)]
         return [
@@ -84,8 +84,8 @@ class Pools:
         ]
 
     def back(self, windows: jax.Array, fill: Any) -> list[jax.Array]:
-        """Returns, for each position in a window, an array of `sizes`: the value of the window that has the element at
-        that position, or ``fill`` where there is none."""
+        """Returns, for each position in a window, an array of shape `sizes`. It has, for each element, the value of the
+        window in which the element is at that position, or ``fill`` if there is no such window."""
         pads = [
             (reach - 1 - before, size + before - 1 - (count - 1) * stride, stride - 1)
             for reach, size, (before, _), count, stride in zip(
@@ -181,5 +181,6 @@ def _padded(array: jax.Array, pads: list[tuple[int, int, int]], fill: object) ->
 
 
 def _apart(array: Any) -> Any:
-    """Returns the array, as a value of its own in memory: within a combination of slices, padding makes each slow."""
+    """Forces XLA to compute ``array`` in memory of its own. Otherwise it fuses the padding with a combination of
+    slices, which makes each slice slow."""
     return _lax.optimization_barrier(array)

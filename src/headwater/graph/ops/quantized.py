@@ -1,4 +1,5 @@
-"""Numbers as integers of few bits between two bounds, and back. How TensorFlow 1.15 rounds is said at each mode."""
+"""Conversion of numbers to integers of few bits between two bounds, and back. Each mode documents how TensorFlow 1.15
+rounds."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def _as_floats(inference: Inference) -> Sequence[Spec]:
 
 
 def _away(values: Any) -> Any:
-    """To the next integer, halves away from zero."""
+    """Rounds to the nearest integer, halves away from zero."""
     return np.sign(values) * np.floor(np.abs(values) + 0.5)
 
 
@@ -61,7 +62,7 @@ def quantize(
     multiplies, so that 0 is 0, and leaves out the lowest number of a signed type.
 
     Raises:
-      InvalidArgumentError: the range is empty the wrong way round, or a way to round that the mode does not have.
+      InvalidArgumentError: ``min_range`` is above ``max_range``, or the mode does not support ``round_mode``.
     """
     del context
     if mode != "SCALED" and round_mode != "HALF_AWAY_FROM_ZERO":
@@ -181,7 +182,8 @@ def quantize_and_dequantize(
     round_mode: str = "HALF_TO_EVEN",
     narrow_range: bool = False,
 ) -> jax.Array:
-    """The nearest numbers that ``num_bits`` bits can hold, scaled so that 0 is one; the gradient passes as it is."""
+    """Rounds to the nearest numbers that ``num_bits`` bits can represent, scaled so that 0 is among them; the gradient
+    is passed unchanged."""
     return _through(
         jnp.asarray(input),
         jnp.asarray(input_min),
@@ -208,7 +210,7 @@ def _pooled(inference: Inference) -> Sequence[Spec]:
 
 
 def _of_8_bits(what: str, *arrays: jax.Array) -> None:
-    """Raises InvalidArgumentError where an array is not of ``quint8``, as TensorFlow's kernels want it."""
+    """Raises InvalidArgumentError for an array of another type than ``quint8``, which TensorFlow's kernels require."""
     if any(np.dtype(array.dtype) != np.uint8 for array in arrays):
         raise InvalidArgumentError(
             None, None, f"No OpKernel was registered to support Op '{what}' of other than quint8"
@@ -247,7 +249,7 @@ def quantized_max_pool(
 
 
 def _scale(low: jax.Array, high: jax.Array) -> jax.Array:
-    """Steps of ``quint8`` for 1, between the bounds."""
+    """Returns the number of steps of ``quint8`` that represent a difference of 1."""
     return 255.0 / (high - low)
 
 

@@ -31,7 +31,7 @@ def broadcast(context: HostContext, *splits: HostArray, exact: bool = False) -> 
       The splits of the result, and the indices of its values in the first and in the second tensor.
 
     Raises:
-      InvalidArgumentError: in a dimension both have another size than 1, and these differ.
+      InvalidArgumentError: the sizes of a dimension differ, and neither is 1.
     """
     levels = len(splits) // 2
     sides = splits[:levels], splits[levels:]

@@ -59,9 +59,9 @@ def _prod(x: AnyArray, axes: tuple[int, ...], keep: bool) -> AnyArray:
 
 
 def _extreme(name: str, empty: Callable[[np.dtype[Any]], object]) -> Callable[..., object]:
-    """NumPy's ``name``; the identity element for an empty input.
+    """Returns NumPy's function ``name``, which returns the identity element for an empty input.
 
-    NaN counts as the identity element, except where there is nothing to compare it with, as in TensorFlow.
+    As in TensorFlow, NaN counts as the identity element, unless there is only one element.
     """
 
     def compute(x: jax.Array, axes: tuple[int, ...], keep: bool) -> Any:
@@ -129,7 +129,8 @@ def _position_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _position(op_type: str, name: str) -> None:
-    """``name`` of NumPy; NaN counts as the number that any other replaces, and so do infinities of its sign."""
+    """Registers NumPy's function ``name``. For ``argmax``, NaN and -∞ count as the lowest finite number; for
+    ``argmin``, NaN and ∞ count as the highest."""
 
     def lower(input: jax.Array, dimension: jax.Array, *, output_type: DType = int64) -> jax.Array:
         xp = array_module(input)

@@ -29,7 +29,8 @@ def compiled(pattern: bytes) -> Any:
 
 
 def _rewrite_parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:
-    """``rewrite`` as texts and group numbers up to its first invalid escape, and whether it has none."""
+    """Parses ``rewrite`` into texts and group numbers, up to its first invalid escape; also returns whether all escapes
+    are valid."""
     first, *rest = rewrite.split(b"\\")
     parts: list[bytes | int] = [first]
     pieces = iter(rest)
@@ -44,10 +45,11 @@ def _rewrite_parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:
 
 
 def replace(pattern: bytes, rewrite: bytes, text: bytes, everywhere: bool = True) -> bytes:
-    """``text`` with the first match, or all that do not overlap, rewritten; ``\\1`` stands for the first group.
+    """Returns ``text`` with its first match, or all non-overlapping matches, replaced; ``\\1`` is the first group.
 
-    An empty match directly behind another match is skipped. A group that the pattern lacks is empty. A rewrite with an
-    invalid escape ends before it where all matches are replaced, and changes nothing where only the first one is.
+    An empty match directly after another match is skipped. A group that the pattern lacks is empty. If ``rewrite`` has
+    an invalid escape, only the part before the escape is used; if only the first match is to be replaced, ``text`` is
+    returned unchanged.
     """
     expression = compiled(pattern)
     parts, valid = _rewrite_parts(rewrite)

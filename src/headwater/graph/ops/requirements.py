@@ -84,7 +84,7 @@ _INTEGERS: Final[Mapping[str, Sequence[int]]] = {
     **{f"UnsortedSegment{kind}": (2,) for kind in ("Max", "Min", "Prod", "Sum")},
     "CountUpTo": (0,),
 }
-"""The inputs that are int32 or int64."""
+"""Inputs that must be int32 or int64."""
 
 _NOT_NEGATIVE: Final[Mapping[str, int]] = {
     "Bincount": 1,
@@ -95,10 +95,10 @@ _NOT_NEGATIVE: Final[Mapping[str, int]] = {
     "TopKV2": 1,
     **{f"UnsortedSegment{kind}": 2 for kind in ("Max", "Min", "Prod", "Sum")},
 }
-"""Requires an input's numbers to be at least 0, if the graph determines them."""
+"""An input whose numbers must be at least 0, if the graph determines them."""
 
 _POSITIVE: Final[Mapping[str, tuple[int, str]]] = {"HistogramFixedWidth": (2, "nbins"), "LinSpace": (2, "num")}
-"""Requires an input, of this name, to be greater than 0, if the graph determines it."""
+"""An input, and its name, that must be greater than 0, if the graph determines it."""
 
 _LEAST: Final[Mapping[str, Mapping[str, int]]] = {
     **{
@@ -116,20 +116,20 @@ _LEAST: Final[Mapping[str, Mapping[str, int]]] = {
     "StringToHashBucketFast": {"num_buckets": 1},
     "StringToHashBucketStrong": {"num_buckets": 1},
 }
-"""The least number that an attribute may be."""
+"""The minimum of an attribute."""
 
 _LENGTHS: Final[Mapping[str, tuple[int, int]]] = {
     "Conv2DBackpropInput": (0, 4),
     "Conv3DBackpropInputV2": (0, 5),
     "HistogramFixedWidth": (1, 2),
 }
-"""An input that is a vector, and its number of elements."""
+"""An input that must be a vector, and its required number of elements."""
 
 _CHANNELS: Final[Mapping[str, int]] = {"HSVToRGB": 3, "RGBToHSV": 3}
-"""The last dimension of the first input."""
+"""The required last dimension of the first input."""
 
 _PAIRED: Final = {f"SparseSegment{kind}": (1, 2) for kind in ("Mean", "SqrtN", "Sum")}
-"""Requires two inputs to have equal first dimensions."""
+"""Two inputs that must have equal first dimensions."""
 
 _NUMBERS: Final = tuple(dtype for dtype in VALUE_DTYPES if dtype.is_floating or dtype.is_integer)
 _ALLOWED: Final[Mapping[str, Mapping[str, Sequence[DType]]]] = {
@@ -138,13 +138,13 @@ _ALLOWED: Final[Mapping[str, Mapping[str, Sequence[DType]]]] = {
     "DecodeRaw": {"out_type": (*_NUMBERS, bool_, complex64, complex128)},
     "StringToNumber": {"out_type": (float32, float64, int32, int64)},
 }
-"""The element types that an attribute may be."""
+"""The element types that are allowed as the value of an attribute."""
 
 _IMAGE_TYPES: Final[Mapping[str, tuple[int, Sequence[DType]]]] = {
     "EncodePng": (0, (uint8, uint16)),
     "ImageSummary": (1, (uint8, float32, float16, float64)),
 }
-"""An input and the element types that it may have."""
+"""An input and its allowed element types."""
 
 
 def with_requirements(op_type: str, infer: Infer) -> Infer:

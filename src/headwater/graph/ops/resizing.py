@@ -1,4 +1,5 @@
-"""Images resized. Shapes are [batch, height, width, channels]; places and weights are computed as TensorFlow does."""
+"""Resizing of images. Shapes are [batch, height, width, channels]; source places and weights are computed as in
+TensorFlow."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def _output_size(size: object) -> tuple[int, ...]:
 
 
 def _between(values: jax.Array, low: HostArray, high: HostArray, share: HostArray, axis: int) -> jax.Array:
-    """Values at fractional places along a dimension, by the two next to each."""
+    """Interpolates linearly between the two values next to each fractional place along a dimension."""
     shape = [1] * values.ndim
     shape[axis] = -1
     below, above = jnp.take(values, low, axis=axis), jnp.take(values, high, axis=axis)
@@ -47,7 +48,7 @@ def _between(values: jax.Array, low: HostArray, high: HostArray, share: HostArra
 def resize_bilinear(
     images: jax.Array, size: jax.Array, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> jax.Array:
-    """Each pixel from the four around its place."""
+    """Computes each pixel from the four pixels around its source place."""
     values = images.astype(jnp.float32)
     for axis, count in enumerate(_output_size(size), 1):
         values = _between(values, *neighbors(count, values.shape[axis], align_corners, half_pixel_centers), axis)
@@ -58,7 +59,7 @@ def resize_bilinear(
 def resize_nearest(
     images: jax.Array, size: jax.Array, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> jax.Array:
-    """Each pixel as the one nearest to its place."""
+    """Computes each pixel as the pixel nearest to its source place."""
     height, width = _output_size(size)
     rows = nearest(height, images.shape[1], align_corners, half_pixel_centers)
     columns = nearest(width, images.shape[2], align_corners, half_pixel_centers)
@@ -67,7 +68,7 @@ def resize_nearest(
 
 # Bicubic ----------------------------------------------------------------------------------------------------------
 
-#: Places between two pixels that TensorFlow tells apart.
+#: Number of places between two pixels that TensorFlow distinguishes.
 _STEPS: Final = 1024
 
 
@@ -113,7 +114,7 @@ def _weighted(values: jax.Array, taps: HostArray, weights: HostArray, axis: int)
 def resize_bicubic(
     images: jax.Array, size: object, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> jax.Array:
-    """Each pixel from the sixteen around its place."""
+    """Computes each pixel from the sixteen pixels around its source place."""
     values = images.astype(jnp.float32)
     for axis, count in enumerate(_output_size(size), 1):
         taps, weights = _cubic_taps(count, values.shape[axis], align_corners, half_pixel_centers)
@@ -125,7 +126,8 @@ def resize_bicubic(
 
 
 def _shares(count: int, size: int, align_corners: bool) -> HostArray:
-    """The share that each of ``size`` pixels has in each of ``count``: [count, size]; rows add up to 1."""
+    """Returns the share of each of ``size`` source pixels in each of ``count`` pixels: [count, size]; rows add up to
+    1."""
     scale = scale_of(count, size, align_corners)
     shares = np.zeros((count, size), np.float32)
     for pixel in range(count):
@@ -139,7 +141,7 @@ def _shares(count: int, size: int, align_corners: bool) -> HostArray:
 
 @pure("ResizeArea", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32), differentiable=False)
 def resize_area(images: jax.Array, size: jax.Array, *, align_corners: bool = False) -> jax.Array:
-    """Each pixel the mean of the part of the image that it covers."""
+    """Computes each pixel as the mean of the part of the image that it covers."""
     height, width = _output_size(size)
     rows = _shares(height, images.shape[1], align_corners)
     columns = _shares(width, images.shape[2], align_corners)

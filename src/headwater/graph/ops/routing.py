@@ -36,8 +36,8 @@ class Capacities:
     Batches of different orders of magnitude have separate numbers.
 
     Args:
-      parts: the parts of each table.
-      headroom: a part gets this multiple of the places of its largest share.
+      parts: number of parts of each table.
+      headroom: the number of places of a part is its largest share so far, times this factor.
     """
 
     def __init__(self, parts: int, headroom: float = _HEADROOM) -> None:
@@ -47,7 +47,7 @@ class Capacities:
         self._sizes: tuple[Sequence[HostArray], HostArray] = ((), np.empty((0, parts), np.int64))
 
     def of(self, ids: Sequence[int]) -> HostArray:
-        """Places for each part, ``[lookups, parts]``, where lookup ``i`` has ``ids[i]`` ids."""
+        """Returns the number of places for each part, ``[lookups, parts]``, if lookup ``i`` has ``ids[i]`` ids."""
         key = _orders(ids)
         found = self._by_size.get(key)
         if found is None:
@@ -55,7 +55,7 @@ class Capacities:
         return found
 
     def fitting(self, ids: Sequence[int], counts: HostArray) -> HostArray:
-        """Likewise, after they became at least ``counts``, ``[lookups, parts]``."""
+        """Raises the numbers of places to at least ``counts``, ``[lookups, parts]``; returns them as `of` does."""
         found = self.of(ids).copy()
         for room, needed, total in zip(found, counts, ids, strict=True):
             if not room.any():
@@ -69,7 +69,7 @@ class Capacities:
         return min(total, -(-int(count * self._headroom) // 8) * 8) if count else 0
 
     def sizes(self, sizes: Sequence[HostArray]) -> HostArray:
-        """How many rows the parts of all tables have, ``[lookups, parts]``."""
+        """Stacks the numbers of rows of the parts of all tables, ``[lookups, parts]``; the last result is cached."""
         known, stacked = self._sizes
         if len(known) != len(sizes) or any(one is not other for one, other in zip(known, sizes, strict=True)):
             stacked = np.stack(sizes).astype(np.int64)
@@ -91,7 +91,7 @@ def _owners(ids: Any, total: Any, parts: int, strategy: str, module: Any) -> tup
     """Returns, for every id, the part that has its row, and the row's index in the part.
 
     Args:
-      total: how many rows all parts have.
+      total: number of rows of all parts.
       strategy: ``mod`` or ``div``; see `headwater.tf1.variables.embedding.embedding_lookup`.
     """
     if strategy == "mod":
@@ -176,8 +176,8 @@ def route_once(
     """Calls `headwater.tables.routing.route` with enough places for all requests; also returns their numbers.
 
     Returns:
-      The place of the first id that no part has, or -1; how many requests and how many places each part has,
-      ``[lookups, parts]``; the rows that are asked for; for each id its place.
+      The position of the first id without a row, or -1; the number of requests and the number of places of each part,
+      ``[lookups, parts]`` each; the requested rows; the place of each id.
     """
     from headwater.tables import routing  # noqa: PLC0415  with numba: only for programs that need it
 
@@ -254,9 +254,9 @@ def _rows_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("GatherRouted", inputs="params:Tparams, routed:Tids|index", infer=_rows_spec, strings=True)
 def gather_routed(params: AnyArray, routed: AnyArray, *, halves: bool = False) -> AnyArray:
-    """The rows of one part that ``RouteIds`` asks for, ``[places, …]``; the first row for `NO_ROW`.
+    """Returns the rows of one part that ``RouteIds`` requests, ``[places, …]``; the first row for `NO_ROW`.
 
-    ``RouteIds`` has seen to it that the rows exist. With ``halves`` they are of bfloat16, for their way.
+    ``RouteIds`` has checked that the rows exist. With ``halves``, rows are converted to bfloat16 for sending.
     """
     if array_module(params, routed) is np:
         rows = params[np.maximum(routed, 0)]
@@ -349,10 +349,10 @@ def _unpacked_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("UnpackRows", infer=_unpacked_spec, static=(1,), differentiable=False)
 def unpack_rows(packed: jax.Array, sizes: HostArray, *, numbers: Sequence[int]) -> tuple[jax.Array, ...]:
-    """The tensors of which ``PackRows`` made one.
+    """Restores the tensors that ``PackRows`` has concatenated.
 
     Args:
-      sizes: how many rows each of several tensors has.
-      numbers: which of these were packed.
+      sizes: number of rows of each tensor.
+      numbers: indices in ``sizes`` of the tensors that were packed.
     """
     return tuple(jnp.split(packed, np.cumsum([int(sizes[number]) for number in numbers])[:-1]))

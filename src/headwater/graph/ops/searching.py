@@ -166,7 +166,7 @@ def _unravel_spec(inference: Inference) -> Sequence[Spec]:
     "UnravelIndex", inputs="indices:Tidx|index=int32, dims:Tidx", static=(1,), infer=_unravel_spec, differentiable=False
 )
 def unravel_index(indices: jax.Array, dims: HostArray) -> jax.Array:
-    """The coordinates, one row for each dimension, of places in a tensor that is laid out flat."""
+    """Returns the coordinates, one row for each dimension, of positions in a flattened tensor."""
     return jnp.stack(jnp.unravel_index(indices, as_ints(dims))).astype(indices.dtype)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _segments(op_type: str, compute: Callable[..., object]) -> None:
-    """Rows of ``data`` combined where ``segment_ids`` are equal; negative ids are left out."""
+    """Registers a reduction of the rows of ``data`` with equal ``segment_ids``; rows with negative ids are ignored."""
 
     def lower(data: jax.Array, segment_ids: jax.Array, num_segments: jax.Array) -> object:
         count = int(num_segments)
@@ -74,7 +74,7 @@ def _product(rows: jax.Array, ids: jax.Array, count: int) -> jax.Array:
 def _product_jvp(
     ids: jax.Array, count: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
-    # The slope for a row is the product of the others: of the whole by the row, unless there are zeros.
+    # The slope for a row is the product of the other rows: the whole product divided by the row, unless a row is zero.
     rows = primals[0]
     zero = rows == 0
     zeros = jax.ops.segment_sum(zero.astype(np.int32), ids, count)[ids]
@@ -104,7 +104,7 @@ def _sorted_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _require_ascending(segment_ids: HostArray) -> int:
-    """The number of segments; ValueError where an id is below the one before it, or negative."""
+    """Returns the number of segments; ValueError if an id is negative, or less than the id before it."""
     if not segment_ids.size:
         return 0
     if (segment_ids[1:] < segment_ids[:-1]).any() or segment_ids[0] < 0:
@@ -161,7 +161,7 @@ def _chosen_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
-    """As the segment sums, for the rows at ``indices``; divided by a function of their number."""
+    """Registers a sum of the rows at ``indices`` by segment, divided by a function of the segment's number of rows."""
 
     def lower(context: object, data: Any, indices: Any, segment_ids: Any, num_segments: Any = None) -> Any:
         del context

@@ -1,4 +1,4 @@
-"""Operations that take sequence examples apart, and that write sparse tensors as text and read them. On the host."""
+"""Operations on the host that parse sequence examples, and that serialize and parse sparse tensors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def feature_list_steps(
     """The steps of one feature list of ``SequenceExample`` messages.
 
     Returns:
-      An ``Example`` with the feature ``key`` for each step of each message, and how many steps each message has.
+      An ``Example`` with the feature ``key`` for each step of each message, and the number of steps of each message.
 
     Raises:
       InvalidArgumentError: a message cannot be read, or lacks the list though it is ``required``.
@@ -69,7 +69,8 @@ def _padded_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("PadSteps", infer=_padded_spec, inputs="rows:T, counts:int64")
 def pad_steps(context: HostContext, rows: HostArray, counts: HostArray) -> HostArray:
-    """``[examples, steps, …]``: the rows of each example, ``counts`` many, filled up with zeros or empty text."""
+    """Returns the rows of each example, ``[examples, steps, …]``; ``counts`` are the numbers of rows, and missing rows
+    are filled with zeros or empty texts."""
     del context
     longest = int(counts.max()) if counts.size else 0
     padded = np.full((len(counts), longest, *rows.shape[1:]), b"" if rows.dtype == object else 0, rows.dtype)

@@ -1,4 +1,4 @@
-"""Sets in the rows of tensors, and how far sequences are from each other: in NumPy, on the host."""
+"""Operations on sets in the rows of tensors, and edit distances of sequences: in NumPy, on the host."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _combined(
 
 
 def _set_spec(inference: Inference) -> Sequence[Spec]:
-    """A sparse tensor of the rank of a dense input, or of a sparse one's."""
+    """Returns the specs of a sparse tensor of the same rank as the inputs."""
     if inference.op_type == "SparseToSparseSetOperation":
         given = [inference.inputs[2].dims, inference.inputs[5].dims]
         ranks = {dims[0] for dims in given if dims is not None and dims[0] is not None}
@@ -156,7 +156,7 @@ def set_size(
     *,
     validate_indices: bool = True,
 ) -> HostArray:
-    """How many different values each row has."""
+    """Returns the number of distinct values in each row."""
     del context
     rows, shape = _rows_of_sparse(set_indices, set_values, set_shape, validate_indices)
     result = np.zeros(shape, np.int32)
@@ -196,7 +196,8 @@ def edit_distance(
 ) -> HostArray:
     """Returns the Levenshtein distance of rows: the minimum number of insertions, deletions and replacements.
 
-    ``normalize`` divides it by the number of values of the second; infinity where that has none and the first has.
+    ``normalize`` divides it by the number of values in the truth's row; the result is infinite if that row is empty and
+    the other row is not.
     """
     del context
     first, sizes = _rows_of_sparse(hypothesis_indices, hypothesis_values, hypothesis_shape, True)
@@ -221,7 +222,7 @@ def _levenshtein(given: Sequence[object], wanted: Sequence[object]) -> int:
 
 
 def _levenshtein_rows(given: Sequence[object], wanted: Sequence[object]) -> Iterator[list[int]]:
-    """For more and more of ``given`` the distances to each beginning of ``wanted``."""
+    """Yields, for each prefix of ``given`` from the shortest on, its distances to all prefixes of ``wanted``."""
     row = list(range(len(wanted) + 1))
     yield row
     for count, value in enumerate(given, 1):

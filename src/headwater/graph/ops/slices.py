@@ -66,7 +66,8 @@ def slice_(input: jax.Array, begin: jax.Array, size: HostArray) -> jax.Array:
 
 
 def dropped_places(attrs: Attrs, count: int, rank: int) -> list[tuple[int, int]]:
-    """For each dimension that a strided slice takes one element of: where its ``begin`` says which, and its number."""
+    """Returns, for each dimension from which a strided slice takes a single element: the position of the element's
+    index in ``begin``, and the number of the dimension."""
     kept = (entry for entry in entries(masks_of(attrs), count, rank) if not entry.adds)
     return [(entry.position, axis) for axis, entry in enumerate(kept) if entry.drops]
 
@@ -104,7 +105,7 @@ def _strided_dims(inference: Inference) -> Dims:
 
 
 def _taken(there: int | None, entry: Entry, begin: Any, end: Any, strides: Any) -> int | None:
-    """How many elements one entry takes of a dimension of size ``there``."""
+    """Returns the number of elements that one entry takes from a dimension of size ``there``; None if unknown."""
     if strides is None:
         return None
     step = strides[entry.position]
@@ -147,9 +148,9 @@ def strided_slice(
 ) -> jax.Array | HostArray:
     """Python's slicing: ``input[begin:end:strides, ...]``.
 
-    Bit ``i`` of a mask is about the ``i``-th elements: ``begin_mask`` and ``end_mask`` leave them out,
-    ``ellipsis_mask`` makes them an ellipsis, ``new_axis_mask`` a new dimension, ``shrink_axis_mask`` an index that
-    drops its dimension.
+    Bit ``i`` of a mask refers to the ``i``-th entry of begin, end and strides: with ``begin_mask`` or ``end_mask``, the
+    begin or end is omitted; with ``ellipsis_mask``, the entry is an ellipsis; with ``new_axis_mask``, a new dimension;
+    with ``shrink_axis_mask``, an index that removes its dimension.
     """
     masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
     written = entries(masks, strides.shape[0], input.ndim)
@@ -205,7 +206,7 @@ def strided_slice_assign(
     """The variable with ``value`` in place of a slice of it; see `strided_slice`.
 
     Raises:
-      UnimplementedError: ``value`` has another shape than the slice, which TensorFlow does not spread either.
+      UnimplementedError: ``value`` has another shape than the slice; TensorFlow does not broadcast it either.
     """
     masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
     ref, value = jnp.asarray(ref), jnp.asarray(value)

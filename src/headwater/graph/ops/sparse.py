@@ -72,7 +72,7 @@ def _filled(inference: Inference) -> Sequence[Spec]:
 
 
 def _fill_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
-    """The gradients of the elements that were there, and the sum of the others for the default."""
+    """Returns the gradients of the original elements, and for the default the sum of the other gradients."""
     graph = op.graph
     axis = graph.create_op("Const", [], {"value": np.array(0, np.int32), "dtype": int32}).outputs[0]
     kept = graph.create_op("GatherV2", [grads[1], op.outputs[3], axis]).outputs[0]
@@ -90,7 +90,8 @@ def _fill_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
 def fill_empty_rows(
     context: HostContext, indices: HostArray, values: HostArray, dense_shape: HostArray, default: HostArray
 ) -> Sequence[HostArray]:
-    """The elements, with one of ``default`` in each row that has none; which rows that were; where elements went."""
+    """Returns the elements, with an element of value ``default`` added to each empty row; which rows were empty; and
+    the new position of each original element."""
     del context
     rows = int(dense_shape[0])
     counts = np.bincount(indices[:, 0], minlength=rows) if len(indices) else np.zeros(rows, np.int64)
@@ -194,7 +195,7 @@ def _number(values: Sequence[HostArray], key: int, buckets: int) -> int:
     found = key & _MASK
     for value in values:
         found = concatenated(found, fingerprint64(value) if isinstance(value, bytes) else int(value) & _MASK)
-    # Without buckets any number that an int64 holds.
+    # Without buckets, the result is any non-negative int64.
     return found % (buckets or 0x7FFFFFFFFFFFFFFF)
 
 
@@ -211,8 +212,8 @@ def _pair_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _together(a: Sequence[HostArray], b: Sequence[HostArray], combine: Any) -> tuple[HostArray, HostArray]:
-    """Returns the union of the places of two sparse tensors in order, and the function of their elements (or zeros)
-    there."""
+    """Returns the union of the places of two sparse tensors in order, and at each place the combination of their
+    elements, with 0 for a missing element."""
     if not np.array_equal(a[2], b[2]):
         raise InvalidArgumentError(
             None, None, f"Operands' shapes do not match: got {a[2].tolist()} and {b[2].tolist()}"
@@ -269,7 +270,8 @@ def add_grad(
     b_indices: HostArray,
     sum_indices: HostArray,
 ) -> Sequence[HostArray]:
-    """For the elements of both the gradient of the sum's at their place; 0 where the sum left it out."""
+    """Returns the gradient of each element of both tensors: the gradient of the sum at its place, or 0 if the sum has
+    no element there."""
     del context
     found: _Elements = dict(zip(map(tuple, sum_indices.tolist()), backprop_val_grad, strict=True))
     none = backprop_val_grad.dtype.type(0)

@@ -145,7 +145,8 @@ def _joined_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("SparseConcat", infer=_joined_spec)
 def concat(context: HostContext, *inputs: HostArray, concat_dim: int, N: int) -> Sequence[HostArray]:
-    """Sparse tensors one behind the other along a dimension: indices of all, values of all, shapes of all."""
+    """Concatenates sparse tensors along a dimension. ``inputs`` are the indices of all, the values of all, and the
+    shapes of all."""
     del context
     all_indices, all_values, shapes = inputs[:N], inputs[N : 2 * N], inputs[2 * N :]
     axis = normal_axis(concat_dim, len(shapes[0]))
@@ -178,7 +179,7 @@ def part(
     start: HostArray,
     size: HostArray,
 ) -> Sequence[HostArray]:
-    """Returns the part that starts at ``start`` and has at most ``size``."""
+    """Returns the part of a sparse tensor that starts at ``start`` and has at most ``size`` elements per dimension."""
     del context
     size = np.maximum(np.minimum(size, shape - start), 0)
     inside = ((indices >= start) & (indices < start + size)).all(axis=1)

@@ -158,7 +158,8 @@ def assign_sub(ref: jax.Array, value: jax.Array, *, use_locking: bool = False) -
 
 
 def rows(ref: jax.Array, indices: jax.Array) -> jax.Array:
-    """``indices`` flat, with those outside the first dimension of ``ref`` moved past its end, where updates drop."""
+    """Returns the flattened ``indices``. Negative indices are moved past the end of ``ref``, where updates are
+    dropped."""
     flat = jnp.ravel(indices)
     return jnp.where(flat < 0, ref.shape[0], flat)
 

@@ -1,8 +1,9 @@
 """Stacks and arrays of tensors behind handles, as the loops of TensorFlow's graphs use them, within one step.
 
-A handle is an array without dimensions that holds the object itself, which is freed with the last value that refers to
-it. An array's operations also take and give a *flow*, a number that says nothing but in which order they run. Functions
-of programs use `headwater.graph.ops.tensor_arrays` instead, where an array is a tensor and can be compiled.
+A handle is a scalar array that holds the object itself; the object is freed with the last value that refers to it. The
+operations of an array also take and return a *flow*, a number without meaning whose dependencies fix their order. The
+functions that programs call use `headwater.graph.ops.tensor_arrays` instead, where an array is a tensor and can be
+compiled.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ def _handle(held: object) -> HostArray:
 
 
 class Stack:
-    """Values of turns of a loop, of which its gradient takes the last first.
+    """A stack of values of a loop's turns; the loop's gradient takes the value of the last turn first.
 
     Args:
-      limit: how many it may hold; negative: any number.
+      limit: maximum number of values; negative for no limit.
     """
 
     def __init__(self, limit: int) -> None:
@@ -94,7 +95,7 @@ class Elements:
       size: number of elements.
       shape: static shape of the elements.
       grows: whether writing past the end extends it.
-      clears: whether each element may be read once.
+      clears: whether an element is freed when it is read, and so can be read only once.
       same: whether all elements must have the shape of the first one written.
       sums: whether writing to an element again adds to it.
       of: the array of which this array has the gradients.

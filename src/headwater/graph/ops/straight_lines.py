@@ -1,4 +1,4 @@
-"""Functions of host operations as straight lines of Python, generated once, so that an element pays for calls only."""
+"""Generates straight-line Python for functions of host operations, so that an element costs only their calls."""
 
 from __future__ import annotations
 

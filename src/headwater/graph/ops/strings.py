@@ -91,7 +91,8 @@ def as_string(
 
 
 def _parsed(text: bytes, dtype: np.dtype[Any]) -> object:
-    """The number that ``text`` shows: of floats also ``0x`` and hexadecimal digits, ``inf`` and ``nan`` in any case."""
+    """Parses ``text`` as a number. Floats may also be ``0x`` with hexadecimal digits, or ``inf`` or ``nan`` in any
+    case."""
     try:
         if b"_" in text:
             raise ValueError
@@ -125,7 +126,7 @@ def string_to_number(context: object, string_tensor: HostArray, *, out_type: DTy
         return each(lambda text: _parsed(text, dtype), string_tensor, out_type)
 
 
-#: Signs of texts that `float` and `int` take as other numbers than `_parsed` does, or that only they take.
+#: Characters in texts that `float` or `int` parses in another way than `_parsed`, or that `_parsed` refuses.
 _UNUSUAL_FLOAT: Final = re.compile(rb"[_xXyY]")
 _UNUSUAL_INT: Final = re.compile(rb"[_+]")
 
@@ -199,7 +200,7 @@ _unary("DecodeBase64", _decode_base64)
 
 
 def as_bytes(value: Any) -> bytes:
-    """An attribute or element that is text, in bytes."""
+    """Converts an attribute or element that is text to bytes."""
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
@@ -212,7 +213,7 @@ def _part(text: bytes, start: int, length: int) -> bytes:
 
 
 def _part_of_text(text: bytes, start: int, length: int) -> bytes:
-    """A part of ``text`` in characters; none for a negative length."""
+    """Returns a substring of ``text`` in characters; empty for a negative length."""
     letters = text.decode(errors="surrogateescape")
     first = start + len(letters) if start < 0 else start
     if not 0 <= first <= len(letters):
@@ -289,7 +290,7 @@ def reduce_join(
     keep_dims: bool = False,
     separator: str = "",
 ) -> HostArray:
-    """The texts along dimensions joined: first along the first that is given, the results along the next."""
+    """Joins the texts along dimensions: first along the first given dimension, then the results along the next."""
     del context
     between = as_bytes(separator)
     axes = [axis % max(inputs.ndim, 1) for axis in as_ints(reduction_indices)]
@@ -361,7 +362,8 @@ def _grid(rows: int, columns: int) -> HostArray:
 
 
 def _sparse_of(parts: list[bytes], lengths: list[int]) -> tuple[HostArray, HostArray, HostArray]:
-    """Texts, row by row, as the indices, values and shape of a sparse matrix with rows of these lengths."""
+    """Returns the indices, values and shape of a sparse matrix of texts, given row by row, with rows of these
+    lengths."""
     rows, widest = len(lengths), max(lengths, default=0)
     if len(parts) == rows * widest:
         indices = _grid(rows, widest)

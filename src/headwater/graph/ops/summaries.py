@@ -30,7 +30,7 @@ def scalar(context: HostContext, tags: HostArray, values: HostArray) -> HostArra
 
 @host("HistogramSummary", inputs="tag:string, values:T|real=float32", infer=_message)
 def histogram(context: HostContext, tag: Any, values: HostArray) -> HostArray:
-    """How often which values occur."""
+    """Counts values by size, for a histogram."""
     del context
     return _packed(summary_protos.histogram(tag[()], values))
 

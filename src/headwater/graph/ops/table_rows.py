@@ -42,14 +42,14 @@ def take_rows(array: object, indices: object, *, nearest: bool = False) -> jax.A
 
 
 def put_rows(array: object, indices: jax.Array, rows: jax.Array) -> jax.Array:
-    """``array`` with ``array[indices] = rows``; of equal indices the last counts."""
+    """Returns ``array`` after ``array[indices] = rows``; if an index occurs several times, its last row is used."""
     if not _worth_a_call(array, indices, _COPIED):
         return _put(array, indices, rows)
     return _changed("headwater_put_rows", _put, array, _flat(indices), rows)
 
 
 def add_rows(array: jax.Array, indices: jax.Array, rows: object) -> Any:
-    """``array`` with ``array[indices] += rows``, one after the other."""
+    """Returns ``array`` after ``array[indices] += rows``, with the rows added one after the other."""
     if not _worth_a_call(array, indices, _ADDED):
         return _add(array, indices, rows)
     return _added(array, _flat(indices), rows)
@@ -83,8 +83,8 @@ def turns(indices: jax.Array, size: int) -> jax.Array:
 def adagrad_rows(
     otherwise: Callable[..., object], array: Any, squares: Any, rate: Any, rows: jax.Array, indices: jax.Array
 ) -> tuple[object, object] | None:
-    """The array and its slot after Adagrad's update of the rows at ``indices``; None where XLA does as well. See
-    `headwater.graph.ops.optimizers.adagrad`.
+    """Returns the array and its slot after Adagrad's update of the rows at ``indices``; None if a call would not be
+    faster than XLA's own code. See `headwater.graph.ops.optimizers.adagrad`.
 
     Args:
       otherwise: computes it from the other arguments on other devices than CPUs.
@@ -100,7 +100,7 @@ def adagrad_rows(
 
 
 def _worth_a_call(array: Any, indices: Any, dtypes: frozenset[str]) -> bool:
-    """Whether there are enough rows, and of a type that can be called with."""
+    """Whether there are enough rows, of a type that the called functions support."""
     return (
         array.ndim > 1
         and isinstance(indices.size, int)
@@ -183,7 +183,7 @@ _added.defvjp(_added_forward, _added_backward)
 
 def _taken(array: jax.Array, indices: jax.Array, nearest: bool) -> Any:
     if not array.shape[0]:
-        # In a loop over no rows this is traced, and never computed; elsewhere it is a fault, which is noticed.
+        # A loop over no rows traces this, but never computes it. Elsewhere it is a fault, which the runtime reports.
         return jnp.zeros(jnp.shape(indices) + array.shape[1:], array.dtype)
     at = array.at[indices]
     if nearest:

@@ -21,7 +21,7 @@ from headwater.graph.resources.lookup_tables import Table, as_column
 from headwater.shapes import as_shape
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
-"""Columns of a text file that are none: the line itself, and its number from 0."""
+"""Special column numbers of a text file: the whole line, and the line's number from 0."""
 
 
 @host("HashTableV2", infer=fixed(resource, ()), keeps=True)

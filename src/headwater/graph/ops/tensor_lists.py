@@ -1,4 +1,4 @@
-"""Lists of tensors as values, which loops of TensorFlow's second form keep tensors of their turns in.
+"""Lists of tensors as values. TensorFlow's second kind of loops keeps the tensors of its turns in them.
 
 A list is an immutable value: an operation returns a new one. It is passed as a scalar array that holds a `TensorList`.
 """
@@ -73,7 +73,7 @@ class TensorList:
 
 
 def _dims(shape: HostArray) -> tuple[int, ...] | None:
-    """A shape that an operation was given: a vector, or -1 for any."""
+    """Converts the shape that an operation was given: a vector, or -1 for any shape (None)."""
     return None if shape.ndim == 0 else tuple(int(dim) for dim in shape)
 
 
@@ -211,7 +211,7 @@ def push(context: HostContext, input_handle: HostArray, tensor: HostArray) -> Ho
 def pop(
     context: HostContext, input_handle: HostArray, element_shape: HostArray, *, element_dtype: DType
 ) -> tuple[HostArray, HostArray]:
-    """The list without its last element, and that."""
+    """Returns the list without its last element, and the element."""
     del context, element_dtype
     held: TensorList = input_handle.item()
     if not held.items:

@@ -28,7 +28,7 @@ def characters(data: bytes, encoding: str, errors: str, replacement: int) -> Ite
     """Yields each character with the offset of its first byte.
 
     Raises:
-      InvalidArgumentError: ``errors`` is "strict" and there are bytes that are none.
+      InvalidArgumentError: ``errors`` is "strict" and some bytes are not a character.
     """
     at = 0
     while at < len(data):
@@ -73,7 +73,7 @@ def _texts(values: Sequence[bytes]) -> HostArray:
 
 
 def more(inference: Inference, index: int, further: int) -> tuple[int | None]:
-    """The length of a vector that has ``further`` elements more than input ``index``."""
+    """Returns the shape of a vector with ``further`` elements more than input ``index``."""
     dims = inference.inputs[index].dims
     return (None if not dims or dims[0] is None else dims[0] + further,)
 
@@ -171,7 +171,7 @@ def split_bytes(context: HostContext, input: HostArray) -> tuple[HostArray, Host
 
 @functools.cache
 def _scripts() -> tuple[HostArray, HostArray]:
-    """The first character of each run of one script, and the number of the script, as ICU has them."""
+    """Returns the first character of each run of characters of one script, and the script's number in ICU."""
     text = (Path(__file__).parent / "unicode_scripts.txt").read_text("ascii").partition("\n")[2]
     runs = [run.partition(".") for run in text.split()]
     begins = np.cumsum([int(gap, 16) for gap, _, _ in runs])

@@ -38,7 +38,7 @@ def extract_glimpse(
     normalized: bool = True,
     uniform_noise: bool = True,
 ) -> HostArray:
-    """A window of each image, filled up with noise."""
+    """Returns a window of each image; parts outside of the image are filled with noise."""
     del context
     batch, rows, columns, channels = input.shape
     height, width = int(size[0]), int(size[1])
@@ -90,7 +90,7 @@ def encode_with_quality(context: HostContext, images: HostArray, quality: HostAr
 
 @host("DecodeJSONExample", inputs="json_examples:string", infer=lambda inference: [inference.inputs[0]])
 def decode_json_example(context: HostContext, json_examples: HostArray) -> HostArray:
-    """``Example`` messages of JSON."""
+    """Converts JSON to ``Example`` messages."""
     del context
     found = np.empty(json_examples.shape, object)
     for index, text in np.ndenumerate(json_examples):
