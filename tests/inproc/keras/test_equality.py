@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.support import equality
 from tests.support.equality import COLUMNS, Program, alone, every_pair, mirrored, require_equal, served
+
+import keras  # isort: skip - the package before it chooses the backend
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
@@ -65,3 +68,25 @@ def test_a_loss_of_a_whole_batch_is_refused_by_name(run: Any, monkeypatch: pytes
     monkeypatch.setitem(equality.LOSSES, "mse", lambda _: largest_error)
     with pytest.raises(ValueError, match="loss 'largest_error' cannot be computed by several workers"):
         run(Program(metrics="none"))
+
+
+@pytest.mark.parametrize("run", [mirrored, served])
+def test_a_metric_of_flags_of_whole_batches_is_refused_by_name(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flag of the larger part of a batch is often the flag of the batch, but not a merge."""
+
+    class Seen(keras.metrics.Metric):
+        def __init__(self) -> None:
+            super().__init__(name="seen")
+            self.flags: Any = self.add_weight(shape=(4,), initializer="zeros", dtype="bool", name="flags")
+
+        def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+            largest = equality.ops.cast(equality.ops.max(y_true) % 4, "int32")
+            self.flags.assign(equality.ops.logical_or(self.flags, equality.ops.arange(4) == largest))
+
+        def result(self) -> Any:
+            return equality.ops.sum(equality.ops.cast(self.flags, "float32"))
+
+    monkeypatch.setattr(equality, "TARGETS", np.arange(1, equality.ROWS + 1, dtype=np.float32)[:, None])
+    monkeypatch.setitem(equality.METRICS, "seen", lambda: [Seen()])
+    with pytest.raises(ValueError, match="metric 'seen' cannot be computed by several workers"):
+        run(Program(metrics="seen"))

@@ -179,7 +179,8 @@ class _Judge:
             for metric, variable in zip(self._owners, model.metrics_variables, strict=True)
         ]
         self._possible = [
-            list(_RULES) if merge is None else [Rule(merge, state=True), Rule(merge)] for merge in self._declared
+            _rules_of(variable) if merge is None else [Rule(merge, state=True), Rule(merge)]
+            for merge, variable in zip(self._declared, model.metrics_variables, strict=True)
         ]
 
     def term(self, number: int, *, sums: bool) -> None:
@@ -214,6 +215,11 @@ class _Judge:
     def rules(self) -> list[Rule | None]:
         """The rule of each variable; None where no rule is left."""
         return [possible[0] if possible else None for possible in self._possible]
+
+
+def _rules_of(variable: Any) -> list[Rule]:
+    """The rules that may merge a variable. A mean of flags, rounded, is the flag of the larger part: never a merge."""
+    return [rule for rule in _RULES if variable.dtype != "bool" or rule.merge is not Merge.MEAN]
 
 
 def _fits(rule: Rule, old: object, whole: Any, after: Sequence[object]) -> bool:
