@@ -1,7 +1,8 @@
 """Embedding tables: the engine for rows by key, their optimizer's state, snapshots, routing, compiled kernels.
 
-This package uses neither JAX nor the network: the engine works on arrays with functions that numba compiles, and also
-serves rows of fixed tables and serialized examples. Start with `table.Table` and its `description`.
+This package uses neither JAX nor the network: the engine works on arrays, with functions that numba compiles. Other
+packages use some of these functions for embedding variables of fixed size (`xla_calls`) and to parse serialized
+examples (`examples`). Start with `table.Table` and its `description`.
 """
 
 from headwater.tables.description import TableConfig, TableStatistics

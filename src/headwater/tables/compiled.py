@@ -152,8 +152,8 @@ def prefetch(address: int) -> None:
     _prefetch(_to_words(address))
 
 
-# Eight real numbers at a time. LLVM does not vectorize loops over arrays that may overlap where rows are as short as in
-# tables.
+# Vector instructions for eight real numbers at a time. LLVM does not generate them for loops as short as the rows of
+# tables where the arrays may overlap.
 
 _eight: Any = _ir.VectorType(_ir.FloatType(), 8)
 _REAL_BYTES = 4
@@ -187,6 +187,7 @@ def _add_eight(typing: object, to: object, source: Any) -> Any:
 
 
 def _eight_of(builder: Any, number: Any) -> object:
+    """Returns a vector whose eight elements are ``number``."""
     numbers = _ir.Constant(_eight, _ir.Undefined)
     for place in range(8):
         numbers = builder.insert_element(numbers, number, _ir.IntType(32)(place))
@@ -248,7 +249,7 @@ def copy_numbers(to: int, source: int, count: int) -> None:
 
 @inlined
 def add_reals(to: int, source: int, count: int) -> None:
-    """Adds ``count`` float32 at one address to those at another."""
+    """Adds ``count`` float32 at the address ``source`` to ``count`` float32 at the address ``to``."""
     whole = count - count % 8
     for j in range(0, whole, 8):
         _add_eight(to + _REAL_BYTES * j, source + _REAL_BYTES * j)

@@ -14,7 +14,7 @@ class TableConfig:
     """Configuration of a table.
 
     Attributes:
-      dim: numbers in a row.
+      dim: the length of a row.
       optimizer: the optimizer, which updates rows from gradients.
       initializer: the initializer of new rows.
       seed: the seed of the initializer, and of admission by chance.
@@ -55,12 +55,12 @@ class TableConfig:
 
     @property
     def width(self) -> int:
-        """Numbers in a row and its optimizer's state."""
+        """Length of a row with its optimizer's state."""
         return self.dim * (1 + len(self.optimizer.slots))
 
     @property
     def words(self) -> int:
-        """Words for a row's key and use."""
+        """Number of 64-bit words for a row's key and use."""
         return 3 if self.strings else 2
 
     @property

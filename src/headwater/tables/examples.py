@@ -142,7 +142,7 @@ def _place(word: Any, size: int, last: int) -> Any:
 def _table(keys: Bytes, key_ends: Words) -> tuple[Words, Any]:
     """Returns a hash table of the keys with linear probing: the number of the key in each slot, or -1; and their words.
 
-    Keys with equal first words are told apart by linear probing, too.
+    Keys with equal first words have consecutive slots, so that `find` can compare the rest of each.
     """
     count = 4
     while count < 4 * len(key_ends):
@@ -215,7 +215,8 @@ def find(
       only the numbers; each string has its length before it.
     """
     n, k = len(ends), len(key_ends)
-    # A row for each message: rows of features would share the same lines of the cache.
+    # One row for each message, so that the results for a message are adjacent. With one row for each feature they would
+    # be at equal distances in memory, and compete for the same lines of the cache.
     found = np.zeros((n, k), np.bool_)
     starts, sizes, counts = np.zeros((n, k), np.int64), np.zeros((n, k), np.int64), np.zeros((n, k), np.int64)
     seen = np.full(k, -1, np.int64)

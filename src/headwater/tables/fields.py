@@ -21,17 +21,18 @@ VALUES: Final = 12
 COLD: Final = 13
 #: Rows below this one are in memory, the others in a file.
 HOT: Final = 14
-#: Number of rows ever used; rows with memory; first free row below ROWS, or -1; rows in use.
+#: Number of rows ever used; rows for which there is memory; first free row below ROWS, or -1; rows in use.
 ROWS: Final = 15
 CAPACITY: Final = 16
 FREE: Final = 17
 LIVE: Final = 18
-#: The row at which the next search for a row to move to the file begins.
+#: The row after which the next search for a row to move to the file begins.
 HAND: Final = 19
 #: The rows being saved: 0, `ALL` or `CHANGED`; and the value of the "saved" bit of rows that are already saved.
 SAVING: Final = 20
 PARITY: Final = 21
-#: The log of rows as they were when saving began, and were changed or removed since: address, records, capacity.
+#: The log of rows that were changed or removed while a save was running, as they were when it began: address, number of
+#: records, capacity.
 LOG: Final = 22
 LOG_USED: Final = 23
 LOG_ROOM: Final = 24

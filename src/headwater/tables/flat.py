@@ -68,6 +68,7 @@ def divide(ids: Words, checks: Words, ends: Words, tasks: int) -> tuple[Words, W
 def _by_task(words: Words, seconds: Words, inverse: Words, bounds: Words) -> None:
     """Sorts the keys of one table by task."""
     tasks = len(bounds) - 1
+    # A counting sort, which keeps the order of the keys of each task.
     owner, place = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
     bounds[:] = 0
     for i in range(len(words)):
@@ -226,7 +227,7 @@ def gather(arrived: Words, bounds: Words, dims: Words, inverse: Words, ends: Wor
 
 @compiled
 def add_up(gradients: Words, bounds: Words, dims: Words, inverse: Words, ends: Words) -> tuple[Reals, int]:
-    """Sums the gradients of equal keys, in the order of the ids.
+    """Sums the gradients of equal keys. They are added in the order of the ids, so that the result is reproducible.
 
     Args:
       gradients: for each table the address of its ids' gradients.
@@ -234,7 +235,8 @@ def add_up(gradients: Words, bounds: Words, dims: Words, inverse: Words, ends: W
       dims: see `gather`.
 
     Returns:
-      The numbers of all keys' sums, by task and then by table; and the first key with a sum that is not finite, or -1.
+      The sums of all keys in a flat array, by task and then by table; and the first key with a sum that is not finite,
+      or -1.
     """
     tasks = bounds.shape[1] - 1
     places, total = _places(bounds, dims), 0
@@ -257,6 +259,7 @@ def add_up(gradients: Words, bounds: Words, dims: Words, inverse: Words, ends: W
         for task in range(tasks):
             for key in range(bounds[t, task], bounds[t, task + 1]):
                 at = places[t, task] + (key - bounds[t, task]) * dims[t]
+                # NaN · 0 and ∞ · 0 are NaN, see `headwater.tables.kernels.all_finite`.
                 bad = np.float32(0.0)
                 for j in range(at, at + dims[t]):
                     bad += sums[j] * np.float32(0.0)

@@ -24,6 +24,8 @@ _GOLDEN: Final[Any] = np.uint64(0x9E3779B97F4A7C15)
 _FIRST: Final[Any] = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND: Final[Any] = np.uint64(0x94D049BB133111EB)
 _LOW: Final[object] = np.uint64(0xFFFFFFFF)
+#: Makes the choice of a key's task independent of its place in the index. With the same hash, the keys of one task
+#: would fill only a part of the index's slots.
 _OWNER: Final[Any] = np.uint64(0xD6E8FEB86659FD93)
 
 
@@ -38,7 +40,8 @@ def mix(word: int) -> int:
 
 @inlined
 def share(word: Any, parts: int) -> Any:
-    """Maps the low half of ``word`` to one of ``parts`` equal parts of the numbers below 2**32."""
+    """Maps the low half of ``word``, a hash, to a number below ``parts``, evenly."""
+    # A multiplication and a shift, which are faster than a remainder.
     return np.int64(((U64(word) & _LOW) * U64(parts)) >> U64(32))
 
 

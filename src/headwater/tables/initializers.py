@@ -77,6 +77,7 @@ def fill_row(values: Any, start: int, dim: int, kind: int, a: float, b: float, s
         elif kind == 2:
             values[start + j] = a + b * _normal(state, j)
         else:
+            # Another draw of this element uses a counter that no other element uses.
             again = j
             drawn = _normal(state, again)
             while abs(drawn) > 2.0:

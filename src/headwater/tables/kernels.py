@@ -81,6 +81,8 @@ def by_shard(keys: Words, ends: Words, shards: Words) -> tuple[Words, Words, Wor
     Returns:
       The sorted indices of the keys, [n], and the start and end of each shard in them, table by table.
     """
+    # A counting sort: count the keys of each shard, compute the start of each shard, then place the keys. `stop` holds
+    # the counts first, and then the position of each shard's next key, which is the end of the shard after the last key.
     n = len(keys)
     of = np.empty(n, np.int16)
     cursor = np.empty(np.sum(shards), np.int64)
@@ -139,6 +141,7 @@ def _look_up_in(
             key = keys[i]
             check = checks[i] if words == 3 else 0
             hashed = mix(key)
+            # Checked before anything changes, so that the key can be handled again once the log has grown.
             if not log_has_room(d):
                 result = max(result, f.LOG_FULL)
                 break
@@ -148,8 +151,9 @@ def _look_up_in(
                 row = row_in(d, at)
                 if training:
                     meta = words_at(d[f.META], d[f.CAPACITY] * words)
-                    keep_old(d, row, words, width)  # with its use before this call
+                    keep_old(d, row, words, width)  # before its use is counted: the save has the earlier use
                     use = meta[row * words + 1]
+                    # Catching up changes the row, so the next delta must have it.
                     if exact and step_in(use) < step:
                         use |= f.CHANGED_BIT
                         catch_up(record(d, row, width), 0, dim, shape[OPTIMIZER], hyper, rates, step_in(use), step)
@@ -163,6 +167,7 @@ def _look_up_in(
                 if not has_room(d):
                     result = max(result, f.GROW)
                     break
+                # Sightings are counted for one word, so the two words of a string's key are combined.
                 if shape[ADMISSION] == 1:
                     admitted = sighted(d, key ^ np.int64(mix(check)) if words == 3 else key) >= shape[SIGHTINGS]
                 elif shape[ADMISSION] == 2:
@@ -170,6 +175,7 @@ def _look_up_in(
                 else:
                     admitted = True
                 if admitted:
+                    # Count first, then undo it: other threads make rows in other shards at the same time.
                     if add(total, 1) >= shape[LIMIT]:
                         add(total, -1)
                         result = max(result, f.FULL)
@@ -179,6 +185,7 @@ def _look_up_in(
                     d[f.REFUSED] += 1
             if row >= 0:
                 values = record(d, row, width)
+                # A lookup that is not for training returns the same values, but must not change the table.
                 if exact and not training:
                     values = values.copy()
                     use = words_at(d[f.META], d[f.CAPACITY] * words)[row * words + 1]
@@ -233,6 +240,7 @@ def _update_in(
                 result = max(result, f.LOG_FULL)
                 break
             at = find(d, words, hashed, key, check)
+            # With an admission policy, only lookups make rows.
             if at < 0 and shape[ADMISSION] != 0:
                 d[f.DROPPED] += 1
                 cursor[s] += 1
@@ -245,6 +253,7 @@ def _update_in(
                     add(total, -1)
                     result = max(result, f.FULL)
                     break
+                # As of the step before, so that no missed step is applied to the new row below.
                 row = make_row(d, -1 - at, hashed, key, check, step - 1, shape, reals)
             else:
                 row = row_in(d, at)
@@ -255,6 +264,7 @@ def _update_in(
             if exact:
                 catch_up(values, 0, dim, shape[OPTIMIZER], hyper, rates, step_in(use), step - 1)
             update_row(values, 0, dim, shape[OPTIMIZER], hyper, rate, slopes, i - first)
+            # Another thread may already have used the row in a later step: its step must not decrease.
             meta[row * words + 1] = use_of(count_in(use), max(step, step_in(use)), (use & 1) | f.CHANGED_BIT)
             cursor[s] += 1
         unlock(lock)
@@ -289,6 +299,7 @@ def look_up(
         shape = words_at(handle[SHAPE], SHAPE_SIZE)
         to = slot + shape[SHARDS]
         status = _look_up_in(handle, keys, checks, order, cursor[slot:to], stop[slot:to], first, training, at)
+        # Return only the greatest need: the caller provides it and repeats the call, which returns the next one.
         if status > result & 255:
             result = status | t << 8
         at += (ends[t] - first) * shape[DIM] * ROW_WORD_BYTES
@@ -416,6 +427,7 @@ def write_records(
             keep_old(d, row, words, width)
             meta = words_at(d[f.META], d[f.CAPACITY] * words)
             use = meta[row * words + 1]
+            # The "saved" bit belongs to this table's saves, and not to the table from which the uses were read.
             if len(uses) > 0:
                 use = (uses[i] & ~np.int64(1)) | (use & 1)
             meta[row * words + 1] = use | f.CHANGED_BIT
@@ -431,6 +443,7 @@ def write_records(
 def all_finite(gradients: Reals) -> int:
     """Returns the first row with a number that is not finite, or -1."""
     for i in range(gradients.shape[0]):
+        # NaN · 0 and ∞ · 0 are NaN, and every other number times 0 is 0.
         total = np.float32(0.0)
         for j in range(gradients.shape[1]):
             total += gradients[i, j] * np.float32(0.0)

@@ -1,7 +1,7 @@
-"""Eviction from a full table: each shard's least used rows, ranked once for many of them and removed a few at a time.
+"""Eviction from a full table: ranks many of a shard's least used rows at once, and removes a few at a time.
 
-A few at a time, and from the shards with most rows, so that little memory of rows is ever unused: if shards lost rows
-in turn they would differ in size, and each keeps the memory of its largest size.
+Rows are removed from the shards with the most rows, so that all shards stay about equally large. A shard keeps the
+memory of its largest size: if shards lost rows in turn, their sizes would differ, and more memory would be unused.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from headwater.tables.hashing import Words
 from headwater.tables.policies import Eviction
 from headwater.tables.shards import Shards
 
-#: Fraction of a shard's rows that is ranked at once, fraction that is removed at once, and the minimum of the latter.
+#: One of this many rows of a shard is ranked at once.
 _RANKED_PART: Final = 16
+#: One of this many rows of a shard is removed at once, but at least `_LEAVING` rows, as a removal has a fixed cost.
 _LEAVING_PART: Final = 256
 _LEAVING: Final = 64
+#: Size of a ranked row, in bytes: its number (32 bits) and its use (64 bits).
 _BYTES: Final = 12
 
 
@@ -33,7 +35,8 @@ class Leaving:
     def __init__(self, shards: Shards, eviction: Eviction) -> None:
         self._shards = shards
         self._eviction = eviction
-        #: For each shard the ranked rows, first to be removed last, and the use of each at the time of the ranking.
+        #: For each shard the ranked rows, and the use of each at the time of the ranking. The next row to be removed is
+        #: the last element.
         self._ranked: list[tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], Words]] = []
         self.clear()
 
@@ -83,6 +86,7 @@ class Leaving:
         rows, uses = self._ranked[s]
         found: list[Words] = []
         while count and len(rows):
+            # A row that was used or freed after the ranking has another use word now, so its rank is outdated: skip it.
             next_rows, next_uses = rows[-count:].astype(np.int64), uses[-count:]
             rows, uses = rows[:-count], uses[:-count]
             as_before = next_rows[_use(*self._shards.uses_of(s, next_rows)) == next_uses]

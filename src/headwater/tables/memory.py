@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from headwater.data.io.files import as_op_error
 from headwater.errors import ResourceExhaustedError
 
+#: Blocks of this size and more use huge pages, so that accesses to random rows need fewer entries of the TLB.
 _HUGE: Final = 8 << 20
 
 

@@ -168,6 +168,8 @@ def catch_up(values: Any, at: int, dim: int, kind: int, hyper: Reals, rates: Rea
     if missed <= 0:
         return
     one = np.float32(1.0)
+    # Without a gradient the momentum shrinks by the same factor in each step, so the sum of all missed steps is a
+    # geometric series.
     if kind == 1:
         mu = hyper[0]
         left = mu**missed
@@ -192,6 +194,8 @@ def catch_up(values: Any, at: int, dim: int, kind: int, hyper: Reals, rates: Rea
                 values[at + 2 * dim + j] = np.float32(left) * m
     elif kind == 4:
         first, second, epsilon = np.float32(hyper[0]), np.float32(hyper[1]), np.float32(hyper[2])
+        # Adam's steps also depend on v and on each step's rate: apply them one by one, until the momentum is too small
+        # to change the row (see `Adam`).
         near = min(missed, np.int64(hyper[3]))
         for i in range(near):
             rate = np.float32(rates[(since + 1 + i) & 4095])
@@ -201,6 +205,7 @@ def catch_up(values: Any, at: int, dim: int, kind: int, hyper: Reals, rates: Rea
                 values[at + dim + j] = m
                 values[at + 2 * dim + j] = v
                 values[at + j] -= rate * m / (np.float32(math.sqrt(v)) + epsilon)
+        # The remaining steps do not change the row, but still shrink its state.
         if missed > near:
             m_left = np.float32(hyper[0] ** (missed - near)) * one
             v_left = np.float32(hyper[1] ** (missed - near)) * one
@@ -255,6 +260,7 @@ def update_row(values: Any, at: int, dim: int, kind: int, hyper: Any, rate: floa
             values[at + j] -= eta * m / (np.float32(math.sqrt(v)) + epsilon)
     elif kind == 5:
         power, l1 = np.float32(hyper[0]), np.float32(hyper[1])
+        # Keras adds ``beta`` to the regularization in this way.
         l2 = np.float32(hyper[2] + hyper[3] / (2.0 * rate))
         for j in range(dim):
             g = gradients[row, j]

@@ -65,6 +65,8 @@ def route(
             if slots[at] >= 0:
                 places[i] = placed[slots[at]]
                 continue
+            # The first `longer` ranges have `short + 1` rows, the others `short`. Each of the two groups of ranges has
+            # its own formula for the part; the formula of the other group gives no higher number.
             if by_ranges[lookup]:
                 part = max(key // (short + 1), (key - longer) // less)
                 row = key % (short + 1) if part < longer else (key - longer) % less
@@ -73,6 +75,7 @@ def route(
             if key < 0 or part >= parts or row >= sizes[lookup, part]:
                 return i, counts, routed, places
             rank = counts[lookup, part]
+            # Count requests beyond the room, too: the caller needs their number to provide more slots.
             if rank < room[lookup, part]:
                 routed[to[part] + rank] = row
             counts[lookup, part] = rank + 1

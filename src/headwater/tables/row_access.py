@@ -66,6 +66,7 @@ def shard_of(hashed: int, shards: int) -> Any:
 
 @inlined
 def tag_of(hashed: int, shift: int) -> int:
+    """Returns the bits of a key's hash that its slot stores beside the row, so that most other keys are not read."""
     return (U64(hashed) >> U64(8)) & U64((1 << (32 - shift)) - 1)
 
 
@@ -149,6 +150,7 @@ def keep_old(d: Words, row: int, words: int, width: int) -> None:
     if d[f.SAVING] == 0 or (use & f.SAVED_BIT) == d[f.PARITY]:
         return
     meta[row * words + 1] = use ^ f.SAVED_BIT
+    # A delta does not have rows that were unchanged when it began. The bit above keeps a later change out of it.
     if d[f.SAVING] == f.CHANGED and (use & f.CHANGED_BIT) == 0:
         return
     at = d[f.LOG] + d[f.LOG_USED] * record_bytes(words, width)
@@ -205,6 +207,7 @@ def make_row(d: Words, at: int, hashed: int, key: int, check: int, step: int, sh
     numbers_at(d[f.INDEX], d[f.SLOTS])[at] = np.uint32((tag_of(hashed, shift) << U64(shift)) | U64(row + 1))
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
     meta[row * words] = key
+    # The row counts as saved in a save that is running, because it did not exist when that save began.
     meta[row * words + 1] = use_of(1, step, d[f.PARITY] | f.CHANGED_BIT)
     if words == 3:
         meta[row * words + 2] = check
@@ -269,6 +272,7 @@ def _swap(d: Words, row: int, other: int, words: int, width: int) -> None:
     keep_old(d, other, words, width)
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
     index = numbers_at(d[f.INDEX], d[f.SLOTS])
+    # Find both slots before any change: a search compares keys through the index.
     first = slot_of(d, row, words)
     second = slot_of(d, other, words)
     mask = np.uint32((1 << d[f.SHIFT]) - 1)
@@ -301,6 +305,7 @@ def promote(d: Words, row: int, used_before: int, words: int, width: int) -> int
     hot = min(d[f.HOT], d[f.ROWS])
     chosen = -1
     least = used_before
+    # A sample of eight rows, as in the CLOCK algorithm, bounds the time of a lookup. The next search continues behind.
     for _ in range(min(8, hot)):
         d[f.HAND] = d[f.HAND] + 1 if d[f.HAND] + 1 < hot else 0
         use = meta[d[f.HAND] * words + 1]
@@ -315,6 +320,8 @@ def promote(d: Words, row: int, used_before: int, words: int, width: int) -> int
 
 @inlined
 def log_has_room(d: Words) -> bool:
+    """Returns whether the log has room for one more key, or no save needs the log."""
+    # For one key, up to three rows are copied: its own, and the two rows that `promote` swaps.
     return d[f.SAVING] == 0 or d[f.LOG_USED] + 3 <= d[f.LOG_ROOM]
 
 

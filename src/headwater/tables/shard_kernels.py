@@ -71,6 +71,7 @@ def reindex(d: Words, words: int, old: int, old_slots: int, old_shift: int) -> N
             row = np.int64(U64(before[i]) & mask) - 1
             hashed = mix(meta[row * words])
             at = share(hashed, slots)
+            # All keys are distinct, so the first free slot is right, without a comparison of keys.
             while index[at] != 0:
                 at = at + 1 if at + 1 < slots else 0
             index[at] = np.uint32((tag_of(hashed, shift) << U64(shift)) | U64(row + 1))
@@ -85,6 +86,8 @@ def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
     slots = d[f.SLOTS]
     index = numbers_at(d[f.INDEX], slots)
     mask = U64((1 << d[f.SHIFT]) - 1)
+    # Each pass prefetches memory whose address depends on the memory of the pass before. This way the cache misses of
+    # all rows overlap.
     for row in rows:
         prefetch(d[f.META] + row * words * WORD)
     for row in rows:
@@ -105,7 +108,9 @@ def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
             d[f.GONE_USED] += 1
         hole = slot_of(d, row, words)
         at = hole
-        while True:  # close the hole: move later entries into it, except before their first slot
+        # Close the hole, at which searches for later entries would end. An entry may move into it unless the hole is
+        # before the entry's first slot, at which searches for it begin.
+        while True:
             at = at + 1 if at + 1 < slots else 0
             if index[at] == 0:
                 break
@@ -114,6 +119,7 @@ def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
                 index[hole] = index[at]
                 hole = at
         index[hole] = 0
+        # Free rows are a linked list: the first word of each is the next free row.
         meta[row * words] = d[f.FREE]
         meta[row * words + 1] = 0
         d[f.FREE] = row
@@ -151,6 +157,7 @@ def rows_to_make(
       step: the step of the call.
       looks_up: whether keys are admitted as in a lookup for training; otherwise all are.
     """
+    # A maximum: equal keys are counted more than once.
     words, count, first = shape[WORDS], 0, -1
     for i in range(len(keys)):
         key, hashed = keys[i], mix(keys[i])

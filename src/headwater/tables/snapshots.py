@@ -78,6 +78,7 @@ class TableSnapshot:
                 None, None, f"table {table.name!r} on {table.task}: save all of it before the first delta"
             )
         with table.gate.alone():
+            # A shard has one log and one "saved" bit for each row, so only one snapshot can be open at a time.
             if int(table.shards.directory[:-1, f.SAVING].max()):
                 raise FailedPreconditionError(
                     None, None, f"table {table.name!r} on {table.task} is being saved; wait for that to end"
@@ -269,14 +270,15 @@ def chain(folder: files.Path, table: str, number: int | None = None) -> list[Sav
     return found[::-1]
 
 
-# Reading --------------------------------------------------------------------------------------------------------------
-
-
 def delete_older(folder: files.Path, table: str) -> None:
     """Deletes the saves of a table that are older than the last but one full save."""
+    # Two full saves remain, so that an older state can be restored where a file of the last one is damaged.
     whole = [one.number for one in saves(folder, table) if one.base is None]
     if len(whole) >= 2:
         remove_saves(folder, table, before=whole[-2])
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
 
 
 def restore(table: Table, folder: files.Path, *, number: int | None = None, task: int = 0, tasks: int = 1) -> Save:
@@ -316,6 +318,7 @@ def restore(table: Table, folder: files.Path, *, number: int | None = None, task
             f"{where}: its optimizer keeps {len(config.optimizer.slots)} numbers beside each of a row; in "
             f"{files.as_path(folder)} there are {last.slots}",
         )
+    # Only now, as all checks have passed: a table that cannot be restored from this save keeps its rows.
     table.clear()
     steps: list[int] = []
     rate, rates = table.learning_rate, np.zeros(HISTORY)
@@ -339,6 +342,8 @@ def restore(table: Table, folder: files.Path, *, number: int | None = None, task
 
 def _fill(table: Table, reader: PartReader, task: int, tasks: int) -> None:
     for kind, words, values in reader.pieces():
+        # The number of tasks may have changed since the save: each task reads all parts, and keeps the keys that it
+        # owns now.
         mine = np.flatnonzero(owners(np.ascontiguousarray(words[:, 0]), tasks) == task)
         words = words[mine]
         column = 1 if kind == GONE else 2
@@ -454,6 +459,7 @@ class FrozenTable:
             return out, np.zeros(len(wanted), np.bool_)
         at = np.searchsorted(self.keys[:, 0], wanted[:, 0])
         known = np.zeros(len(wanted), np.bool_)
+        # Strings with the same first word are adjacent: examine as many places as the largest group of them has.
         for offset in range(int(np.unique(self.keys[:, 0], return_counts=True)[1].max()) if wanted.shape[1] > 1 else 1):
             place = np.minimum(at + offset, len(self.keys) - 1)
             here = (self.keys[place] == wanted).all(axis=1)

@@ -109,13 +109,17 @@ class Table:
         self._rates = np.zeros(HISTORY, np.float64)
         self._rate = optimizer.learning_rate
         self._step = 0
+        # Guards `_step` and `_rates`, as several threads may begin an update at the same time.
         self._counting = threading.Lock()
+        # Held during an update by a `GeneralOptimizer`, whose rows are not locked while Python computes.
         self._in_python = threading.Lock()
+        # Limits of the whole table, divided evenly: keys are hashed to shards, so the shards have similar sizes.
         memory_rows = None if config.memory_rows is None else max(1, config.memory_rows // shards)
         candidates = max(64, config.admission.candidates // shards) if config.admission.kind == 1 else 0
         self.shards: Shards = Shards(shape, memory_rows=memory_rows, folder=config.folder, candidates=candidates)
         self._leaving = Leaving(self.shards, config.eviction) if config.eviction is not None else None
         self._closed = False
+        # The handle has only addresses of these arrays, so this object keeps all of them for as long as it exists.
         described = self.shards.directory, shape, self._reals, self._hyper, self._rates
         #: The argument of compiled functions, see `headwater.tables.row_access`.
         self.handle: Words = np.array([*(array.ctypes.data for array in described), 0], np.int64)
@@ -272,6 +276,7 @@ class Table:
                 f"{self._where()}: gradients have shape {values.shape}; {len(keys)} ids need "
                 f"({len(keys)}, {self.config.dim})",
             )
+        # Checked before any row changes: one bad gradient must not leave an update applied to half of its rows.
         bad = int(kernels.all_finite(values))
         if bad >= 0:
             raise InvalidArgumentError(
@@ -313,7 +318,10 @@ class Table:
             self._apply_in_python(keys, gradients, self.begin_update())
 
     def begin_update(self) -> int:
-        """Counts an update, within the gate; returns its number."""
+        """Counts an update and records its learning-rate factor; the caller is inside the gate.
+
+        Returns the number of the update, from 1.
+        """
         with self._counting:
             self._step = step = self._step + 1
             self._rates[step % HISTORY] = step_rate(self.config.optimizer, self._rate, step)
@@ -325,6 +333,7 @@ class Table:
         with self._in_python:  # otherwise two updates of one row could both start from the same values
             records, known = self.read_records(keys)
             if not known.all():
+                # With an admission policy, only lookups for training admit keys: gradients of other keys are dropped.
                 if self.config.admission.kind == 0:
                     new = keys[np.flatnonzero(~known)]
                     together.look_up_inside((self,), new.words, new.checks, (len(new),), (step - 1,), True)
@@ -389,6 +398,8 @@ class Table:
             self.require_open()
             with self.shards.locked(s) as d:
                 meta = shard_kernels.read_meta(d, self.config.words, int(d[f.ROWS]))
+            # The lock is released here, because `read_records` acquires it again. A row may be removed in between: it
+            # is then not `known`.
             words = meta[(meta[:, 1] >> f.COUNT_SHIFT) & f.COUNT_MASK > 0]
             records, known = self.read_records(self.keys_of(words))
         return words[known], records[known]
@@ -436,14 +447,14 @@ class Table:
             self.write_records(keys, np.ascontiguousarray(records))
 
     def restored(self, step: int, rate: float, rates: NDArray[np.float64]) -> None:
-        """Restores the counters after update ``step``, the learning rate, and the factors from `rates`."""
+        """Restores the number of updates ``step``, the learning rate, and the factors of past updates, see `rates`."""
         self._step = step
         self._rate = rate
         self._rates[:] = rates
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """Returns the factors of the last updates, by their number modulo `HISTORY`."""
+        """Learning-rate factors of the last updates: the factor of update n is at n modulo `HISTORY`."""
         return self._rates
 
     # Removing ---------------------------------------------------------------------------------------------------------
@@ -520,10 +531,13 @@ class Table:
           ResourceExhaustedError: the table evicts no rows, or its maximum is less than the required number.
         """
         limit, shards = self.config.row_limit, self.shards
+        # The common case, without a search for each key: there is room even if all keys are new.
         if limit is None or shards.rows + len(keys) <= limit:
             return
         shards.on_remove = gone.append
         try:
+            # Repeated, because an eviction removes only a small part of the rows at once. If it removes rows of keys of
+            # this call, these have to be made, too.
             while True:
                 wanted, first = shard_kernels.rows_to_make(
                     shards.directory, self._shape, self._reals, keys.words, keys.checks, self._step, looks_up

@@ -105,11 +105,13 @@ def finish(tables: Sequence[Table], words: Words, ends: Words, call: Callable[[W
     while result := call(order, cursor, stop):
         status, number = kernels.needed(result)
         if status == f.BUSY:
+            # Other threads hold locks. Repeat at once after progress; without any, let these threads run.
             remaining = int((stop - cursor).sum())
             if remaining == before:
                 os.sched_yield()
             before = remaining
             continue
+        # No lock is held here, so this thread may allocate memory and evict rows.
         table, slot = tables[number], int(shards[:number].sum())
         mine = slice(slot, slot + len(table.shards))
         waiting = np.flatnonzero(cursor[mine] < stop[mine])

@@ -42,6 +42,7 @@ _DIMENSIONS: Final = 5
 _BUFFER_WORDS: Final = 6
 #: Type of the extension in the frame of a call that only queries the version; the handler writes its version there.
 _METADATA: Final = 1
+#: Version 0.3: the major version is the low half of the word, the minor version the high half.
 _VERSION: Final = 3 << 32
 _INT: Final = 0xFFFFFFFF
 #: Numbers of ``XLA_FFI_DataType`` for elements of 8 bytes: S64, U64, F64, C64.
@@ -49,7 +50,8 @@ _EIGHT_BYTES: Final = (5, 9, 12, 15)
 
 _LARGEST: Final = (1 << 63) - 1
 _NUMBER_BYTES: Final = 4
-#: How many rows ahead memory is prefetched: rows of a large table are in no cache, and rarely two on one page.
+#: How many rows ahead memory is prefetched. Rows of a large table are usually not cached, and two rows are rarely on
+#: one page of memory.
 _AHEAD: Final = 8
 
 
