@@ -82,7 +82,7 @@ def by_shard(keys: Words, ends: Words, shards: Words) -> tuple[Words, Words, Wor
       The sorted indices of the keys, [n], and the start and end of each shard in them, table by table.
     """
     # A counting sort: count the keys of each shard, compute the start of each shard, then place the keys. `stop` holds
-    # the counts first, and then the position of each shard's next key, which is the end of the shard after the last key.
+    # the counts first, and then the position of each shard's next key, which finally is the end of the shard.
     n = len(keys)
     of = np.empty(n, np.int16)
     cursor = np.empty(np.sum(shards), np.int64)
