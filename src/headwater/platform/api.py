@@ -111,7 +111,7 @@ class StopRequest(ApiView):
 
 
 class ScaleRequest(ApiView):
-    """The number of workers and of parameter servers that a job is to have; a number that is not given stays."""
+    """The desired numbers of a job's workers and parameter servers; a number that is not given does not change."""
 
     workers: Annotated[int | None, Body(ge=0, le=1000)] = None
     ps: Annotated[int | None, Body(ge=1, le=1000)] = None

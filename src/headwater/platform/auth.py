@@ -53,7 +53,7 @@ class Opened:
 
     Attributes:
       secret: the secret for a cookie that scripts cannot read.
-      csrf: for the page, which sends it with every request that changes something.
+      csrf: the CSRF secret, which the page sends with every request that changes something.
       identity: the owner of the session.
     """
 

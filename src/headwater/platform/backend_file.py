@@ -26,8 +26,8 @@ from headwater.platform.lanes import BackendSource
 if TYPE_CHECKING:
     from headwater.data.io.json_types import Json, JsonObject
 
-# By name: the module, its backend and its settings. Imported on demand: most need packages that are not always
-# installed.
+# The module of each kind of backend, and the names of its classes. A module is imported when it is needed, because
+# most need packages that are not always installed.
 _BACKENDS = {
     "local": ("local", "LocalBackend", "LocalSettings"),
     "ssh": ("ssh", "SshBackend", "SshSettings"),

@@ -1,8 +1,9 @@
 """Completion of a job's work: a pure function of its state and the time.
 
-The work is complete when all workers and the chief have exited without an error. A worker other than the first may fail
-after that without failing the job: ``ps`` exit by themselves when they are no longer needed, and mirrored workers make
-all steps together, so the first one's exit means that no work is left.
+The work is complete when all workers and the chief have exited without an error. Until then, a failure of another
+worker than the one that leads is ignored if no work was left for it (`nothing_left`). That is so once the ``ps`` have
+ended, because they exit by themselves when they are no longer needed. In mirrored training, it is so once the first
+worker has exited without an error, because all workers make each step together.
 """
 
 from __future__ import annotations

@@ -37,7 +37,17 @@ class Cost:
 
 
 def account(before: JobState, after: JobState, notes: Iterable[Note], now: float) -> JobState:
-    """Returns ``after``, the state that followed ``before`` at ``now`` with ``notes``, with the cost up to then."""
+    """Adds the cost up to ``now`` to a job's state.
+
+    Args:
+      before: the job's state before the change.
+      after: its state after the change.
+      notes: the notes of the change.
+      now: the time of the change, in seconds.
+
+    Returns:
+      ``after`` with the cost.
+    """
     spent = dict(after.spent)
     for name, task in before.tasks.items():
         if task.started_at is None or (task.ended_at is not None and task.ended_at >= task.started_at):

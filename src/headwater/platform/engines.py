@@ -44,7 +44,7 @@ class EngineJobs:
       jobs: all jobs.
       backend: the engine.
       log_dir: returns the folder of a job's logs.
-      archive: returns the archive for the tasks' working folder; None for none.
+      archive: returns the archive that is unpacked as the tasks' working folder; None if the job has none.
       secrets: returns the values of the secrets that a job names.
     """
 

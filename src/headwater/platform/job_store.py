@@ -46,8 +46,8 @@ class JobStore(ABC):
         """Returns finished jobs that are not to be kept, with the times of their ends, the earliest first.
 
         Args:
-          before: select jobs that ended before this time; None for none of them.
-          beyond: select all jobs but this number of the last to end; None for none of them.
+          before: select the jobs that ended before this time; None selects none by their age.
+          beyond: select all but the last ``beyond`` jobs to end; None selects none by their number.
           limit: maximum number.
         """
 

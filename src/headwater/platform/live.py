@@ -111,7 +111,7 @@ class LiveJobs:
             self._save(record, notes)
 
     def hold(self, seen: JobRecord) -> None:
-        """Marks that a job's backend may hold resources of it; called before the backend is asked for any.
+        """Marks that a job may hold resources at its backend; called before the backend is asked for any.
 
         The mark is not stored at once: after a crash, `load` sets it for all unfinished jobs, and the end of a job is
         stored together with the mark.

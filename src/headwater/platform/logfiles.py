@@ -126,7 +126,8 @@ class Follower:
 def in_order(lines: Mapping[str, Iterable[LogLine]]) -> Iterator[tuple[str, LogLine]]:
     """Merges the lines of several tasks by time; yields each with its task.
 
-    A line without a time, or with an earlier time than its predecessor, stays behind its predecessor.
+    The lines of each task keep their order: a line without a time, or with an earlier time than the line before it,
+    counts as written at the time of that line.
     """
     return ((name, line) for _, name, line in heapq.merge(*(_timed(name, of) for name, of in lines.items()), key=_time))
 

@@ -64,8 +64,8 @@ class ManagerSettings:
       max_running: maximum number of jobs that run at once; 0 for no limit.
       overtake_s: seconds for which smaller jobs may overtake a job that waits for resources.
       keep_s: seconds for which a finished job is kept, with its logs; None for ever.
-      keep_jobs: maximum number of finished jobs that are kept, the latest ones; None for all.
-      trim_s: seconds between two deletions of jobs that are not to be kept.
+      keep_jobs: number of finished jobs that are kept, the last to end; None for all.
+      trim_s: seconds between two searches for finished jobs to delete.
     """
 
     data_dir: Path
@@ -316,7 +316,8 @@ class Manager:
         return self._jobs.ordered()
 
     def adopt(self) -> None:
-        """Loads the jobs of the store without starting threads: for a program that calls `turn` instead of `start`."""
+        """Loads the jobs of the store and takes them over at their backends, without starting threads. A program that
+        calls `turn` itself, such as a test, calls this instead of `start`."""
         self._jobs.load()
         for lane in self.lanes.values():
             if lane.reach():
@@ -399,7 +400,7 @@ class Manager:
             return self.job(record.id)
 
     def _turn(self, job_id: str, look: Callable[[JobRecord], None]) -> None:
-        """Runs ``look`` with a job; until it returns, `delete` waits. Does nothing while the job is being deleted."""
+        """Calls ``look`` with a job, unless the job is being deleted. `delete` waits until this call has returned."""
         with self._turn_over:
             record = self._jobs.get(job_id)
             if record is None or job_id in self._deleting:

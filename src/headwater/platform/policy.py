@@ -17,8 +17,8 @@
 tasks that are `ENDING` must be asked to end, a job that is over must have no places. So a manager that reconciles the
 state can be killed at any moment and resume from the stored state alone.
 
-Pauses grow: restart n waits for ``backoff * 2**n``, at most ``max_backoff``. The count n starts again once the task or
-job has run for ``reset_after``.
+Before restart n (from 0), the task or job pauses for ``backoff * 2**n``, at most ``max_backoff``. The count n returns
+to 0 once the task or job has run for ``reset_after``.
 """
 
 from __future__ import annotations
@@ -195,8 +195,10 @@ def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
         return JobDecision(state)
     if isinstance(event.how, Lost):
         return _lost(state, task, event.how.reason, now)
+    # The order of the following checks matters: an exit code says little about a task that was asked to end, that
+    # this server killed for a reason of its own (its ``verdict``), or whose job has nothing left to do.
     how = event.how
-    # A task that was asked to end before its start was confirmed may have run, so this attempt counts as started.
+    # A task that ends before its start was confirmed may have run, so this attempt counts as started.
     began = now if task.started_at is None else task.started_at
     task = replace(task, code=how.code, started_at=began, ended_at=now, reason=how.reason, steps_per_s=None)
     if state.phase is not JobPhase.RUNNING:
@@ -225,8 +227,8 @@ def _ended_after_work(state: JobState, task: TaskState) -> JobDecision:
 
 
 def _scope(state: JobState) -> str:
-    """Returns the scope of a restart: the job's setting, or ``job`` if its ``ps`` have ended, without which a restarted
-    task could not train."""
+    """Returns the scope of a restart: the job's setting, but always ``job`` once its ``ps`` have ended, because a task
+    that is restarted alone could not train without them."""
     return "job" if servers_ended(state) else state.spec.restart_scope
 
 
@@ -300,6 +302,7 @@ def _lost(state: JobState, task: TaskState, reason: str, now: float) -> JobDecis
 def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> JobDecision:
     why = how.reason if how.preempted else f"{how.reason}, which this server did not ask for"
     note = Note("preempted", f"{task.label} was preempted: {why}", task.label)
+    # Nothing is counted as a restart: a preemption is not the job's fault, so it may happen any number of times.
     state = state.with_task(replace(task, phase=TaskPhase.STOPPED))
     if not state.spec.requeue:
         decision = _end(state, JobPhase.FAILED, note.text, now, told=True)
@@ -466,8 +469,8 @@ def _settle(state: JobState, now: float) -> JobDecision:
 
 
 def _end(state: JobState, then: JobPhase, reason: str, now: float, *, told: bool = False) -> JobDecision:
-    """Asks all tasks to end; ``then`` is the next phase. With ``told``, the note does not repeat the reason, which an
-    earlier note has."""
+    """Asks all tasks to end; ``then`` is the phase after that. ``told`` is whether an earlier note has the reason
+    already, so that this note leaves it out."""
     tasks: dict[TaskName, TaskState] = {}
     for name, task in state.tasks.items():
         if task.phase.alive:
@@ -501,8 +504,8 @@ def _over(state: JobState, now: float) -> JobDecision:
 
 
 def _outcome(state: JobState) -> str:
-    """Returns the reason of a job's end for its history. Leaves out the description of the first task's failure,
-    because an earlier note has it."""
+    """Returns the reason of a job's end for its history, without the description of the first failure, which the
+    history already has from the note of that failure."""
     told = str(state.first) if state.phase is JobPhase.FAILED and state.first is not None else ""
     if not told or not state.reason.startswith(told):
         return state.reason

@@ -39,7 +39,14 @@ class Secrets(ABC):
         """Returns the value of a secret; raises `SecretError`."""
 
     def check(self, wanted: Mapping[str, str]) -> None:
-        """Checks that all of ``wanted``, names and the fields that use them, are available; raises `SecretError`."""
+        """Checks that secrets are available.
+
+        Args:
+          wanted: the field of the job file that uses a secret, by the secret's name.
+
+        Raises:
+          SecretError: a secret is not available.
+        """
         for name, field in wanted.items():
             try:
                 self.value(name)

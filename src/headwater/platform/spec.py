@@ -57,7 +57,7 @@ class _Model(BaseModel):
 
 
 class Count(_Model):
-    """A number of tasks: as many as can be placed from ``least`` to ``most``.
+    """A number of tasks: as many as can be placed, but at least ``least`` and at most ``most``.
 
     Attributes:
       least: the minimum for the job to start.
@@ -173,7 +173,7 @@ class RoleSpec(_Model):
 
     Attributes:
       count: the number of tasks; within a range, it depends on `headwater scale` and the free resources.
-      cpus: CPUs of each task; 0 to share the CPUs that are there.
+      cpus: CPUs that are reserved for each task; 0 to reserve none, so that it shares those of its machine.
       memory: bytes of each task, e.g. ``4GiB``; 0 for no limit.
       gpus: GPUs of each task.
       env: environment variables for this role, in addition to the job's.
@@ -205,7 +205,7 @@ def _role(value: Json) -> Json:
 Tasks = Annotated[RoleSpec, BeforeValidator(_role, json_schema_input_type=int | str | RoleSpec)]
 """A number of tasks, or the complete settings of a role."""
 OneTask = Annotated[RoleSpec, BeforeValidator(_role, json_schema_input_type=bool | RoleSpec)]
-"""Whether there is such a task, or the complete settings of its role."""
+"""Whether the job has a task of this role, or the complete settings of the role."""
 
 
 class RestartSpec(_Model):
@@ -216,9 +216,10 @@ class RestartSpec(_Model):
       scope: the unit of a restart: the ``task``, or the whole ``job``, which mirrored training needs. ``auto`` is
         ``task`` for a job with parameter servers, and ``job`` for one without.
       limit: maximum number of restarts, of each task or of the job by scope, before the job fails.
-      backoff: the pause before the first restart; it doubles with each further one.
+      backoff: the pause before the first restart; it doubles with each further restart.
       max_backoff: the longest pause.
-      reset_after: a task that has run this long is healthy: its restarts no longer count, nor lengthen its pauses.
+      reset_after: a task or job that has run this long is healthy: its earlier restarts no longer count towards
+        ``limit``, nor lengthen its pauses.
     """
 
     policy: Literal["on-failure", "never"] = "on-failure"
@@ -317,9 +318,9 @@ class KubernetesSpec(_Model):
       tolerations: taints of machines that the tasks tolerate.
       priority_class: a priority class of the cluster.
       queue: a queue of Kueue, which starts each task when the queue has room for it.
-      keep: how long Kubernetes keeps Jobs that have ended; until the job is deleted unless given.
-      gang: how long some tasks may hold resources while others cannot be placed: after that, all are given back, and
-        the job is retried later. null for no limit.
+      keep: how long Kubernetes keeps its Jobs after their end; if not given, until the job is deleted.
+      gang: how long some tasks may hold resources while others of the job cannot be placed. After that, the job gives
+        up all of its resources, and is retried later. null for no limit.
       network_policy: whether only tasks of the job may connect to its tasks, if the cluster's network supports it.
       disruption_budget: whether to protect tasks that the others need from voluntary evictions: the ``ps`` and the
         chief, or all if a restart concerns the whole job.
@@ -372,8 +373,8 @@ class SlurmSpec(_Model):
       account: the account to charge.
       qos: the quality of service.
       options: further ``#SBATCH`` options, such as ``--constraint=ib``.
-      further: placement of workers beyond the minimum of an elastic job; a field that is not given is as for the other
-        tasks.
+      further: how an elastic job's workers beyond its minimum are submitted. A field that is not given has the value
+        for the other tasks.
     """
 
     partition: Partition | None = None

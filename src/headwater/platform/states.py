@@ -32,7 +32,8 @@ class JobPhase(StrEnum):
 class TaskPhase(StrEnum):
     """The phase of a task's lifecycle.
 
-    ``waiting`` to be placed or started, ``starting`` once it must be started, ``ending`` once it has been asked to end.
+    A ``waiting`` task waits for its place or for its start time. A ``starting`` one must be started, but its start is
+    not confirmed yet. An ``ending`` one has been asked to end.
     """
 
     WAITING = "waiting"
@@ -196,7 +197,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class NotPlaced:
-    """Tasks cannot be placed now, for a reason. ``ever`` is whether they may be placed later."""
+    """Tasks cannot be placed now; ``reason`` says why. ``ever`` is whether they could be placed at a later time."""
 
     reason: str
     ever: bool = True
@@ -261,7 +262,7 @@ class AskScale:
       workers: the desired number of workers; None for no change.
       ps: the desired number of ``ps``; None for no change.
       restart_all: whether the change requires a restart of all tasks.
-      fixed: whether the number of workers stays, whatever resources are free.
+      fixed: whether the job keeps exactly this number of workers, whatever resources are free.
     """
 
     by: str

@@ -41,7 +41,7 @@ _NOT_PASSED = frozenset(
 
 
 def _onlooker(request: Request, platform: PlatformOf) -> None:
-    """Requires a session. No CSRF secret, since TensorBoard reads data with POST, too, without changing anything."""
+    """Requires a session, but no CSRF secret: TensorBoard also reads data with POST, and changes nothing."""
     session = request.cookies.get(SESSION_COOKIE, "")
     known = not platform.auth.required or platform.auth.identify_session(session, csrf=None, changes=False) is not None
     if not known:

@@ -1,4 +1,4 @@
-"""TensorBoard for jobs: started on demand, ended when idle."""
+"""TensorBoard for jobs: a process for each job, started by the first request and ended when it is idle."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class TensorBoards:
     """The TensorBoards of a server's jobs, at ports of the loopback address.
 
     Args:
-      most: maximum number at once; to start another one, the least recently used one is ended.
-      idle_s: seconds without a request after which one is ended.
+      most: maximum number of processes; beyond it, a new one replaces the least recently used one.
+      idle_s: seconds without a request after which a process is ended.
       command: the command, before its options.
       clock: returns monotonic seconds.
     """

@@ -1,4 +1,4 @@
-"""Attempt numbers with which tasks that were left out for a while continue."""
+"""The next attempt number of tasks that a job has had before, and that may return when it is scaled up again."""
 
 from __future__ import annotations
 

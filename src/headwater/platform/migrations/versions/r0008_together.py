@@ -1,4 +1,4 @@
-"""Tasks that have reported that they need the others."""
+"""Whether a task has reported that it cannot continue without the others."""
 
 from __future__ import annotations
 
