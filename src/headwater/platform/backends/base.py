@@ -219,7 +219,7 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Running:
-    """The task's process runs, or is going to without further calls.
+    """The task's process runs, or will run without further calls of the caller.
 
     Attributes:
       started_at: when, in seconds since 1970 by its host's clock.
@@ -390,13 +390,14 @@ class JobReport:
     """The state of a job as reported by its engine.
 
     Attributes:
-      phase: ``waiting`` for resources; ``running``; ``succeeded``; ``failed`` permanently, by the job's own rules;
-        ``lost`` with its hosts, or unknown to the engine, so that another start may help; ``preempted`` by a job that
-        the engine prefers; ``crowded``: only some of its tasks have been placed for so long that all resources must be
-        given back; ``cancelled`` by a user of the engine.
+      phase: ``waiting`` for resources, ``running``, ``succeeded``, or one of these ends: ``failed``: by the job's own
+        rules, it must not be restarted by the engine; ``lost``: its hosts are gone, or the engine does not know the job
+        any more, so another start may help; ``preempted``: the engine needed its resources for another job;
+        ``crowded``: some of its tasks have waited for a place so long that the others must give their resources back;
+        ``cancelled``: a user of the engine ended it.
       reason: why it waits or ended; may be empty.
       tasks: the state of each task.
-      restarts: how often the engine has restarted each task; a task that is not in it has not been restarted.
+      restarts: how often the engine has restarted each task; tasks without restarts may be missing.
       again: whether a failed job may be submitted again by its own rules, which the engine does not know.
       pause_s: seconds before a ``crowded`` job is to be submitted again, so that other jobs can be placed.
     """
@@ -413,7 +414,8 @@ class JobBackend(AnyBackend):
     """Submits whole jobs to an engine that places, restarts and ends their tasks."""
 
     kind: ClassVar[Literal["jobs"]] = "jobs"
-    #: Whether workers of a preemptible job are lost and replaced one by one; it is then submitted with its maximum.
+    #: Whether the engine can preempt and replace single workers of a preemptible job. Such a job is submitted with its
+    #: maximum number of workers.
     elastic: ClassVar[bool] = False
 
     @abstractmethod

@@ -305,7 +305,7 @@ def _poll(connection: HostConnection, fields: Mapping[str, Json]) -> JsonObject:
             return state
         with path.open("ab") as file:
             file.write(piece)
-    # More output follows: report the exit only once all of it is here, since nobody polls an exited task.
+    # Its log is not complete here yet. A task that has exited is not polled again, so report it as running until then.
     return state if state["state"] != "exited" else {"state": "running", "progress": state["progress"]}
 
 

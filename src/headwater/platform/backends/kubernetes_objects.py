@@ -59,9 +59,9 @@ class Rendering:
       attempt: how often the job has been submitted before.
       image: the container image of jobs that name none.
       namespace: the namespace of jobs that name none; None for the client's current one.
-      token: the secret that the job's tasks share; None if the cluster's Secret ``name`` must hold it.
-      secrets: values of the secrets that the job names, to be stored in the Secret ``name``; None if the cluster has a
-        Secret for each, with the job's name for it and the value under the key ``value``.
+      token: the secret that the job's tasks share; None if a person stores it in the Secret ``name`` beforehand.
+      secrets: the values of the secrets that the job names, which are stored in the Secret ``name``. None if the
+        cluster already has a Secret for each: named as in the job file, with the value under the key ``value``.
       archive: a file that pods unpack into their working folder; None if the image or a volume has the program.
       managed: whether a server watches the job, and restarts it as a whole where its rules say so.
       policy_version: the cluster's version of the API ``policy``.

@@ -60,7 +60,7 @@ def job_report(
       restarts: how often each task has been restarted.
       expected: the tasks that must have a Job.
       chief: whether the job has a chief, which then decides its success; otherwise all workers do.
-      without: workers that cannot be placed, and without which the job continues.
+      without: workers that cannot be placed, although the job can continue without them.
     """
     for task, job in jobs.items():
         failed = condition(job, "Failed")
@@ -163,7 +163,7 @@ def _time(text: str | None) -> float:
 
 
 def host_capacity(node: Mapping[str, Json], taken: list[Mapping[str, Json]]) -> HostCapacity:
-    """Returns a node's resources, and the resources left beside the requests ``taken``."""
+    """Returns a node's resources: all of them, and those that are left after the pods' requests ``taken``."""
     total = node["status"].get("allocatable", {})
     gpu = next((name for name in total if name.endswith("/gpu")), "")
 

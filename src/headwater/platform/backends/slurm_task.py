@@ -1,17 +1,18 @@
 """One task of a job on Slurm: the program that ``srun`` starts on the task's node.
 
 It kills processes of earlier rounds of the job on this node, takes a port, announces its address to the other tasks
-through the job's folder, and waits for theirs: a barrier that lets no task start before all nodes are free of old
-ones. Then it keeps the task (`headwater.platform.host.keeper`), and restarts it after a failure, if the job restarts
-single tasks.
+through the job's folder, and waits for theirs. So no task of this round starts before the processes of earlier rounds
+are gone from all nodes. Then it keeps the task (`headwater.platform.host.keeper`), and restarts it after a failure, if
+the job restarts single tasks.
 
 ::
 
     FOLDER/rounds/ROUND/ROLE-INDEX.address           the address at which the task listens
-        FOLDER/rounds/ROUND/ROLE-INDEX/ATTEMPT/...       records, as `headwater.platform.host.records` describes them
-        FOLDER/logs/ROLE-INDEX.log                       its output
+    FOLDER/rounds/ROUND/ROLE-INDEX/ATTEMPT/...       records, as `headwater.platform.host.records` describes them
+    FOLDER/logs/ROLE-INDEX.log                       its output
 
-    An elastic worker (`slurm_workers`) is in no other task's cluster; its own cluster has the job's initial tasks.
+The clusters of the other tasks do not contain an elastic worker (`slurm_workers`); its own cluster contains the job's
+initial tasks.
 
 Usage: python -P -m headwater.platform.backends.slurm_task FOLDER ROLE [INDEX], under ``srun``
 """

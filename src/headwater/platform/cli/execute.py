@@ -89,7 +89,8 @@ def execute(arguments: Sequence[str]) -> int:
         exec(code, main.__dict__)
     except SystemExit as error:
         if error.code not in (None, 0):
-            sys.last_value = error  # as the interpreter does for other errors: a server then reports no success
+            # The interpreter sets it for other errors. At exit, a server of this process looks here for a failure.
+            sys.last_value = error
         raise
     except _CannotRun as error:
         print(f"headwater exec: {error}", file=sys.stderr)

@@ -42,7 +42,8 @@ _COLOURS = {
 # The page has colours for so many jobs.
 _MOST_COMPARED = 8
 _NOT_REACHED, _JOB_FAILED = 1, 1
-# Phases that messages state with "is"; others with "has". They include unfinished ones: a stream ends with its server.
+# Phases that messages state with "is"; others with "has". They include phases of unfinished jobs, because following a
+# job also ends when the server does.
 _ONGOING = ("queued", "running", "restarting", "ending", "stopped")
 
 ServerOption = Annotated[str, typer.Option("--server", envvar="HEADWATER_SERVER", help="The server's address.")]

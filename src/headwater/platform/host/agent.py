@@ -60,7 +60,7 @@ _MAIN = str(Path(headwater.__file__).with_name("__main__.py"))
 
 
 class AgentError(Exception):
-    """The host could not carry out a request; the message says which and why."""
+    """The host could not carry out a request; the message names the request and the reason."""
 
 
 class Agent:

@@ -5,7 +5,7 @@ a script, a launcher. A signal only to the first process ends the shell, and the
 to the whole process group at once ends ``tee`` as well, so that the program fails when it prints that it saves. So:
 
 - A program that handles SIGTERM receives it once. Like a supervisor, it is responsible for all its descendants, which
-receive nothing.
+  receive nothing.
 - A shell with a trap runs it only after the command in the foreground, which therefore receives the signal, too. A
   command in the background does not receive it, because many traps pass the signal on and then exit; its end is waited
   for.

@@ -87,9 +87,9 @@ class Keeper:
       folder: its records.
       order: the content of ``order.json``: ``argv``, ``env`` (complete), ``secrets`` (names of further variables, whose
         values are in this process's environment), ``cwd``, ``log_path``, ``max_log_bytes``, ``memory_bytes``,
-        ``cores``, ``address``, ``mark``, ``umask`` (optional), and ``creator``: the process whose end ends the task,
-        None if the task may outlive its creator; ``relay``: whether SIGTERM reaches the task only through the keeper;
-        ``grace_s`` (optional): seconds between a request to end that the agent did not make, and SIGKILL.
+        ``cores``, ``address``, ``mark``, ``umask`` (optional), ``creator``: the process with which the task ends, None
+        if the task may outlive its creator; ``relay``: whether the keeper must pass SIGTERM on, because only the keeper
+        receives it; ``grace_s`` (optional): seconds between SIGTERM and SIGKILL, if the SIGTERM is not the agent's.
     """
 
     def __init__(self, folder: AttemptFolder, order: JsonObject) -> None:

@@ -1,9 +1,9 @@
 """Leases of ports of this machine: reserved for tasks before they start, and kept across their restarts.
 
 A leased port is outside the range of ports that the system assigns automatically. So only a program that asks for this
-very number could take it. Each lease is a file that can be created only once, in a folder that all servers of this user
-on this machine share. It ends when it is released, when the machine restarts, or when the folder of its owner is
-deleted. While a task runs, its keeper also holds the port (`hold`).
+number can take it. Each lease is a file in a folder that all servers of this user on this machine share; the file of a
+port can be created only once. A lease ends when it is released, when the machine restarts, or when the folder of its
+owner is deleted. While a task runs, its keeper also holds the port (`hold`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class NoPort(Exception):
-    """No port is left, or the requested one is taken; the message says which."""
+    """No port is left, or the requested port is taken; the message says which of the two."""
 
 
 def lease_folder() -> Path:

@@ -68,7 +68,7 @@ def identity(pid: int) -> ProcessIdentity:
 
 
 def adopt_orphans() -> None:
-    """Makes this process the parent of orphaned descendants, so that they stay its descendants."""
+    """Makes this process the parent of descendants whose parents end, so that they remain its descendants."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 

@@ -328,7 +328,8 @@ def _restart(state: JobState, task: TaskName, failure: Failure, now: float) -> L
     )
     if not state.running:
         return replace(_start_again(state), reason=reason)
-    # The others are not asked to end: they notice the loss by themselves, and their last save is then complete.
+    # The others are not asked to end, because they notice the loss by themselves. A request to end could interrupt
+    # their last save.
     return LaunchDecision(state, (), reason)
 
 

@@ -20,7 +20,8 @@ from headwater.platform.host.gpus import CPU_ONLY, VISIBLE
 from headwater.platform.host.guard import JOB, marked
 
 HOST = "127.0.0.1"
-# Unless told otherwise, JAX allocates three quarters of a GPU's memory; all workers on a GPU share this much.
+# The share of a GPU's memory that all workers on it use together. By default, each JAX process allocates three quarters
+# of it for itself.
 _GPU_MEMORY_SHARE = 0.9
 
 
@@ -38,8 +39,8 @@ class LaunchSettings:
         one; None for no log files.
       env: variables for the tasks, in addition to the launcher's environment.
       grace_s: seconds between asking a task to end and killing it.
-      restarts: maximum number of restarts: of all tasks, after the loss of a task that the others need, or of single
-        lost workers, which are replaced.
+      restarts: maximum number of restarts. In an elastic cluster, each replacement of a lost worker counts; otherwise,
+        each restart of all tasks after the loss of a task that the others need.
       most_workers: the maximum number of workers of an elastic cluster; None: the number is fixed.
     """
 
