@@ -1,7 +1,7 @@
 """Callbacks that write files: atomically, by one process of the job, under any name.
 
-`ModelCheckpoint` and `BackupAndRestore` are Keras's, with these differences. A program may also give Keras's own to a
-mirrored model; they then write as these do.
+`ModelCheckpoint` and `BackupAndRestore` are Keras's callbacks with these differences. If a program gives Keras's own
+callbacks to a mirrored model, they write files in the same way.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ModelCheckpoint(_checkpoint):
     ``keras`` of programs under Headwater does so, too.
 
     Args:
-      filepath: where; ``{epoch}``, ``{batch}`` and names of logs in braces stand for their values.
+      filepath: the path, in which ``{epoch}``, ``{batch}`` and names of logs in braces are replaced by their values.
       others: see ``keras.callbacks.ModelCheckpoint``.
     """
 
@@ -99,7 +99,7 @@ class BackupAndRestore(_backup):
       others: see ``keras.callbacks.BackupAndRestore``.
     """
 
-    #: The mirror of the model, which knows the position in training; None for a model outside of mirrored scopes.
+    #: The `MirroredModel`, which knows the position in training; None for a model outside of mirrored scopes.
     mirrored: Any = None
     #: Whether this process writes.
     writes = True
@@ -151,7 +151,8 @@ class BackupAndRestore(_backup):
             if not files.exists(self.backup_dir):
                 files.makedirs(self.backup_dir)
             with files.atomic_write(self._path) as file:
-                file.write(written.getvalue())  # no view, which the traceback of an exception would keep
+                # A copy: a view could not be released while the traceback of an exception refers to it.
+                file.write(written.getvalue())
 
     def restore(self) -> None:
         """Restores the model from the saved state; does nothing if there is none.
@@ -209,7 +210,7 @@ class _Following(keras.callbacks.Callback):
 
     Args:
       callback: a `keras.callbacks.ModelCheckpoint`.
-      mirrored: the model's mirror.
+      mirrored: the `MirroredModel`.
     """
 
     def __init__(self, callback: Any, mirrored: Any) -> None:
@@ -248,7 +249,7 @@ def whole(callback: Any, mirrored: Any) -> Tree:
 
     Args:
       callback: the program's callback.
-      mirrored: the mirror of the model, which knows whether this process writes, and the position in training.
+      mirrored: the `MirroredModel`, which knows whether this process writes, and the position in training.
     """
     if isinstance(callback, _checkpoint):
         return _Following(callback, mirrored)
@@ -276,7 +277,7 @@ class _States(keras.callbacks.Callback):
             backup.states = self._states
 
     def begin(self) -> None:
-        """Restores states; to be called after all ``on_train_begin``, when models have been restored."""
+        """Restores states; must be called after ``on_train_begin`` of all callbacks, which may restore the model."""
         self._states.begin()
         for backup in self._backups:
             restored = backup.restored_states() if hasattr(backup, "restored_states") else None
@@ -302,7 +303,8 @@ def saving_states(callback: Any) -> Any:
 def serve_backup(callback: Any) -> None:
     """Makes Keras's own `BackupAndRestore` also save the state of other callbacks, in a file beside its own.
 
-    The state has the epoch in its name, and is written first: whatever model is restored, its state is there.
+    The file's name contains the epoch, and it is written before Keras saves the model. So for every model that can be
+    restored, the file of its epoch exists.
     """
     if isinstance(callback, BackupAndRestore) or hasattr(callback, _SERVED):
         return
@@ -342,7 +344,7 @@ def arrange(listed: Any) -> None:
     """Orders callbacks so that those with state run before the callbacks that save it, at the end of an epoch.
 
     Args:
-      listed: a `keras.callbacks.CallbackList` with such callbacks.
+      listed: a `keras.callbacks.CallbackList`.
     """
     backups = [callback for callback in listed.callbacks if isinstance(callback, _backup)]
     last = [callback for callback in listed.callbacks if getattr(callback, "comes_last", False)]

@@ -1,9 +1,9 @@
 """``keras.estimator.model_to_estimator``: a compiled Keras model as an `Estimator`.
 
-The estimator's graph holds the input pipeline, a variable for each weight, and the model as a host operation: Keras
-computes on JAX, with the optimizer and the strategy that the model was compiled with. Weights are copied from the
-variables to the model when a session begins, which may have restored them, and back before a checkpoint is written. So
-checkpoints, hooks, summaries and `train_and_evaluate` work as for every estimator.
+The estimator's graph has the input pipeline, a variable for each weight, and a host operation that calls the model:
+Keras computes on JAX, with the optimizer and the strategy that the model was compiled with. When a session begins,
+which may have restored the variables, their values are copied to the model. Before a checkpoint is written, they are
+copied back. So checkpoints, hooks, summaries and `train_and_evaluate` work as for every estimator.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def model_to_estimator(
       checkpoint_format: ``"saver"``.
 
     Raises:
-      ValueError: no model or two are given, the model is not compiled, the format is another one, or several tasks of a
-        cluster train.
+      ValueError: no model or two are given, the model is not compiled, ``checkpoint_format`` is not ``"saver"``, or
+        several tasks of a cluster train.
     """
     if keras_model is None and keras_model_path is None:
         raise ValueError("Either `keras_model` or `keras_model_path` needs to be provided.")
@@ -188,7 +188,7 @@ class KerasEstimator(Estimator):
         """The tensors for the model's inputs, in their order.
 
         Raises:
-          ValueError: features by names that the model does not have.
+          ValueError: the names of the features are not those of the model's inputs.
         """
         if not isinstance(features, Mapping):
             return flatten(features)

@@ -229,7 +229,7 @@ class DynamicEmbedding(keras.layers.Layer):
         return Divided(words=keys.words, checks=keys.checks, inverse=inverse, bounds=np.array([0, len(keys)]))
 
     def divide_bags(self, ids: Array, shapes: Sequence[tuple[int, ...]]) -> Divided:
-        """As `divide`, and adds the bags in which rows are pooled.
+        """As `divide`, for rows that are pooled: the result also says which rows are pooled into one (a bag).
 
         Args:
           ids: the ids of all calls, [n].
@@ -250,7 +250,7 @@ class DynamicEmbedding(keras.layers.Layer):
         return in_bags(self.divide(ids), ends, self.combiner, None, f"layer {self.name!r}")
 
     def own_rows(self, keys: Divided) -> Array:
-        """Rows of distinct ids, or of bags, of the rows that are in this process."""
+        """Returns the rows of distinct ids, or the pooled rows of bags, from the table in this process."""
         rows = self._own_table().look_up(Keys(keys.words, keys.checks), training=False)
         return rows if keys.bags is None else keys.pool(rows)
 

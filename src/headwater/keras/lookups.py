@@ -195,7 +195,7 @@ class Hashing(_HostLayer):
 
 
 class _Known:
-    """The state of a lookup, hidden from Keras, which would track lists and dicts.
+    """The state of a lookup. An object of its own, because Keras would track lists and dicts in attributes of a layer.
 
     Attributes:
       tokens: the vocabulary.
@@ -216,7 +216,8 @@ class _Known:
 
 
 class _Lookup(_HostLayer):
-    """A vocabulary: tokens by number. The first numbers are the mask's (in mode ``int``) and the unknown tokens'."""
+    """A vocabulary: a number for each token. The first numbers are for the mask (in mode ``int``) and for unknown
+    tokens."""
 
     def __init__(
         self,
@@ -270,11 +271,11 @@ class _Lookup(_HostLayer):
         return self._first_unknown + self.num_oov_indices
 
     def set_vocabulary(self, vocabulary: object, idf_weights: object = None) -> None:
-        """Takes tokens, most frequent first: a list, an array, or the path of a file with one in each line. The mask's
-        and unknown tokens may stand at the beginning, as `get_vocabulary` gives them.
+        """Sets the tokens, most frequent first: a list, an array, or the path of a file with a token in each line. The
+        mask and the unknown token may come before them, as in the result of `get_vocabulary`.
 
         Raises:
-          ValueError: a token is there twice, there are too many, or weights are missing.
+          ValueError: a token occurs twice, there are too many tokens, or weights are missing.
         """
         if isinstance(vocabulary, str | os.PathLike):
             vocabulary = Path(vocabulary).read_text(encoding="utf-8").splitlines()
@@ -308,14 +309,14 @@ class _Lookup(_HostLayer):
         return [*(self._special() if include_special_tokens else ()), *self._known.tokens]
 
     def vocabulary_size(self) -> int:
-        """The number of numbers, including the mask's and the unknown tokens'."""
+        """Returns how many different numbers there are, including those for the mask and for unknown tokens."""
         return len(self._known.tokens) + self._first_token
 
     def adapt(self, data: Tree, steps: int | None = None) -> None:
         """Sets the vocabulary to the most frequent tokens of ``data``, an array or batches of arrays.
 
         Args:
-          data: as above.
+          data: an array, or an iterable of batches.
           steps: the number of batches; None for all.
         """
         if self._given:
@@ -407,10 +408,10 @@ class _Lookup(_HostLayer):
         }
 
     def save_own_variables(self, store: object) -> None:
-        """The vocabulary is an asset."""
+        """Saves nothing: the vocabulary is an asset (`save_assets`), not a variable."""
 
     def load_own_variables(self, store: object) -> None:
-        """The vocabulary is an asset."""
+        """Loads nothing: the vocabulary is an asset (`load_assets`), not a variable."""
 
     def save_assets(self, dir_path: str) -> None:
         """Writes the vocabulary, if it was adapted."""

@@ -163,8 +163,8 @@ class Strategy:
         del model
 
     def _expect_models(self) -> None:
-        """This process is one of several that train together: from now on, training a model alone is an error, as long
-        as none was made in the scope."""
+        """Makes it an error to train a model that was made outside of the scope, until one is made in the scope. Called
+        if this process trains together with others: such a model would be trained by each process alone."""
         from headwater.keras.models import expect_models  # noqa: PLC0415  see `scope`
 
         expect_models(self, active_strategy)
@@ -178,7 +178,7 @@ class Strategy:
         """A context in which models that are made, loaded or compiled belong to this strategy.
 
         Raises:
-          RuntimeError: this is within the scope of another strategy.
+          RuntimeError: this thread is in the scope of another strategy.
         """
         if _active.strategies and _active.strategies[-1] is not self:
             raise RuntimeError(
@@ -206,12 +206,12 @@ class Strategy:
 
         Args:
           fn: the work of one replica; `get_replica_context` returns its context.
-          args: arguments of ``fn``; of values per replica, each replica gets its own.
+          args: arguments of ``fn``; a value per replica is replaced by the replica's own value.
           kwargs: like ``args``, by name.
           options: ignored.
 
         Returns:
-          The result of ``fn``, with values per replica where this process has several.
+          The result of ``fn``; values per replica if this process has several replicas.
         """
         del options
         outputs: list[Tree] = []
@@ -235,10 +235,10 @@ class Strategy:
         Args:
           reduce_op: ``ReduceOp.SUM``, ``ReduceOp.MEAN`` or its name.
           value: a structure of values, as `run` returns it.
-          axis: a dimension to reduce over, too; None for the replicas only.
+          axis: a dimension over which each value is reduced as well; None to reduce over replicas only.
 
         Raises:
-          ValueError: ``reduce_op`` is neither of both.
+          ValueError: ``reduce_op`` is neither a sum nor a mean.
         """
         op = ReduceOp.of(reduce_op)
 
@@ -342,7 +342,7 @@ def get_strategy() -> Strategy:
 
 
 def get_loss_reduction() -> ReduceOp:
-    """How losses of replicas are combined; in several replicas an estimator's model function returns sums."""
+    """Returns how the losses of several replicas are combined: they are added up."""
     return ReduceOp.SUM
 
 
@@ -388,13 +388,13 @@ def get_replica_context() -> ReplicaContext | None:
 
 
 def in_cross_replica_context() -> bool:
-    """Whether this thread is in a scope, and works for no single replica."""
+    """Returns whether this thread is in a scope, but not in a function that runs for one replica."""
     return get_replica_context() is None
 
 
 @contextmanager
 def _left_replica() -> Generator[None]:
-    """A context outside of this thread's replica."""
+    """A context in which this thread works for no replica."""
     replicas, _active.replicas = _active.replicas, []
     try:
         yield

@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 #: Vectors of fewer bytes are sent whole.
 WHOLE_BELOW_BYTES = 1 << 15
-#: Larger messages may not fit into the network's buffers while the peer does not receive, in bytes.
+#: A message of at most this size fits into the network's buffers even while the peer does not receive, in bytes.
 _BUFFERED_BYTES = 1 << 14
 _ALIGNED = 16
 #: Interval of messages of a process that waits for another, in seconds.
@@ -213,7 +213,8 @@ class Collective:
         return frame.tensors
 
     def _lost(self, peer: int, error: OpError) -> Exception:
-        """Returns the error for a lost peer, after notifying the other processes, which may see this one end first."""
+        """Returns the error for a lost peer, after naming that peer to the other processes: they may notice the end of
+        this process before the end of that peer."""
         if isinstance(error, InternalError):
             return error
         # The peer may have ended because of another lost process. Then its message about that process is still

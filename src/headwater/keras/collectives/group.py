@@ -31,7 +31,7 @@ from headwater.keras.collectives.collective import Collective
 from headwater.keras.collectives.pulse import Pulse, heartbeat_s
 
 _log = logging.getLogger("headwater")
-#: Interval of checks that connected processes are still there during the rendezvous, in seconds.
+#: During the rendezvous, interval of checks that the processes that have connected are still connected, in seconds.
 _LOOK_S = 1.0
 
 
@@ -246,7 +246,7 @@ class Group:
         )
 
     def _add(self, rank: int, channel: Channel) -> bool:
-        """Installs and answers a peer's channel, and breaks off its earlier one; after the rendezvous, only the latter.
+        """Breaks off a peer's earlier channel, and, during the rendezvous, installs and answers the new one.
 
         Returns:
           Whether the channel was installed.

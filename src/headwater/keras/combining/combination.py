@@ -33,7 +33,7 @@ class Combination:
       divisors: the divisor of each loss term.
       sums: numbers of the loss terms that are sums over the batch although Keras treats them as means.
       layers: the rule of each variable that is not trained.
-      metrics: the rule of each variable of the metrics; None where no rule exists, which a single worker does not need.
+      metrics: the rule of each variable of the metrics; None if there is no rule, which only a single worker may have.
       logs: names of further values that a custom ``train_step`` logs; they are averaged over rows.
     """
 
@@ -50,7 +50,7 @@ class Combination:
 
     @property
     def linear(self) -> bool:
-        """Whether workers can sum over all their batches first, so that no step needs the values of another worker."""
+        """Whether the workers' metrics can be added up once, after the last batch, instead of in every step."""
         return not self.factored and all(rule == ADDED for rule in self.metrics)
 
     def to_text(self) -> str:
@@ -104,10 +104,10 @@ def find_combination(
       divided: whether workers have parts of batches.
       several: whether there are several workers.
       training: whether the program trains, for a model's own ``compute_loss``.
-      eager: whether to run the step, in the place of a trace of it.
+      eager: whether to run the step instead of tracing it.
 
     Raises:
-      ValueError: a loss or a metric of a batch does not follow from the values for its parts, by name.
+      ValueError: a loss or a metric of a batch does not follow from the values for its parts; the message names it.
     """
     sums: frozenset[int] = frozenset()
     tried: Sequence[Rule | None] | None = None

@@ -1,7 +1,7 @@
 """Rules that merge the workers' values for their shares of a batch into the value for the whole batch.
 
-A variable is merged by a `Rule`: of the variable's values after the step, or of the changes in it, the sum, the mean
-weighted by rows, the first worker's, the largest, or the smallest.
+A variable is merged by a `Rule`. It merges either the variable's values after the step, or the changes during the step.
+It takes their sum, their mean weighted by rows, the first worker's value, the largest, or the smallest.
 
 - State of layers follows the variable's ``aggregation``: ``"sum"``, ``"only_first_replica"``, and the mean otherwise.
 - State of metrics is a sum over examples in all of Keras's own metrics. A metric of a program may declare another
@@ -38,7 +38,7 @@ class Rule:
 
     Attributes:
       merge: the kind of merge of the values below.
-      state: whether these are the variable's values after the step, rather than the changes in it.
+      state: whether values after the step are merged, rather than changes during the step.
     """
 
     merge: Merge

@@ -1,7 +1,7 @@
-"""Losses and metrics of a program, tried on a few examples, whole and in two parts of unequal size.
+"""Tries the losses and metrics of a program on a few examples: on all of them, and on two parts of unequal size.
 
-Keras's own losses and metrics are known. Of others only a trial can tell whether the value for a batch follows from the
-values for parts of it, and how. Predictions are random numbers; targets are the program's.
+For Keras's own losses and metrics, the rules are known. For others, only a trial shows whether the value for a batch
+follows from the values for its parts, and how. The trial uses random predictions, and targets of the program.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _CLOSE: Any = {"rtol": 1e-3, "atol": 1e-5, "equal_nan": True}
 _RULES = (
     ADDED,
     Rule(Merge.MEAN),
-    # Where workers agree on the state before a step, a rule for changes may hold for states, too.
+    # The first rule that fits is used. All workers have the same state before a step, so a rule for changes and the
+    # same rule for states may both fit.
     Rule(Merge.MAX),
     Rule(Merge.MIN),
     Rule(Merge.MAX, state=True),
@@ -86,7 +87,7 @@ def needs_trial(model: Any) -> bool:
 
 
 def is_known_metric(metric: Any) -> bool:
-    """Whether a metric is one of Keras's, of a function of Keras's, and declares no merge; or None."""
+    """Returns whether a metric and its function are Keras's own, and it declares no merge; True for None."""
     if metric is None:
         return True
     return _is_known(metric, "_fn") and all(declared_merge(metric, variable) is None for variable in metric.variables)
@@ -184,7 +185,7 @@ class _Judge:
         ]
 
     def term(self, number: int, *, sums: bool) -> None:
-        """Records that a loss term was not a mean, and whether it was a sum."""
+        """Records a draw in which a loss term was not a mean; ``sums`` is whether it was a sum."""
         self._terms.setdefault(number, []).append(sums)
 
     def sums(self) -> frozenset[int]:
@@ -218,12 +219,13 @@ class _Judge:
 
 
 def _rules_of(variable: Any) -> list[Rule]:
-    """The rules that may merge a variable. A mean of flags, rounded, is the flag of the larger part: never a merge."""
+    """Returns the rules that may merge a variable. They include no mean of flags: rounded, it would be the flag of the
+    larger part."""
     return [rule for rule in _RULES if variable.dtype != "bool" or rule.merge is not Merge.MEAN]
 
 
 def _fits(rule: Rule, old: object, whole: Any, after: Sequence[object]) -> bool:
-    """Whether a rule gives ``whole``; ``after`` is, by part, the state from ``old`` and from zero."""
+    """Returns whether a rule gives ``whole``. ``after`` has two states for each part: from ``old``, and from zero."""
     start = rule.start(old)
     found = [rule.found(start, jnp.asarray(value)) for value in after[0 if rule.state else 1 :: 2]]
     merged = rule.merged(old, jnp.asarray(combined(rule.merge, found, _PARTS), np.float32))

@@ -48,7 +48,7 @@ class Registry:
         """Returns a registered function.
 
         Raises:
-          NotFoundError: there is none of that name.
+          NotFoundError: no function of that name is registered.
         """
         if name not in self._functions:
             raise NotFoundError(
@@ -63,7 +63,7 @@ class Registry:
         """Makes a dataset.
 
         Raises:
-          NotFoundError: there is none of that number.
+          NotFoundError: no dataset of that number is registered.
         """
         if not 0 <= number < len(self._datasets):
             raise NotFoundError(None, None, f"this worker's program has made no dataset {number}")
@@ -98,7 +98,7 @@ class CallServer(Service):
         """Serves until the coordinator has ended.
 
         Raises:
-          SystemExit: then.
+          SystemExit: the coordinator has ended.
         """
         self.start()
         self._over.get()
@@ -111,7 +111,7 @@ class CallServer(Service):
     def serve(self, channel: Channel, first: Frame) -> None:
         """Answers the calls of a channel."""
         del first
-        # The program registers functions until it starts to serve.
+        # Until it starts to serve, the program is still registering functions.
         self._ready.wait()
         # A new incarnation of the coordinator numbers its iterators from 0 again.
         self._datasets, self._iterators = {}, {}

@@ -1,9 +1,9 @@
 """`ClusterCoordinator`: the chief schedules function calls on all workers.
 
-Every task runs the same program. The chief runs all of it. A ``ps`` stays in the constructor and serves. A worker runs
-up to the first `ClusterCoordinator.schedule`, `join` or `fetch`: by then it has made the same models and registered the
-same functions, and from then on it serves the chief's calls. Only names and arguments of functions are sent, not the
-functions.
+Every task runs the same program. The chief runs all of it. A ``ps`` serves in the constructor, which does not return. A
+worker runs up to its first `ClusterCoordinator.schedule`, `join` or `fetch`, which does not return either: by then it
+has made the same models and registered the same functions, and it serves the chief's calls. Only names and arguments of
+functions are sent, not the functions.
 
 ::
 
@@ -150,11 +150,11 @@ class _Call:
 class ClusterCoordinator:
     """Schedules function calls on the next free worker.
 
-    A call on a worker that is lost is retried on another worker, so a function may run twice in part. Without a
-    cluster, a thread of this process is the only worker.
+    A call on a worker that is lost is repeated on another worker, so its effects may occur twice. Without a cluster, a
+    thread of this process is the only worker.
 
     Args:
-      strategy: the strategy with the workers; on a ``ps`` its models are served from here on.
+      strategy: the strategy with the workers; on a ``ps``, the constructor serves its models.
       registry: the functions that may be called; a new registry when None.
 
     Raises:
@@ -183,7 +183,9 @@ class ClusterCoordinator:
             return
         strategy.connect_models()
         others = task.members.workers[1:] if task is not None else []
-        self._workers.update(map(str, others))  # all, before the first may give up
+        # All workers are added before the first thread starts: if its worker cannot be reached, it must not take itself
+        # for the last worker.
+        self._workers.update(map(str, others))
         for name in others:
             assert task is not None
             self._start(str(name), task.shell.link(name))
@@ -218,13 +220,13 @@ class ClusterCoordinator:
 
         Args:
           fn: a function of the program.
-          args: numbers, text, arrays, structures of these, per-worker datasets and iterators, and remote values, for
-            which their values are given.
+          args: numbers, text, arrays, structures of these, per-worker datasets and iterators, and remote values, which
+            are replaced by their values.
           kwargs: like ``args``, by name.
 
         Raises:
           OpError: a function that was scheduled before failed.
-          SystemExit: on a worker, where this serves, when the coordinator has ended.
+          SystemExit: on a worker, which serves in this call: the coordinator has ended.
         """
         self._registry.add(fn)
         self._serve_here()
@@ -310,7 +312,7 @@ class ClusterCoordinator:
                 return
 
     def _converse(self, task: str, channel: Channel) -> bool:
-        """Makes calls on a channel; returns whether no calls are left, or else the channel broke."""
+        """Makes calls on a channel; returns True once there are no more calls, or False if the channel has broken."""
         call: _Call | None = None
         try:
             channel.send(Frame(OPEN_CALLS))

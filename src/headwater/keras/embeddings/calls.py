@@ -122,8 +122,8 @@ def traced_rows(layer: keras.layers.Layer, inputs: object, dim: int, *, pools: b
       pools: whether rows are pooled: one row for all ids along the last axis.
 
     Returns:
-      None outside of tracing, or for an unknown layer; else ids and rows, with None as rows where the layer is to use
-      its own table.
+      The ids and the rows; None as rows if the layer must use its own table. None instead of both outside of tracing,
+      or for a layer that is not in the traced model.
     """
     key = id(layer)
     if _tracing.noted is not None and key in _tracing.noted:
@@ -146,7 +146,7 @@ def _whole(inputs: object) -> jax.Array:
 
 @contextmanager
 def noting(layers: Sequence[keras.Layer]) -> Generator[dict[int, list[Any]]]:
-    """A context in which ``layers`` note their ids, by the layer's `id`, and return zeros."""
+    """A context in which ``layers`` record their ids and return zeros; yields the ids by the layer's `id`."""
     before, _tracing.noted = _tracing.noted, {id(layer): [] for layer in layers}
     try:
         yield _tracing.noted

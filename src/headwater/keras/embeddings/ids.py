@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _partial = partial_eval
 _tree = keras.tree
 
-#: Operations that move elements without changing them; `_PICKS` use indices, which may be computed.
+#: Operations that move elements without changing them. Those of `_PICKS` select elements by indices, which a model may
+#: have computed.
 _MOVES: Final = frozenset(
     {"reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "concatenate", "transpose", "rev", "copy"}
 )

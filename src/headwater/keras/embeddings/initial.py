@@ -108,7 +108,7 @@ class _Rows:
         *,
         outermost: bool = False,
     ) -> list[tuple[object, bool]]:
-        """Computes the results; each with a flag that tells whether it has some of the rows only."""
+        """Computes the results. A flag of each says whether it consists of the wanted rows, rather than of all rows."""
         known: dict[Any, tuple[Any, bool]] = dict(env)
 
         def read(atom: Any) -> tuple[Any, bool]:

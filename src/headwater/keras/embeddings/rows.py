@@ -29,10 +29,10 @@ class Found:
 
     Attributes:
       x: the model's inputs.
-      where: for each layer, see `headwater.keras.embeddings.calls.Rows`; None where ids are not coded and all rows are
-        in the model.
-      rows: for each layer without a whole table; layers with whole tables are last and have no entry.
-      coded: for each layer.
+      where: `headwater.keras.embeddings.calls.Rows.where` of each layer; None for a layer whose inputs are not codes
+        and whose table is in the model.
+      rows: the rows of each layer whose table is not in the model. The other layers come last, and have no entry.
+      coded: for each layer, whether its inputs are codes.
       keys: the identity of the rows, for each entry of ``rows``: row numbers, or a result of `DynamicEmbedding.divide`.
     """
 
@@ -76,10 +76,10 @@ class ModelEmbeddings:
         """Reads the rows of a batch.
 
         Args:
-          values: gives the values of trainable and of other variables, see `IdFinder.find`.
+          values: returns the values of trainable and of other variables, see `IdFinder.find`.
           x: the model's inputs.
-          training: whether rows are made, and uses counted.
-          read: gives rows of ``tables``.
+          training: whether new keys get rows, and uses are counted.
+          read: returns rows of ``tables``.
 
         Raises:
           InvalidArgumentError: an id is outside its table, or of a wrong type.
@@ -117,7 +117,7 @@ class ModelEmbeddings:
         )
 
     def reads(self, where: Sequence[Tree], rows: Sequence[object], coded: Sequence[bool]) -> dict[int, Rows]:
-        """For `headwater.keras.embeddings.calls.reading`, while a step is traced."""
+        """Returns the argument of `headwater.keras.embeddings.calls.reading`, with which a step is traced."""
         every = [*rows, *([None] * (len(self.layers) - len(rows)))]
         return {
             id(layer): Rows(where=place, rows=found, coded=is_coded)

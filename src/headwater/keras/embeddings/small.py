@@ -1,8 +1,8 @@
 """Small embedding tables that are sent by rows, because a batch uses so few rows that this takes fewer bytes.
 
-A table that is sent whole takes twice its size in a step: its values, and the gradient. By rows it takes twice the rows
-of a batch, at most one for each id, and their numbers. Reading rows takes a further round trip, so a model that sends
-all other tables whole uses rows only where they save enough bytes.
+A step with a whole table sends twice its size: the values, and the gradient. A step by rows sends twice the rows of a
+batch, at most one for each id, and their numbers. Reading rows takes a further round trip. So in a model that sends no
+other table by rows, a table is sent by rows only if this saves enough bytes.
 
 An update of such a table changes all its rows (*exact*, see `headwater.keras.parameter_server.table_updates`): training
 has the same results as with the whole table, and only the data sent differ.

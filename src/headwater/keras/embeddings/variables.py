@@ -28,7 +28,7 @@ _Variable: Any = JaxVariable
 class TableVariable(_Variable):
     """A variable with values on other tasks, unless the program has assigned values.
 
-    It is made by `as_table`, never by its class.
+    `as_table` changes the class of an existing variable to this one; the class itself is never called.
     """
 
     #: Reads the whole variable from the ``ps``; None as long as it is not stored there.
@@ -58,7 +58,7 @@ class TableVariable(_Variable):
         return None if self._value is None else np.asarray(self._value)
 
     def initial(self) -> Callable[[int, int], Array]:
-        """A function that computes initial rows, from the first number to the number after the last."""
+        """Returns a function ``(start, stop)`` that computes the initial values of these rows."""
         value = self.held
         if value is not None:
             return lambda start, stop: value[start:stop]
@@ -177,7 +177,7 @@ def _may_be_elsewhere(layer: keras.layers.Layer, least_bytes: int) -> bool:
         and layer.embeddings_regularizer is None
         and layer.embeddings_constraint is None
     )
-    # A seed generator changes its state with each use.
+    # A seed generator changes its state with each use, so computing some rows later would give other values.
     drawn = isinstance(getattr(layer.embeddings_initializer, "seed", None), keras.random.SeedGenerator)
     return plain and not drawn and 4 * layer.input_dim * layer.output_dim >= least_bytes
 

@@ -1,4 +1,4 @@
-"""Adapts a program's callbacks for each process, and follows Keras's loop for the mirrored model."""
+"""Adapts a program's callbacks for each process. Further callbacks tell the mirrored model where Keras's loop is."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Fits(Protocol):
 
 
 class Mirror(_base):
-    """Reports the position in Keras's loop to the model's mirror; runs after all other callbacks."""
+    """Reports the position in Keras's loop to the mirrored model; runs after all other callbacks."""
 
     async_safe = True
     comes_last = True

@@ -1,7 +1,7 @@
 """Assigns each process of a machine its own share of the cores.
 
-XLA starts one thread for each core that it may use, and expects all of them to run: two processes that both use all
-cores wait for descheduled threads at every operation.
+XLA starts a thread for each core that it may use, and every operation waits for all of its threads. If two processes
+both use all cores, a part of these threads is not running, because the other process has their cores.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def share_of(cores: Sequence[int], place: int, sharing: int) -> list[int]:
 
 
 def neighbours(members: Sequence[GroupMember], rank: int) -> tuple[int, int]:
-    """Returns this process's index among the processes on its machine, and their number, by hosts of addresses."""
+    """Returns this process's index among the processes on its machine, and their number. Processes whose addresses have
+    the same host are on the same machine."""
     places = [_place(member.address.host) for member in members]
     here = [other for other, place in enumerate(places) if place == places[rank]]
     return here.index(rank), len(here)
@@ -35,7 +36,7 @@ def neighbours(members: Sequence[GroupMember], rank: int) -> tuple[int, int]:
 def take_share(members: Sequence[GroupMember], rank: int, environ: Mapping[str, str] | None = None) -> list[int]:
     """Confines this process to its share of the cores, all its threads included, and returns them.
 
-    Best called before JAX computes anything, which then makes no more threads than that.
+    Best called before JAX computes anything, so that JAX makes only as many threads as this process has cores.
 
     Raises:
       ValueError: the environment variable ``HEADWATER_CORES`` is something else than ``own`` or ``shared``.

@@ -14,7 +14,7 @@ from headwater.keras.values import PerReplica, map_structure
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
-# As datasets have them.
+# The special values of a dataset's ``cardinality()``.
 _INFINITE, _UNKNOWN = -1, -2
 
 
@@ -52,7 +52,8 @@ def _parts(leaf: Tree, count: int) -> Any:
 def _in_step(dataset: Any, replicas: Replicas) -> Iterator[object]:
     """Yields the elements of this process, then empty batches until no process has more elements.
 
-    Where all know how many they have they say so once; else each says before every step whether it has one more.
+    If all processes know the number of their elements, they exchange these numbers once. Otherwise, before every step
+    they exchange whether they have one more.
     """
     elements = iter(dataset.elements() if hasattr(dataset, "elements") else dataset)
     if replicas.processes == 1:

@@ -64,10 +64,11 @@ class Lockstep:
         return results
 
     def combine(self, index: int, value: object, combination: Callable[[list[Any]], object]) -> object:
-        """``combination`` of the values of all threads, computed once; each must call this as often as the others.
+        """Returns ``combination`` of the values that all threads pass, computed once. All threads must make the same
+        calls.
 
         Raises:
-          RuntimeError: another one has ended without it.
+          RuntimeError: another thread has ended without this call.
         """
         if self._ended:
             raise RuntimeError(f"replica {index} exchanges something, which replica {min(self._ended)} has not done")

@@ -338,7 +338,7 @@ class MirroredModel:
             results = self.model.get_metrics_result()
             own = {name: value for name, value in (logs or {}).items() if name not in results}
             return {**results, **self._averaged(own)}
-        # Logs are empty where all steps of an epoch were finished before a restart.
+        # Logs are empty if all steps of an epoch were finished before a restart.
         return self._keras._get_metrics_result_or_logs(self.model, logs) if logs else self.model.get_metrics_result()
 
     def _local(self, function: Any, donate: bool) -> Any:
@@ -359,7 +359,7 @@ class MirroredModel:
 
     @staticmethod
     def _of_rows(local: Callable[[Tree, Tree], Tree]) -> Callable[[Tree, Tree], Tree]:
-        """An evaluation step that returns the logs of the previous batch where this process has no rows."""
+        """Wraps an evaluation step: for a batch of which this process has no rows, it returns the previous logs."""
         logs: Tree = {}
 
         def step(state: Tree, batch: Tree) -> Tree:
@@ -415,6 +415,8 @@ class MirroredModel:
         self.mirror()
         position = self.position
         self.model._initial_epoch = position.epoch
+        # Keras's loop can only begin with an epoch: it makes the finished steps of that epoch, too, as calls that
+        # skip their batches.
         self._skip_steps = -(-position.step // self.model.steps_per_execution)
         assert self._data is not None
         self._data.restart(
@@ -428,7 +430,8 @@ class MirroredModel:
         if not self._skip_steps:
             self.position.epoch, self.position.step = epoch, 0
             return
-        # Keras has just reset the metrics of the steps that will be skipped.
+        # The first steps of this epoch were finished before the restart. Keras has just reset their metrics, so set
+        # them to the restored values.
         variables = list(self.model.metrics_variables)
         values = self.replicas.broadcast(self._restored_metrics, "metrics so far")
         for variable, value in zip(variables, values, strict=True):
@@ -451,7 +454,8 @@ class MirroredModel:
         """Checks that all processes run the same program.
 
         Raises:
-          FailedPreconditionError: one has other variables, another optimizer or other data than the first; in all.
+          FailedPreconditionError: a process has other variables, another optimizer or other data than the first one.
+            Raised in all processes.
         """
         if self.replicas.processes == 1:
             return

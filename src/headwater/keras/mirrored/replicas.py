@@ -99,7 +99,7 @@ class DeviceReplicas(GroupReplicas):
     """Replicas in several processes that add up step vectors with JAX's collectives: NCCL between GPUs, Gloo between
     CPUs. All other exchanges use the group's channels.
 
-    When another process dies, JAX ends this one, and its launcher restarts it.
+    When another process ends unexpectedly, JAX ends this one, too, and the launcher restarts both.
 
     Args:
       group: all processes.
@@ -130,7 +130,8 @@ def _sum_rows(rows: jax.Array) -> object:
 
 
 def join_jax(group: Group) -> None:
-    """Makes this process one of JAX's for `DeviceReplicas`; to be called before JAX computes anything.
+    """Makes this process take part in JAX's own exchanges, for `DeviceReplicas`. Must be called before JAX computes
+    anything.
 
     Raises:
       RuntimeError: JAX has computed something already.

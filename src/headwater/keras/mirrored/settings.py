@@ -50,7 +50,7 @@ class _InPacks(CrossDeviceOps):
       num_packs: number of messages of an exchange; ignored: XLA decides, and the sums do not depend on it.
 
     Raises:
-      ValueError: a negative number.
+      ValueError: ``num_packs`` is negative.
     """
 
     def __init__(self, num_packs: int = 1) -> None:
@@ -71,10 +71,10 @@ class ReductionToOneDevice(CrossDeviceOps):
 
     Args:
       reduce_to_device: where to add up; sums are the same, and XLA decides.
-      accumulation_fn: how to add up; only sums are there, so leave it out.
+      accumulation_fn: must be None: values are always added up.
 
     Raises:
-      ValueError: an ``accumulation_fn``.
+      ValueError: ``accumulation_fn`` is given.
     """
 
     def __init__(self, reduce_to_device: object = None, accumulation_fn: object = None) -> None:

@@ -106,7 +106,8 @@ class Shards(_base):
         self._turn, self._skip_batches = turn, at
 
     def get_jax_iterator(self) -> Iterator[Any]:
-        # No work before the first batch is requested: Keras's loops also make iterators that they never use.
+        # As a generator, it does nothing before the first batch is requested: Keras's loops also make iterators that
+        # they never use.
         skip, self._skip_batches = self._skip_batches, 0
         batches = self.batches()
         self._turn += 1
@@ -150,8 +151,8 @@ class ArrayShards(Shards):
     """Rows of arrays.
 
     Args:
-      adapter: Keras's for the same arrays, which has checked them.
-      share: which part.
+      adapter: Keras's adapter of the same arrays, which has checked them.
+      share: this process's share.
       shuffle: whether each epoch has a different order; ``"batch"`` shuffles within batches.
     """
 
@@ -212,7 +213,8 @@ class DatasetShards(Shards):
         super().restart(share, epochs=epochs, steps_per_epoch=steps_per_epoch)
         self._make()
         for _ in range(self._turn):
-            # A dataset counts its iterations and shuffles each in another order, so skipped iterations must be counted.
+            # A dataset counts its iterations, and each has another order. So begin the iterations of finished epochs,
+            # too.
             next(self.batches(), None)
 
     def batches(self) -> Iterator[Any]:
@@ -224,11 +226,11 @@ class DatasetShards(Shards):
 
 
 class _InCommonOrder(keras.utils.PyDataset):
-    """Batches of a `keras.utils.PyDataset` in the same random order on all processes. Keras itself would shuffle
-    differently on each process.
+    """Batches of a `keras.utils.PyDataset` in the same random order in all processes. Keras itself would shuffle
+    differently in each process.
 
     Args:
-      data: finite.
+      data: a finite dataset.
     """
 
     def __init__(self, data: Any) -> None:
@@ -258,8 +260,8 @@ class OtherShards(Shards):
     """This process's rows of batches that the program makes itself: generators, `PyDataset`, loaders.
 
     Args:
-      adapter: Keras's for them.
-      share: which part.
+      adapter: Keras's adapter of the data.
+      share: this process's share.
       ordered: the data, shuffled equally in all processes for each epoch; None for a fixed order.
     """
 

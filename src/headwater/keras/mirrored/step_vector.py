@@ -8,7 +8,7 @@ With process i holding n_i examples, the vector has for each `Item`, by its merg
     FIRST         x_0, and zeros from others
     MAX, MIN      a row for each process, x_i in row i and zeros in others
 
-and at its end n_i, 1 if n_i > 0 else 0, and w_i, which is 1 where the process is asked to end.
+At its end are three numbers: n_i; 1 if n_i > 0, else 0; and w_i, which is 1 if the process has been asked to end.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The step functions of a model with replicas in several processes.
 
-A training step is two compiled functions with the exchange between them. `compute` runs the model's own `train_step`
-up to its optimizer and returns the vector of `headwater.keras.mirrored.step_vector`; `apply` runs the optimizer with
-the sum over all processes. So a step has one exchange, independent of the number of variables and metrics, and every
-process makes the same decisions from the same bits.
+A training step is two compiled functions with an exchange between them. `compute` runs the model's own `train_step`,
+but instead of applying gradients it returns the vector of `headwater.keras.mirrored.step_vector`; `apply` runs the
+optimizer with the sum of the vectors of all processes. So a step has one exchange, independent of the number of
+variables and metrics. All processes get the same bits of the sum, and so their variables stay equal.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class Replicas(Protocol):
         ...
 
     def place(self, values: object, batch: bool) -> Tree:
-        """Arrays where this process's replicas compute: a batch divided between them, anything else on each."""
+        """Returns arrays on the devices of this process's replicas: a batch is divided among them, other values are on
+        each."""
         ...
 
 
@@ -122,7 +123,7 @@ class SharedStep:
         """Agrees with all processes on the rules in the first step of each run; returns whether the rules have changed.
 
         Raises:
-          ValueError: shares cannot be combined, see `find_combination`; in all processes.
+          ValueError: shares cannot be combined, see `find_combination`. Raised in all processes.
           StopIteration: no process has a batch.
         """
         if self._run == self._owner.run:
@@ -195,7 +196,7 @@ class SharedStep:
         raise NotImplementedError
 
     def _synchronized(self, batch: Tree) -> AbstractContextManager[None]:
-        """A context in which layers with synchronized statistics exchange them; for tracing."""
+        """Returns the context for tracing a step, in which layers with synchronized statistics exchange them."""
         return nullcontext() if self._exchange is None else self._exchange.of_rows(rows_of(batch))
 
     def _exchanging(self, function: Any, *args: object) -> Any:

@@ -130,7 +130,7 @@ class MirroredStrategy(_Mirrors):
 
     Raises:
       InvalidArgumentError: this process has no such device.
-      ValueError: a device is there twice.
+      ValueError: a device is listed twice.
     """
 
     def __init__(self, devices: Sequence[str] | None = None, cross_device_ops: object = None) -> None:
@@ -190,11 +190,11 @@ class MultiWorkerMirroredStrategy(_Mirrors):
 
 
 class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy):
-    """`MultiWorkerMirroredStrategy` with its earlier order of arguments.
+    """`MultiWorkerMirroredStrategy` with its earlier arguments.
 
     Args:
       communication: a `CommunicationImplementation`.
-      cluster_resolver: see there.
+      cluster_resolver: as for `MultiWorkerMirroredStrategy`.
     """
 
     def __init__(self, communication: Any = None, cluster_resolver: object = None) -> None:

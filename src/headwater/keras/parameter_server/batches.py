@@ -1,8 +1,9 @@
 """Batches by number: step 17 of an epoch has the same examples on every worker.
 
-Accounting (`headwater.ps.accounting`) covers examples of arrays, and batches of a `keras.utils.PyDataset`, of a
-dataset, and of any other object with a length that returns batches by number; also the parts of a batch that workers
-share.
+If data can be read in any order, the ``ps`` keep an account of the examples that each worker has got, so that each is
+applied once (`headwater.ps.accounting`). They account for single examples of arrays. They account for whole batches, or
+parts of them that workers share, of a `keras.utils.PyDataset`, of a dataset, and of any other object with a length that
+returns batches by number.
 
 All other data are iterated: every worker iterates over all batches and uses those of its own steps, so that any worker
 can do any step.
@@ -32,11 +33,11 @@ _utils = data_adapter_utils
 
 
 class Share(NamedTuple):
-    """Rows of a batch.
+    """The rows of a batch that one worker computes gradients of.
 
     Attributes:
-      data: the rows, as arrays; an empty share has one row of weight zero.
-      rows: number of rows of the share.
+      data: the rows, as arrays; an empty share has one row, whose weight must be zero.
+      rows: number of rows of the share; 0 for an empty one.
       whole: number of rows of the batch.
       batch: returns the whole batch.
       first: whether these are the first rows of the batch.
@@ -63,7 +64,7 @@ class Batches(Protocol):
         ...
 
     def first(self) -> Tree:
-        """Returns an example batch, for its shapes."""
+        """Returns a batch, for the shapes and types of all batches."""
         ...
 
     @property
@@ -80,7 +81,7 @@ class Batches(Protocol):
         ...
 
     def begin(self, seed: int, first_epoch: int = 0) -> None:
-        """Begins a training with the workers' common ``seed``; the data start with ``first_epoch``."""
+        """Begins a training with the workers' common ``seed``. Epoch ``first_epoch`` begins with the first batch."""
         ...
 
     def steps_of(self, epoch: int) -> int | None:
@@ -139,7 +140,7 @@ def span_of(epoch: int, count: int, steps: int | None) -> Span:
 
 
 class _Spans:
-    """Batches of a known or infinite number."""
+    """Finds the batches of an epoch, if the number of batches in the data is known or infinite."""
 
     _steps: int | None
     _first_epoch = 0
@@ -245,7 +246,8 @@ class ArrayBatches(_Spans):
         places = slice(first + work.start, first + work.stop)
         if not self._shuffle:
             return self._take(places)
-        # Without steps a pass is an epoch, and its number also defines the shuffle after a restart.
+        # Without ``steps``, every epoch is one pass over the data. Its own number defines the order, because ``turn``
+        # counts from the first epoch of this run: a restarted program must continue with the same orders.
         number = work.epoch if self._steps is None else turn
         if self._order[0] != (seed, number):
             self._order = (seed, number), shuffled(seed, number, self._rows)
@@ -259,7 +261,7 @@ class ArrayBatches(_Spans):
 
 
 class _WholeBatches(_Spans):
-    """Batches that are available whole, by number."""
+    """Batches that the data return by number, each as a whole."""
 
     _places = 0
 
@@ -286,7 +288,8 @@ class _WholeBatches(_Spans):
         steps = self.steps_of(epoch)
         if not steps:
             return None
-        # If a batch has another number of rows than the first, its rows are divided proportionally among the positions.
+        # Each batch has as many positions in the plan as the first batch has rows. If a batch has another number of
+        # rows, they are divided proportionally among its positions.
         self._places = rows_of(self.first()) if divided else 1
         unit = "parts" if divided else "batches"
         return Plan(size=steps * self._places, batch=self._places, shuffle=False, unit=unit)
@@ -414,7 +417,7 @@ class NumberedBatches(_WholeBatches):
 
 
 class IteratedBatches:
-    """Batches of any iterable; with ``steps``, epochs continue where the previous one ended.
+    """Batches of any iterable; with ``steps``, an epoch continues where the previous one ended.
 
     Args:
       data: a dataset, a generator, or any other iterable. Shuffles of a dataset without a seed get a seed that all
@@ -539,7 +542,7 @@ def make_batches(
 
 
 def _why_iterated(data: Tree) -> str:
-    """The reason why batches are not available by number, equal on all workers; empty if they are available."""
+    """Returns why the data cannot return the same batch for the same number on all workers; empty if they can."""
     if is_dataset(data):
         require_dense(data)
         changes = NumberedElements(data.distributed(1, 0, seed=1)).changes

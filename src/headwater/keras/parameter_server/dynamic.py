@@ -71,7 +71,8 @@ class DynamicTables:
         self._given = client
 
     def connect(self, servers: int, parameters: ParameterClient) -> None:
-        """On a worker: connects to the tables. The chief sends rows that it has loaded, unless the tables have rows.
+        """On a worker: connects to the tables. The chief sends the rows that its model has loaded, unless the tables on
+        the ``ps`` already have rows.
 
         In synchronous training, an update of rows combines the gradients of all workers in a round of ``parameters``.
         """
@@ -95,6 +96,7 @@ class DynamicTables:
                     service.make(name, layer.table_config(optimizer), layer.saves)
             layer.connect(self._client, name, optimizer)
             told = layer.statistics().values()
+            # The training has begun already: the rows on the ps are newer than those that a model was loaded with.
             if any(one.rows or one.step for one in told):
                 layer.forget()
         self.bring()
@@ -108,7 +110,7 @@ class DynamicTables:
                 layer.forget()
 
     def forget(self) -> None:
-        """Drops loaded rows."""
+        """Drops the rows that the model has loaded into this process."""
         for layer in self.layers:
             layer.forget()
 
@@ -131,11 +133,12 @@ class DynamicTables:
         """Pushes gradients of rows.
 
         Args:
-          keys: by layer.
-          gradients: by layer, of these.
-          part: how much of a batch they are the gradients of.
-          version: how many updates the model has seen.
-          number: in synchronous training, the first position of that part; None: the worker's number.
+          keys: the keys of each layer.
+          gradients: for each layer, the gradients of the rows of these keys.
+          part: the fraction of a batch that these are gradients of.
+          version: number of updates of the model, from which a schedule computes the learning rate.
+          number: in synchronous training, where these examples begin in the epoch's plan, which orders the gradients
+            of an update; None for the number of the worker.
         """
         if not keys or not part:
             return

@@ -111,8 +111,8 @@ class ServedModel(ModelValues):
     ) -> Tree:
         """`keras.Model.train_on_batch` on parameter servers: reads values, computes gradients, pushes them.
 
-        All of the batch is this worker's. The model's own variables stay as they are until `sync`, or until the model
-        evaluates or predicts.
+        This worker uses the whole batch. The model's own variables keep their old values until `sync`, or until the
+        model evaluates or predicts.
         """
         model = self.model
         if class_weight is not None:
@@ -135,7 +135,8 @@ class ServedModel(ModelValues):
         return logs if return_dict else model._flatten_metrics_in_order(logs)
 
     def with_current_values(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Makes a method of the model read the values of the ``ps`` first, after `train_on_batch`."""
+        """Wraps a method of the model, so that it first reads the values of the ``ps`` if `train_on_batch` has changed
+        them."""
 
         @functools.wraps(method)
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -147,7 +148,7 @@ class ServedModel(ModelValues):
         return called
 
     def _make_step(self, batch: Tree) -> GradientStep:
-        """Makes the step at the first call; requires `_client`."""
+        """Returns the compiled step, which the first call makes. The client must exist already."""
         assert self._client is not None
         if self._step is None:
             self._step = GradientStep(
@@ -235,6 +236,7 @@ class ServedModel(ModelValues):
         if task is None or not task.members.is_evaluator:
             self._agree(batches)
         self.sync(state=chief)
+        # This worker joins, or returns to, a training that is already in progress: skip the epochs that are over.
         if late and client.trainings == self._training:
             initial_epoch = max(initial_epoch, client.epoch)
         batches.begin(client.seed + self._training, first_epoch)
@@ -266,6 +268,7 @@ class ServedModel(ModelValues):
         if chief:
             may_stop = any(isinstance(it, keras.callbacks.EarlyStopping) for it in container.callbacks)
             client.begin(self._training, initial_epoch, may_stop=may_stop)
+        # Only the chief restores checkpoints, so it says which epoch is the first, and has sent its values before that.
         elif (begins := client.begin(self._training, None)) is not None:
             initial_epoch = max(initial_epoch, begins)
             self.sync()
@@ -351,7 +354,7 @@ class ServedModel(ModelValues):
         container.on_train_end(logs)
 
     def _epoch(self, epoch: int, batches: Batches, container: Any) -> bool | None:
-        """Runs an epoch; returns whether training is over, or None where it was over before the epoch."""
+        """Runs an epoch; returns whether the training is over after it, or None if it was over before it."""
         client, model, step, place = self._client, self.model, self._step, self.place
         assert client is not None
         assert step is not None
@@ -395,10 +398,11 @@ class ServedModel(ModelValues):
                 first = ticket
                 container.on_train_batch_begin(first)
             following = _handed(client, wish, self._one_step(client, step, share, wish, works=works, part=part))
-            # The part of a lost worker belongs to the same step.
+            # The same number again: this worker also computes the part of a lost worker in that step. For callbacks and
+            # counts it is still one step.
             again = following == ticket
             made += not again
-            # Callbacks are called once for steps_per_execution steps.
+            # As in Keras, batch callbacks are called once for every ``steps_per_execution`` steps.
             if not again and (made % model.steps_per_execution == 0 or following < 0):
                 container.on_train_batch_end(first + model.steps_per_execution - 1, self._logs)
             if self.stop_wanted:
@@ -447,8 +451,8 @@ class ServedModel(ModelValues):
     ) -> int:
         """Computes and pushes gradients of a share of a batch; returns the number of the next step.
 
-        ``works`` are the ranges of these examples where they are accounted for; ``part``, in synchronous training, is
-        the same part of the batch.
+        ``works`` are the ranges of the epoch's plan that these examples fill, if examples are accounted for; ``part``
+        says, in synchronous training, which part of their batch they are.
         """
         rows = share.rows
         fraction = rows / share.whole
@@ -541,7 +545,8 @@ class ServedModel(ModelValues):
 
 
 def _taken(batches: Batches, plan: Plan, work: Work, seed: int) -> tuple[list[Work], Share]:
-    """Returns the ranges to account for, and the examples of a range; of an empty one, an example of weight zero."""
+    """Returns the examples of a range, with the ranges to account for. An empty range has one example of weight zero,
+    because every worker takes part in an update, and nothing to account for."""
     if work.start < work.stop:
         return [work], batches.take(work, seed)
     one = batches.take(work._replace(stop=work.start + 1), seed)

@@ -97,7 +97,8 @@ def state_names(optimizer: keras.Optimizer) -> list[str]:
 
 
 def _slots_by_variable(optimizer: keras.Optimizer) -> dict[int, str]:
-    """Names of the slots in lists with an entry for each trainable variable, from list and variable, by ``id``."""
+    """Returns names for slots, by ``id``. Many optimizers have lists with a slot for each trainable variable; the name
+    of such a slot consists of the list's name and the variable's path."""
     trained: list[Any] = optimizer._trainable_variables  # pyright: ignore[reportPrivateUsage]
     lists = [
         (name.strip("_"), kept)
@@ -244,6 +245,7 @@ class KerasUpdater:
             )
         for updates, (numbers, rows) in zip(self.tables, tables, strict=True):
             table = updates.values
+            # A stale gradient's step is shortened to the fraction ``scale``: make the whole step, then go back.
             before = table.copy() if scale != 1 and updates.exact else table[numbers] if scale != 1 else None
             updates.apply(numbers, rows)
             if before is not None:

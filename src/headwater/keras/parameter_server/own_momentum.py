@@ -30,7 +30,7 @@ def require_momentum_at(momentum_at: str, choice: Consistency) -> None:
     """Checks the argument ``momentum_at`` of a strategy.
 
     Raises:
-      ValueError: it is not known, or gradients are averaged before an update is made, and none of them is late.
+      ValueError: it is not known, or each update is made of a mean of gradients, so that no gradient of it is stale.
     """
     if momentum_at not in ("ps", "worker"):
         raise ValueError(f"momentum_at must be 'ps' or 'worker', not {momentum_at!r}")
@@ -46,7 +46,8 @@ def momentum_of(optimizer: keras.Optimizer, tables: Sequence[str]) -> float:
       tables: names of layers that are sent by rows.
 
     Raises:
-      ValueError: it has none, or of rows it would have to be kept by every worker.
+      ValueError: it has no momentum, or there are such layers: every worker would have to keep the momentum of all
+        their rows.
     """
     momentum = float(optimizer.momentum) if isinstance(optimizer, keras.optimizers.SGD) else 0.0
     if not momentum:

@@ -33,8 +33,9 @@ _utils = data_adapter_utils
 class GradientStep:
     """Computes gradients of a model's loss, and its metrics.
 
-    A custom ``train_step`` is called up to its optimizer. With a `keras.optimizers.LossScaleOptimizer`, each worker has
-    its own loss scale; gradients that are not finite are replaced by zeros.
+    A custom ``train_step`` runs as it is, but the gradients that it passes to the optimizer are returned instead of
+    applied. With a `keras.optimizers.LossScaleOptimizer`, each worker has its own loss scale; gradients that are not
+    finite are replaced by zeros.
 
     Args:
       model: a Keras model, built and compiled.
@@ -56,7 +57,7 @@ class GradientStep:
         self._compiled = jax.jit(self._compute, donate_argnums=(2, 3), static_argnums=8)
         self._divisors = jax.jit(self._find_divisors)
         self.combination = combination
-        # Only a single worker has metrics without a rule; it keeps their state itself.
+        # Metrics without a rule are allowed only with a single worker, which keeps their state itself.
         self._rules = [rule or Rule(Merge.MEAN, state=True) for rule in combination.metrics]
         self._own: list[object] = []
         self._metrics: list[Any] = []
@@ -69,7 +70,8 @@ class GradientStep:
         self.finite: bool = True
 
     def changing(self, batch: Tree) -> list[int]:
-        """Returns the numbers of the floating-point variables that change in a step without the optimizer."""
+        """Returns the floating-point variables that a step itself changes, such as the averages of batch normalization,
+        as positions in `Split.floats`."""
         model, split = self._model, self._split
         found: list[int] = []
 
@@ -192,7 +194,7 @@ class GradientStep:
         return self._embeddings.code(x), y, sample_weight
 
     def _find_divisors(self, values: Sequence[object], own: object, data: Tree) -> Any:
-        """The divisor of each loss term with a divisor that is not proportional to rows."""
+        """Returns the divisors of the loss terms whose divisor is not proportional to the number of rows."""
         dense, others = self.trained(values, own)
         model = self._model
         state = self._split.trainable(dense), others, _optimizer_state(model), self._fresh
@@ -318,7 +320,7 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
     """How the shares of a model's steps combine, see `find_combination`; ``batch`` as ``(x, y, sample_weight)``.
 
     Raises:
-      ValueError: workers have parts of batches, and a layer, loss or metric needs whole batches; by name.
+      ValueError: workers have parts of batches, and a layer, loss or metric, which the message names, needs whole ones.
     """
     if divided and (names := synchronized_layers(model)):
         raise ValueError(

@@ -141,7 +141,7 @@ class ParameterServerStrategy(Strategy):
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes files, and initializes the values on the ``ps``."""
+        """Whether this process writes the job's files, and sends the initial values to the ``ps``."""
         return self.task is None or self.task.members.is_chief
 
     @property

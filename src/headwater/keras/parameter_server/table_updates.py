@@ -1,4 +1,4 @@
-"""Updates of some rows of a table by a Keras optimizer, applied to a variable with these rows only.
+"""Updates of some rows of a table: a Keras optimizer updates a small variable that has only these rows.
 
 *Lazy* (the default): the optimizer sees the rows with gradients in a step, and their part of its state; all other rows
 stay unchanged. For optimizers that do not change rows with zero gradients (SGD, Adagrad), the result equals an update
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 #: Number of rows in one computation of initial values.
 _AT_ONCE = 1 << 14
 
-#: Least number of rows of an executable. Numbers of rows are rounded up to powers of two to limit compilations.
+#: An update is compiled for a number of rows. To limit the number of compilations, numbers of rows are rounded up to
+#: powers of two, and to at least this number.
 SMALLEST = 64
 
 
 def rounded_up(count: int) -> int:
-    """The number of rows of the executable for ``count`` rows."""
+    """Returns the number of rows that the update of ``count`` rows is compiled for."""
     return max(SMALLEST, 1 << max(0, count - 1).bit_length())
 
 
@@ -42,14 +43,13 @@ class TableUpdates:
     Args:
       shape: the shape of these rows.
       dtype: the dtype of their elements.
-      initial: makes a function that returns the initial values of the rows from a first number up to, but excluding, a
-        last one.
-      make: returns the optimizer, built for a variable with a number of rows.
-      names_of: names an optimizer's variables.
+      initial: returns a function ``(start, stop)`` that returns the initial values of these rows.
+      make: returns an optimizer, built for a variable with the given number of rows.
+      names_of: returns the names of an optimizer's variables.
       exact: whether updates are exact, see the module.
 
     Attributes:
-      values: all rows; none before there are any.
+      values: all rows; empty until they have values.
       exact: as given.
       row_names: the names of the parts of its state that exist for each row.
       shared_names: the names of the other parts.
@@ -70,6 +70,7 @@ class TableUpdates:
         self._initial = initial
         self._make = make
         self.exact: bool = exact
+        # The parts of the state whose shape depends on the number of rows have an entry for each row.
         few, more = make(3), make(5)
         self._by_row = [
             tuple(one.shape) != tuple(other.shape) for one, other in zip(few.variables, more.variables, strict=True)
@@ -84,7 +85,7 @@ class TableUpdates:
         rate = getattr(few, "_learning_rate", None)
         self._rate_at = next((at for at, variable in enumerate(few.variables) if variable is rate), None)
         self.values: Array = np.empty((0, *self._shape[1:]), self._dtype)
-        #: Parts of the optimizer's state; parts with an entry per row are empty before the first row is made.
+        #: Parts of the optimizer's state; parts with an entry per row are empty until the rows have values.
         self._state: list[Array] = [
             first[:0] if by_row else first for first, by_row in zip(self._first, self._by_row, strict=True)
         ]

@@ -50,13 +50,13 @@ class ModelValues:
     def __init__(self, model: Any, place: ProcessPlace) -> None:
         self.model = model
         self.place = place
-        #: Number of ``ps`` where no cluster defines it.
+        #: Number of ``ps`` in this process, if there is no cluster.
         self.servers = 1
         self._client: ParameterClient | None = None
         self._given: ParameterClient | None = None
         self._tables: list[Any] | None = None
         self._small: list[Any] = []
-        #: A batch as ``(x, y, sample_weight)``, of the same shapes on all tasks; None where there is none.
+        #: A batch as ``(x, y, sample_weight)``, if its shapes are certain to be equal on all tasks; else None.
         self._batch: Any = None
         self._sent_rate: float | None = None
         self._known: list[Any] = []
@@ -168,7 +168,8 @@ class ModelValues:
 
     @property
     def workers_clip(self) -> bool:
-        """Whether workers clip gradients by norms: if each gradient is an update, a worker has all of its parts."""
+        """Whether workers clip gradients by norms. They can if each gradient is an update by itself: a worker has the
+        whole gradient, while each ``ps`` has a part of it."""
         return not isinstance(self.place.choice, Synchronous | KOfN) and not self._accumulates
 
     @property
@@ -306,7 +307,7 @@ class ModelValues:
         return self._kept
 
     def _held_rows(self, number: int) -> list[Any] | None:
-        """The rows of a table that the program has assigned, and their optimizer slots; None if it has assigned none.
+        """Returns the rows of a table, and their optimizer slots, if the program has assigned them; else None.
 
         See `headwater.ps.client.TableRows`.
         """
@@ -381,7 +382,7 @@ class ModelValues:
         return (rate,)
 
     def _unsent_rate(self) -> float | None:
-        """The learning rate, where the chief's program has changed it since it was sent."""
+        """The learning rate, if the chief's program has changed it since it was last sent; else None."""
         rate = self._rate() if self.place.is_chief else None
         return None if rate == self._sent_rate else rate
 
