@@ -54,12 +54,12 @@ class CallbackStates:
         self._taken: tuple[str, list[HostArray]] = "{}", []
 
     def begin(self) -> None:
-        """Notes all attributes at the beginning of training, after every ``on_train_begin``."""
+        """Records all attributes when training begins; called after ``on_train_begin`` of all callbacks."""
         self._before = {name: _attributes(callback)[0] for name, callback in self._callbacks.items()}
         self._taken = "{}", []
 
     def take(self) -> None:
-        """Collects the changed attributes at the end of an epoch, after every ``on_epoch_end``."""
+        """Collects the changed attributes when an epoch ends; called after ``on_epoch_end`` of all callbacks."""
         arrays: list[HostArray] = []
         states: dict[str, dict[str, object]] = {}
         for name, callback in self._callbacks.items():
@@ -70,7 +70,7 @@ class CallbackStates:
         self._taken = json.dumps(states), arrays
 
     def saved(self) -> tuple[str, list[HostArray]]:
-        """The state for a file: JSON, and the arrays that it numbers."""
+        """Returns the state for a file: JSON, and the arrays to which it refers by number."""
         return self._taken
 
     def restore(self, text: str, arrays: Sequence[HostArray]) -> None:

@@ -1,7 +1,7 @@
 """The devices of this process by the names that strategies take.
 
-Beside `headwater.graph.runtime.devices`, which serves graphs and their 64-bit types: Keras runs with JAX's own
-defaults.
+`headwater.graph.runtime.devices` does the same for graphs, which need JAX's 64-bit types. Keras runs with JAX's own
+defaults, so it has its own list.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def make_stand_ins() -> None:
 
 
 def canonical_device(name: str) -> str:
-    """``name`` as `local_devices` has it, such as ``GPU:0`` for ``/gpu:0`` or ``/job:worker/device:GPU:0``.
+    """Converts a name to a key of `local_devices`: ``GPU:0`` for ``/gpu:0`` or ``/job:worker/device:GPU:0``.
 
     Raises:
       ValueError: it names no device.
@@ -63,10 +63,10 @@ def canonical_device(name: str) -> str:
 
 
 def local_device(name: str) -> object:
-    """JAX's device for a name of `canonical_device`'s.
+    """Returns JAX's device for a result of `canonical_device`.
 
     Raises:
-      InvalidArgumentError: this process has none of that name.
+      InvalidArgumentError: this process has no device of that name.
     """
     devices = local_devices()
     if name not in devices:

@@ -1,4 +1,4 @@
-"""All private parts of Keras that Headwater uses, in one file, since any release may move them.
+"""All private parts of Keras that Headwater uses. They are in one file, because any release may move them.
 
 `docs/dependencies.md` lists the releases that were tested.
 """

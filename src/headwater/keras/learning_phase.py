@@ -17,7 +17,7 @@ _TRAINING = "training"
 
 
 class _Phase:
-    """The phase of this process; None where none is set."""
+    """The phase of this process; None if none is set."""
 
     value: int | None = None
     watched = False
@@ -54,7 +54,7 @@ def _watch_calls() -> None:
     @functools.wraps(resolve)
     def resolved(self: object, arg_name: str, call_spec: Any, call_context: Any, kwargs: dict[str, object]) -> None:
         given = arg_name != _TRAINING or arg_name in call_spec.user_arguments_dict
-        # Not for symbolic calls: the phase would become part of the model, and `fit` could not change it.
+        # Symbolic calls ignore the phase: it would become part of the model, and `fit` could not change it.
         if not given and call_context.get_value(arg_name) is None and not _symbolic(call_spec.user_arguments_dict):
             call_context.set_value(arg_name, bool(_phase.value))
         resolve(self, arg_name, call_spec, call_context, kwargs)

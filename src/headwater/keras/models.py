@@ -19,8 +19,8 @@ class _Sharing:
     """The strategy with which this process trains together with other processes.
 
     Attributes:
-      strategy: the latest; None where there is none.
-      used: whether it has a model.
+      strategy: the latest such strategy; None if there is none.
+      used: whether it has adopted a model.
     """
 
     strategy: _Adopts | None = None
@@ -32,11 +32,11 @@ _sharing = _Sharing()
 
 
 def expect_models(strategy: _Adopts, active: Callable[[], _Adopts | None]) -> None:
-    """From now on, as long as ``strategy`` has no model, training a model of no scope is an error: this process is one
-    of several that are to train together, and would train alone.
+    """Makes it an error to train a model that belongs to no scope, until ``strategy`` has adopted a model. This process
+    is one of several that must train together, and would train such a model alone.
 
     Args:
-      strategy: by which.
+      strategy: the strategy with which the processes train together.
       active: see `watch_models`.
     """
     _sharing.strategy, _sharing.used = strategy, False

@@ -50,8 +50,8 @@ class _Overlay(ModuleType):
     """A module of Keras with some of Headwater's names.
 
     Args:
-      path: within Keras; empty for Keras itself.
-      below: Keras's module; None where it has none.
+      path: the module's path within Keras; empty for Keras itself.
+      below: Keras's module of this path; None if Keras has none.
     """
 
     def __init__(self, path: str, below: ModuleType | None) -> None:

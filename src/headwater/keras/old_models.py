@@ -50,7 +50,7 @@ class BaseLogger(keras.callbacks.Callback):
         self.totals = {}
 
     def on_batch_end(self, batch: int, logs: Mapping[str, float] | None = None) -> None:
-        """Adds the metrics of a batch, by its ``size`` (1 where it has none)."""
+        """Adds the metrics of a batch, weighted by the ``size`` in its logs (1 by default)."""
         del batch
         given = dict(logs or {})
         size = int(given.get("size", 1))
@@ -99,10 +99,10 @@ class HDF5Matrix:
         return self.end - self.start
 
     def __getitem__(self, key: int | slice | Sequence[int] | HostArray) -> Any:
-        """Rows, counted from ``start``.
+        """Returns rows by their numbers, counted from ``start``.
 
         Raises:
-          IndexError: a row is behind ``end``.
+          IndexError: a row is beyond ``end``.
         """
         if isinstance(key, slice):
             first, last = key.start or 0, len(self) if key.stop is None else key.stop
@@ -118,7 +118,7 @@ class HDF5Matrix:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows that count, and the sizes of each."""
+        """The number of rows in use, and the shape of a row."""
         return (len(self), *self.data.shape[1:])
 
     @property
@@ -147,16 +147,16 @@ def skipgrams(
     sampling_table: Sequence[float] | None = None,
     seed: int | None = None,
 ) -> tuple[list[list[int]], list[object]]:
-    """Pairs of words that stand near each other, with label 1, and pairs of random words, with label 0.
+    """Returns pairs of words that are near each other, with label 1, and pairs of random words, with label 0.
 
     Args:
-      sequence: words by their numbers; 0 is not a word.
-      vocabulary_size: how many words there are, and one.
-      window_size: how far apart words of a pair may stand.
-      negative_samples: pairs of random words for each other pair.
+      sequence: the numbers of the words; 0 is not a word.
+      vocabulary_size: the number of words, plus one.
+      window_size: the greatest distance of the words of a pair.
+      negative_samples: number of pairs of random words for each pair of near words.
       shuffle: whether the pairs are in random order.
       categorical: whether labels are [0, 1] and [1, 0].
-      sampling_table: for each word the probability that it is taken.
+      sampling_table: for each word, the probability that it is used.
       seed: the seed of the random order.
     """
     # Keras's own function draws a seed in a way that is an error in Python 3.12.

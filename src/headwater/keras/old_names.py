@@ -101,4 +101,4 @@ OLD: Mapping[str, Mapping[str, str]] = {
         "set_policy": "keras.mixed_precision:set_global_policy",
     },
 }
-"""For each module of Keras's: names, and the module and name behind each."""
+"""For each module of Keras: further names, and the module and name that each refers to."""

@@ -25,7 +25,7 @@ class LinearModel(_keras.Model):
       units: number of outputs for an example.
       activation: the activation of the sum.
       use_bias: whether there is a bias.
-      kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer: as of a layer `Dense`.
+      kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer: as for a layer `Dense`.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class LinearModel(_keras.Model):
         """The sum for each example.
 
         Raises:
-          ValueError: more or fewer inputs than it was built for.
+          ValueError: the number of inputs differs from that in `build`.
         """
         given: Sequence[Tree] = inputs if isinstance(inputs, list | tuple) else [inputs]
         if len(given) != len(self.dense_layers):
@@ -203,7 +203,7 @@ class GeneratorEnqueuer:
 
     def _work(self, elements: queue.Queue[object]) -> None:
         while not self.stop_signal.is_set():
-            with self._turn:  # taken and put in one turn, so that the order stays
+            with self._turn:  # one thread at a time takes an element and puts it, so that the order is kept
                 try:
                     element = next(self.sequence, _END)
                 except Exception as error:  # noqa: BLE001 - raised again where the elements are taken

@@ -18,14 +18,16 @@ CosineDecayRestarts = keras.optimizers.schedules.CosineDecayRestarts
 
 
 class LinearCosineDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """A rate that falls linearly while cosines raise and lower it (Bello and others, 2017).
+    """A rate that is the product of a linear decay and a cosine (Bello and others, 2017)::
+
+        initial_learning_rate * ((alpha + linear) * cosine + beta)
 
     Args:
       initial_learning_rate: the rate at the start.
       decay_steps: number of steps of the decay.
-      num_periods: the number of periods of the cosine within them.
-      alpha: added to the linear part.
-      beta: added to the product.
+      num_periods: the number of periods of the cosine within ``decay_steps``.
+      alpha: see the formula.
+      beta: see the formula.
       name: the name of the schedule.
     """
 

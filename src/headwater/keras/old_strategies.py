@@ -13,12 +13,13 @@ class MirroredStrategy(mirrored.MirroredStrategy):
     """Replicas on several devices of this process.
 
     Args:
-      devices: their names; or
-      num_gpus, num_gpus_per_worker: number of GPUs; with none of the three all that there are, or the CPU.
+      devices: their names.
+      num_gpus, num_gpus_per_worker: number of GPUs, instead of ``devices``. If none of the three is given, all GPUs are
+        used, or the CPU.
       cross_device_ops, auto_shard_dataset, cross_tower_ops: not used: XLA exchanges between the devices.
 
     Raises:
-      ValueError: devices and a number of them.
+      ValueError: both ``devices`` and a number of GPUs are given.
       InvalidArgumentError: this process has no such device.
     """
 
@@ -47,11 +48,11 @@ class CentralStorageStrategy(mirrored.MirroredStrategy):
 
     Args:
       compute_devices: their names; all GPUs, or the CPU, when None.
-      parameter_device: only None: variables are not kept on one device for the others.
+      parameter_device: must be None: variables are on every device, not on one for all.
 
     Raises:
       InvalidArgumentError: this process has no such device.
-      NotImplementedError: a ``parameter_device``.
+      NotImplementedError: ``parameter_device`` is given.
     """
 
     def __init__(self, compute_devices: Sequence[str] | None = None, parameter_device: str | None = None) -> None:

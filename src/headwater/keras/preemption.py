@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
 
-#: Exit code of a process that its launcher shall start again (EX_TEMPFAIL).
+#: Exit code of a process that asks its launcher to restart it (EX_TEMPFAIL).
 RESTART_EXIT_CODE = 75
 
 

@@ -19,9 +19,10 @@ _NUMBER = re.compile(r"_\d+(?=/|$)")
 
 
 def optimizer_topics(optimizer: keras.Optimizer) -> dict[str, Mapping[str, object]]:
-    """The class of an optimizer and its configuration, without its name, which counts optimizers.
+    """Returns the class of an optimizer and its configuration. Its name is left out, because Keras numbers optimizers.
 
-    Its learning rate is a topic of its own, and none once it has made updates: callbacks may have changed it.
+    The learning rate is a topic of its own. It is left out once the optimizer has made updates, because callbacks may
+    have changed it since.
     """
     config = dict(optimizer.get_config())
     config.pop("name", None)
@@ -35,7 +36,7 @@ def optimizer_topics(optimizer: keras.Optimizer) -> dict[str, Mapping[str, objec
 
 
 def updates_made(optimizer: keras.Optimizer) -> int:
-    """Number of updates of an optimizer; with accumulation of gradients, no variable counts them."""
+    """Returns the number of updates that an optimizer has made."""
     made = optimizer.iterations
     return int(_keras.ops.convert_to_numpy(getattr(made, "value", made)))
 

@@ -18,8 +18,8 @@ class ReportsProgress(_base):
 
     Args:
       reporter: receives the reports.
-      shared: whether all processes share the same steps, as in mirrored training; the optimizer's count of updates is
-        the global step then.
+      shared: whether all processes make the same steps together, as in mirrored training. Then the global step is the
+        optimizer's count of updates.
     """
 
     async_safe = True

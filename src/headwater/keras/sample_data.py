@@ -16,13 +16,13 @@ def load_mnist(path: str = "mnist.npz") -> Parts:
     """MNIST: 60,000 and 10,000 images of 28 by 28 pixels (uint8), and their labels from 0 to 9 (uint8).
 
     Args:
-      path: see ``keras.datasets.mnist.load_data``, which is asked where the files are not there.
+      path: see ``keras.datasets.mnist.load_data``, which is called if ``HEADWATER_DATA_DIR`` does not have the files.
     """
     return _from_files("mnist") or keras.datasets.mnist.load_data(path)
 
 
 def load_fashion_mnist() -> Parts:
-    """Fashion-MNIST, in the form of `load_mnist`'s."""
+    """Fashion-MNIST, in the same form as the result of `load_mnist`."""
     return _from_files("fashion_mnist") or keras.datasets.fashion_mnist.load_data()
 
 

@@ -44,7 +44,8 @@ def save_model(model: object, path: Any) -> None:
         return
     archive = io.BytesIO()
     _lib.save_model(model, archive)
-    _write(path, archive.getvalue())  # no view, which the traceback of an exception would keep
+    # A copy: a view could not be released while the traceback of an exception refers to it.
+    _write(path, archive.getvalue())
 
 
 def save_weights(model: object, path: Any) -> None:

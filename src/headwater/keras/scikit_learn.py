@@ -60,7 +60,7 @@ class _Wrapper:
                 raise ValueError(f"{name} is not a legal parameter")
 
     def get_params(self, **params: object) -> dict[str, Tree]:
-        """The arguments, with ``build_fn``; scikit-learn's ``deep`` changes nothing: there are no estimators within."""
+        """Returns the arguments, with ``build_fn``. ``deep`` has no effect: no argument is itself an estimator."""
         del params
         return {**copy.deepcopy(self.sk_params), "build_fn": self.build_fn}
 
@@ -81,7 +81,7 @@ class _Wrapper:
         return {**_taken(fn, self.sk_params), **(override or {})}
 
     def fit(self, x: HostArray, y: HostArray, **kwargs: object) -> Tree:
-        """Makes a model and trains it; labels become one-hot where its loss is a categorical cross entropy."""
+        """Makes a model and trains it; labels become one-hot if its loss is a categorical cross entropy."""
         builder = self._builder()
         self.model = builder(**self.filter_sk_params(builder))
         loss = self.model.loss
@@ -113,7 +113,7 @@ class KerasClassifier(_Wrapper):
           kwargs: keyword arguments of the model's ``fit``.
 
         Raises:
-          ValueError: another shape.
+          ValueError: the labels have another shape.
         """
         y = np.array(y)
         if y.ndim == 2 and y.shape[1] > 1:
@@ -137,7 +137,7 @@ class KerasClassifier(_Wrapper):
         return np.hstack([1 - found, found]) if found.shape[1] == 1 else found
 
     def score(self, x: HostArray, y: HostArray, **kwargs: object) -> float:
-        """The share of examples that are classified rightly.
+        """Returns the share of examples that are classified correctly.
 
         Raises:
           ValueError: the model was compiled without ``metrics=["accuracy"]``.
@@ -159,9 +159,9 @@ class KerasRegressor(_Wrapper):
     """A regressor."""
 
     def predict(self, x: HostArray, **kwargs: object) -> Tree:
-        """The prediction for each example; of one number each, without a dimension for it."""
+        """Returns the prediction for each example, without the last dimension, whose size is 1."""
         return np.squeeze(self._outputs(x, kwargs), axis=-1)
 
     def score(self, x: HostArray, y: HostArray, **kwargs: object) -> float:
-        """The loss, negative: the greater the better."""
+        """Returns the negative loss, so that greater is better."""
         return -self._evaluated(x, y, kwargs)["loss"]

@@ -9,8 +9,8 @@ deviations s_i per channel in share i, n = Σ n_i,
 share's statistics is the sum of all workers' gradients. Worker i's gradients will be weighted by its share of the r_i
 rows of the batch, so it takes Σ_j r_j g_j / r_i, with the gradient g_j in worker j.
 
-The exchanges are callbacks of the compiled step. A worker without rows computes nothing, but attends the exchanges of
-the others until their steps have ended.
+The compiled step exchanges statistics through callbacks. A worker without rows computes nothing, but takes part in the
+exchanges of the others until their steps have ended.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Exchange:
         except Exception:
             error, self._error = self._error, None
             if error is not None:
-                raise error from None  # JAX's own error contains the text of this one only
+                raise error from None  # instead of JAX's error, which contains only its text
             raise
         self._replicas.gather([], _WHAT)
         return results

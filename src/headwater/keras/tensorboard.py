@@ -35,7 +35,7 @@ _DRAWN = {
     "refused": "refused",
     "hit_rate": "hit_rate",
 }
-"""The curves of a table, by name, and the statistic of each."""
+"""For each curve of a table, by its name: the statistic that it shows."""
 
 _base: Any = keras.callbacks.Callback
 _proto: Any = summary_pb2
@@ -94,7 +94,7 @@ class TensorBoard(_base):
 
     @property
     def async_safe(self) -> bool:
-        """Whether Keras may call it from other threads: only if it writes nothing at batches."""
+        """Whether Keras may call it from other threads: only if it writes nothing for batches."""
         return self.update_freq == "epoch"
 
     def on_train_begin(self, logs: object = None) -> None:

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import keras
 
 Tree: TypeAlias = Any
-"""A nested structure of tuples, lists and dicts with arrays, tensors or elements of datasets as leaves, or a single
-leaf: the data and results of Keras and JAX. Their own functions declare no type for it either."""
+"""Data and results of Keras and JAX: nested tuples, lists and dicts, with arrays, tensors or elements of datasets as
+leaves, or a single leaf. The functions of Keras and JAX declare no type for it either."""
 
 Value: TypeAlias = "jax.Array | keras.KerasTensor"
 """A tensor of Keras: an array, or a symbolic tensor of a model that is being built."""

@@ -50,7 +50,7 @@ class PerReplica:
 
 
 def local_values(value: object) -> tuple[Any, ...]:
-    """The values of this process's replicas; a value that is the same everywhere is one value."""
+    """Returns the values of this process's replicas; just one if it is the same for all."""
     return value.values if isinstance(value, PerReplica) else (value,)
 
 

@@ -39,7 +39,7 @@ def conv1d(
     data_format: str | None = None,
     dilation_rate: int = 1,
 ) -> Value:
-    """A convolution along one dimension; with ``padding="causal"`` no result depends on later steps."""
+    """A convolution along one dimension; with ``padding="causal"``, no result depends on later steps."""
     return _convolution(x, kernel, strides, padding, data_format, dilation_rate)
 
 
@@ -188,10 +188,10 @@ def _local(
 
 
 def bias_add(x: Value, bias: Value, data_format: str | None = None) -> Value:
-    """Adds a bias for each channel, or for each place and channel.
+    """Adds a bias for each channel, or for each position and channel.
 
     Raises:
-      ValueError: the bias has neither one dimension nor all but the first of ``x``.
+      ValueError: the bias has neither one dimension nor one less than ``x``.
     """
     rank, bias_rank = len(x.shape), len(bias.shape)
     if bias_rank not in (1, rank - 1):
@@ -206,7 +206,7 @@ def bias_add(x: Value, bias: Value, data_format: str | None = None) -> Value:
 def resize_images(
     x: Value, height_factor: int, width_factor: int, data_format: str, interpolation: str = "nearest"
 ) -> Value:
-    """Images enlarged by whole factors.
+    """Enlarges images by whole factors.
 
     Raises:
       ValueError: the interpolation is neither ``"nearest"`` nor ``"bilinear"``.
@@ -221,7 +221,7 @@ def resize_images(
 
 
 def resize_volumes(x: Value, depth_factor: int, height_factor: int, width_factor: int, data_format: str) -> Value:
-    """Volumes enlarged by whole factors, each element repeated."""
+    """Enlarges volumes by whole factors, by repeating each element."""
     first = 2 if data_format == "channels_first" else 1
     for place, factor in enumerate((depth_factor, height_factor, width_factor)):
         x = ops.repeat(x, factor, axis=first + place)
@@ -235,21 +235,21 @@ def _padded(x: Value, padding: Sequence[Pair], data_format: str | None) -> Value
 
 
 def temporal_padding(x: Value, padding: Pair = (1, 1)) -> Value:
-    """Zeros before and behind the second of three dimensions."""
+    """Adds zeros before and after the elements of the second of three dimensions."""
     return _padded(x, [padding], None)
 
 
 def spatial_2d_padding(
     x: Value, padding: tuple[Pair, Pair] = ((1, 1), (1, 1)), data_format: str | None = None
 ) -> Value:
-    """Zeros around images."""
+    """Adds zeros around images."""
     return _padded(x, padding, data_format)
 
 
 def spatial_3d_padding(
     x: Value, padding: tuple[Pair, Pair, Pair] = ((1, 1), (1, 1), (1, 1)), data_format: str | None = None
 ) -> Value:
-    """Zeros around volumes."""
+    """Adds zeros around volumes."""
     return _padded(x, padding, data_format)
 
 
@@ -280,7 +280,7 @@ def batch_normalization(
 def normalize_batch_in_training(
     x: Value, gamma: Value | None, beta: Value | None, reduction_axes: Sequence[int], epsilon: float = 1e-3
 ) -> tuple[Value, Value, Value]:
-    """A batch normalised by its own mean and variance over dimensions: normalised batch, mean, variance."""
+    """Normalises a batch by its mean and variance over dimensions; returns the result, and the mean and variance."""
     axes = list(reduction_axes)
     mean, variance = ops.moments(x, axes, keepdims=True)
     dims = [1 if place in axes else size for place, size in enumerate(x.shape)]
@@ -362,7 +362,7 @@ def ctc_decode(
     Args:
       y_pred: probabilities, [batch, steps, classes]; the last class is blank.
       input_length: steps of each example, [batch].
-      greedy: the most probable class of each step; else a search among ``beam_width`` beginnings.
+      greedy: whether to take the most probable class of each step; otherwise, a beam search of ``beam_width``.
       top_paths: number of results of a search.
     """
     scores = ops.log(y_pred + _keras.config.epsilon())
@@ -401,7 +401,7 @@ def rnn(
       mask: [batch, steps]; where it is false, output and states stay unchanged.
       constants: values that are passed to each step after its states.
       unroll: compiles each step separately instead of a loop.
-      input_length: the number of steps, where the shape does not define it.
+      input_length: the number of steps, if the shape does not define it.
       zero_output_for_mask: outputs are zero where the mask is false.
     """
     return keras_rnn(

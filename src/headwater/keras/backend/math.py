@@ -83,37 +83,37 @@ var = _reduction(_of_floats(ops.var), "The variance along the dimensions.")
 
 
 def argmax(x: Value, axis: int = -1) -> Value:
-    """Where the greatest along a dimension stands."""
+    """Returns the position of the greatest element along a dimension."""
     return ops.argmax(x, axis=axis)
 
 
 def argmin(x: Value, axis: int = -1) -> Value:
-    """Where the least along a dimension stands."""
+    """Returns the position of the least element along a dimension."""
     return ops.argmin(x, axis=axis)
 
 
 def cumsum(x: Value, axis: int = 0) -> Value:
-    """Sums up to each place along a dimension."""
+    """Returns the sums of all elements up to each position along a dimension."""
     return ops.cumsum(x, axis=axis)
 
 
 def cumprod(x: Value, axis: int = 0) -> Value:
-    """Products up to each place along a dimension."""
+    """Returns the products of all elements up to each position along a dimension."""
     return ops.cumprod(x, axis=axis)
 
 
 def pow(x: Value, a: Value) -> Value:
-    """``x`` to the power of ``a``."""
+    """Returns ``x`` to the power of ``a``."""
     return ops.power(x, a)
 
 
 def sqrt(x: Value) -> Value:
-    """Square roots; 0 for negative elements."""
+    """Returns the square roots; 0 for negative elements."""
     return ops.sqrt(ops.maximum(x, 0))
 
 
 def clip(x: Value, min_value: Value | float | None, max_value: Value | float | None) -> Value:
-    """``x`` within bounds; the upper one is at least the lower one."""
+    """Limits the elements to a range. An upper limit below the lower one is raised to it, if both are numbers."""
     if isinstance(min_value, int | float) and isinstance(max_value, int | float):
         max_value = min_value if max_value < min_value else max_value
     low = float("-inf") if min_value is None else min_value
@@ -121,27 +121,27 @@ def clip(x: Value, min_value: Value | float | None, max_value: Value | float | N
 
 
 def elu(x: Value, alpha: float = 1.0) -> Value:
-    """``x`` where it is positive, elsewhere ``alpha * (exp(x) - 1)``."""
+    """Returns ``x`` where it is positive, and ``alpha * (exp(x) - 1)`` elsewhere."""
     return ops.elu(x, alpha)
 
 
 def hard_sigmoid(x: Value) -> Value:
-    """``0.2 * x + 0.5``, within 0 and 1. Keras 3's own ``hard_sigmoid`` has the slope 1/6."""
+    """Returns ``0.2 * x + 0.5``, limited to 0 to 1. Keras 3's own ``hard_sigmoid`` has the slope 1/6."""
     return ops.clip(cast("Value", 0.2 * x) + 0.5, 0.0, 1.0)
 
 
 def relu(x: Value, alpha: float = 0.0, max_value: float | None = None, threshold: float = 0) -> Value:
-    """``x`` from ``threshold`` up to ``max_value``; below, ``alpha * (x - threshold)``."""
+    """Returns ``x``, at most ``max_value``, from ``threshold`` on, and ``alpha * (x - threshold)`` below it."""
     return _keras.activations.relu(x, alpha, max_value, threshold)
 
 
 def softmax(x: Value, axis: int = -1) -> Value:
-    """Powers of e divided by their sum along a dimension."""
+    """Returns ``exp(x)`` divided by its sum along a dimension."""
     return ops.softmax(x, axis=axis)
 
 
 def l2_normalize(x: Value, axis: Axes = None) -> Value:
-    """``x`` divided by its Euclidean length along dimensions."""
+    """Returns ``x`` divided by its Euclidean norm along dimensions."""
     return x * ops.rsqrt(ops.maximum(ops.sum(ops.square(x), axis=axis, keepdims=True), 1e-12))
 
 
@@ -149,7 +149,8 @@ def l2_normalize(x: Value, axis: Axes = None) -> Value:
 
 
 def dot(x: Value, y: Value) -> Value:
-    """The product over the last dimension of ``x`` and the last but one of ``y`` (its only one, of a vector)."""
+    """Returns the product over the last dimension of ``x`` and the second to last of ``y`` (the only one, if it is a
+    vector)."""
     return ops.dot(x, y)
 
 
@@ -158,10 +159,10 @@ def batch_dot(x: Value, y: Value, axes: int | Sequence[int] | None = None) -> Va
 
     Args:
       axes: the dimensions to contract: one for both, or a pair. By default the last dimension of ``x`` and the second
-        to last of ``y`` (its last, where ``y`` has two).
+        to last of ``y`` (its last, if ``y`` has two dimensions).
 
     Returns:
-      An array with the other dimensions of ``x``, then the other dimensions of ``y``; where only the batch dimension is
+      An array with the other dimensions of ``x``, then the other dimensions of ``y``; if only the batch dimension is
       left, a second dimension of size 1 is added.
 
     Raises:
@@ -191,17 +192,17 @@ def batch_dot(x: Value, y: Value, axes: int | Sequence[int] | None = None) -> Va
 
 
 def reshape(x: Value, shape: Sequence[int]) -> Value:
-    """The same elements in another shape."""
+    """Returns the same elements in another shape."""
     return ops.reshape(x, shape)
 
 
 def flatten(x: Value) -> Value:
-    """All elements in one dimension."""
+    """Returns all elements in one dimension."""
     return ops.reshape(x, (-1,))
 
 
 def batch_flatten(x: Value) -> Value:
-    """All but the first dimension in one."""
+    """Merges all dimensions but the first into one."""
     rest = 1
     for size in x.shape[1:]:
         rest = -1 if size is None or rest == -1 else rest * size
@@ -209,66 +210,66 @@ def batch_flatten(x: Value) -> Value:
 
 
 def expand_dims(x: Value, axis: int = -1) -> Value:
-    """With a further dimension of one."""
+    """Adds a dimension of size 1."""
     return ops.expand_dims(x, axis)
 
 
 def squeeze(x: Value, axis: int) -> Value:
-    """Without a dimension of one."""
+    """Removes a dimension of size 1."""
     return ops.squeeze(x, axis)
 
 
 def permute_dimensions(x: Value, pattern: Sequence[int]) -> Value:
-    """Dimensions in another order."""
+    """Reorders the dimensions."""
     return ops.transpose(x, pattern)
 
 
 def concatenate(tensors: Sequence[Value], axis: int = -1) -> Value:
-    """One behind the other along a dimension."""
+    """Concatenates tensors along a dimension."""
     return ops.concatenate(list(tensors), axis=axis)
 
 
 def stack(x: Sequence[Value], axis: int = 0) -> Value:
-    """One behind the other along a new dimension."""
+    """Stacks tensors along a new dimension."""
     return ops.stack(list(x), axis=axis)
 
 
 def tile(x: Value, n: int | Sequence[int]) -> Value:
-    """Repeated as a whole, as often as said for each dimension."""
+    """Repeats the whole tensor, ``n`` times along each dimension."""
     return ops.tile(x, (n,) if isinstance(n, int) else tuple(n))
 
 
 def repeat(x: Value, n: int) -> Value:
-    """A matrix, each row of which becomes ``n`` rows along a new second dimension."""
+    """Repeats each row of a matrix ``n`` times along a new second dimension."""
     if len(x.shape) != 2:
         raise ValueError(f"repeat needs a matrix, and got {len(x.shape)} dimensions.")
     return ops.repeat(ops.expand_dims(x, 1), n, axis=1)
 
 
 def repeat_elements(x: Value, rep: int, axis: int) -> Value:
-    """Each element ``rep`` times along a dimension."""
+    """Repeats each element ``rep`` times along a dimension."""
     return ops.repeat(x, rep, axis=axis)
 
 
 def reverse(x: Value, axes: int | Sequence[int]) -> Value:
-    """Turned round along dimensions."""
+    """Reverses the order of the elements along dimensions."""
     return ops.flip(x, axis=axes)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: str = "int32") -> Value:
-    """Numbers from ``start`` to before ``stop``; from 0 to before ``start`` without it."""
+    """Returns the numbers from ``start`` up to, but excluding, ``stop``; without ``stop``, from 0 up to ``start``."""
     if stop is None and start < 0:
         start = 0
     return ops.arange(start, stop, step, dtype=dtype)
 
 
 def gather(reference: Value, indices: Value) -> Value:
-    """Rows by their numbers."""
+    """Returns the rows with these numbers."""
     return ops.take(reference, indices, axis=0)
 
 
 def one_hot(indices: Value, num_classes: int) -> Value:
-    """For each number a row with a one at its place."""
+    """Returns a row for each number, with a one at the position of that number and zeros elsewhere."""
     return ops.one_hot(indices, num_classes)
 
 
@@ -276,7 +277,7 @@ def one_hot(indices: Value, num_classes: int) -> Value:
 
 
 def map_fn(fn: Callable[[Value], Value], elems: Value, name: str | None = None, dtype: str | None = None) -> Value:
-    """A function of each row."""
+    """Applies a function to each row."""
     del name
     found = ops.map(fn, elems)
     return found if dtype is None else _keras.tree.map_structure(lambda part: ops.cast(part, dtype), found)
@@ -285,7 +286,7 @@ def map_fn(fn: Callable[[Value], Value], elems: Value, name: str | None = None, 
 def foldl(
     fn: Callable[[Value, Value], Value], elems: Value, initializer: Value | None = None, name: str | None = None
 ) -> Value:
-    """``fn(fn(fn(initializer, first), second), ...)``; without ``initializer`` the first row takes its place."""
+    """Returns ``fn(fn(fn(initializer, first), second), ...)``; without ``initializer``, begins with the first row."""
     del name
     elems = ops.convert_to_tensor(elems) if not isinstance(elems, KerasTensor) else elems
     start, rest = (elems[0], elems[1:]) if initializer is None else (initializer, elems)
@@ -316,5 +317,5 @@ def switch(condition: Value, then_expression: Value, else_expression: Value) -> 
 
 
 def in_top_k(predictions: Value, targets: Value, k: int) -> Value:
-    """Whether each target is among the ``k`` greatest of its row."""
+    """Returns whether each target is among the ``k`` greatest elements of its row."""
     return ops.in_top_k(targets, predictions, k)

@@ -61,7 +61,7 @@ def _numpy_type(name: str) -> np.dtype[np.generic]:
 def constant(
     value: Value, dtype: str | None = None, shape: Sequence[int] | None = None, name: str | None = None
 ) -> jax.Array:
-    """A value, repeated to ``shape`` where it is one number."""
+    """Returns a constant of shape ``shape``; a single number is repeated."""
     del name
     array = np.asarray(value, _numpy_type(dtype or _keras.config.floatx()))
     if shape is not None:
@@ -77,7 +77,7 @@ def placeholder(
     name: str | None = None,
     ragged: bool = False,
 ) -> KerasTensor:
-    """An input of a function or model, of a shape, or of unknown sizes in ``ndim`` dimensions.
+    """Returns an input of a function or model: of a shape, or of ``ndim`` dimensions of unknown sizes.
 
     Raises:
       NotImplementedError: ``ragged`` is set: Keras 3 on JAX has no ragged tensors.
@@ -123,7 +123,7 @@ def random_uniform_variable(
     name: str | None = None,
     seed: int | None = None,
 ) -> keras.Variable:
-    """A variable of numbers drawn evenly from ``low`` to ``high``."""
+    """A variable of random numbers from the uniform distribution between ``low`` and ``high``."""
     return variable(random_uniform(shape, low, high, dtype, seed), dtype, name)
 
 
@@ -135,33 +135,33 @@ def random_normal_variable(
     name: str | None = None,
     seed: int | None = None,
 ) -> keras.Variable:
-    """A variable of numbers of a normal distribution."""
+    """A variable of random numbers from a normal distribution."""
     return variable(random_normal(shape, mean, scale, dtype, seed), dtype, name)
 
 
 def random_uniform(
     shape: Sequence[int], minval: float = 0.0, maxval: float = 1.0, dtype: str | None = None, seed: int | None = None
 ) -> Value:
-    """Numbers drawn evenly from ``minval`` to ``maxval``."""
+    """Returns random numbers from the uniform distribution between ``minval`` and ``maxval``."""
     return _keras.random.uniform(tuple(shape), minval, maxval, dtype, seed)
 
 
 def random_normal(
     shape: Sequence[int], mean: float = 0.0, stddev: float = 1.0, dtype: str | None = None, seed: int | None = None
 ) -> Value:
-    """Numbers of a normal distribution."""
+    """Returns random numbers from a normal distribution."""
     return _keras.random.normal(tuple(shape), mean, stddev, dtype, seed)
 
 
 def truncated_normal(
     shape: Sequence[int], mean: float = 0.0, stddev: float = 1.0, dtype: str | None = None, seed: int | None = None
 ) -> Value:
-    """Numbers of a normal distribution, less than two standard deviations from its mean."""
+    """Returns random numbers from a normal distribution, less than two standard deviations from its mean."""
     return _keras.random.truncated_normal(tuple(shape), mean, stddev, dtype, seed)
 
 
 def random_binomial(shape: Sequence[int], p: float = 0.0, dtype: str | None = None, seed: int | None = None) -> Value:
-    """Ones with probability ``p``, else zeros."""
+    """Returns random numbers that are 1 with probability ``p``, and otherwise 0."""
     kind = dtype or _keras.config.floatx()
     return ops.cast(_keras.random.uniform(tuple(shape), seed=seed) <= p, kind)
 
@@ -170,10 +170,10 @@ def random_binomial(shape: Sequence[int], p: float = 0.0, dtype: str | None = No
 
 
 def eval(x: Value) -> HostArray:
-    """The value of ``x`` as a NumPy array.
+    """Returns the value of ``x`` as a NumPy array.
 
     Raises:
-      ValueError: it is symbolic: it has a value only within a function or model.
+      ValueError: ``x`` is symbolic: it has values only in calls of a function or model.
     """
     if isinstance(x, KerasTensor):
         raise ValueError(f"{x.name} is symbolic: `keras.backend.function` makes a function that gives its value.")
@@ -194,7 +194,7 @@ def set_value(x: keras.Variable, value: Value) -> None:
 
 
 def batch_set_value(tuples: Sequence[tuple[keras.Variable, Value]]) -> None:
-    """Sets several variables, each given with its value."""
+    """Sets several variables; takes pairs of a variable and its value."""
     for each, value in tuples:
         each.assign(value)
 
@@ -223,7 +223,7 @@ class _Average:
 
 
 def moving_average_update(x: keras.Variable, value: Value, momentum: float) -> Value:
-    """Updates ``x`` to the moving average; each value weighs ``momentum`` times as much as its successor.
+    """Updates the moving average ``x``, in which each value has ``momentum`` times the weight of the next one.
 
     The value of ``x`` before the first update has no weight, as in TensorFlow 1.15.
     """
@@ -269,17 +269,17 @@ def is_sparse(tensor: Value) -> bool:
 
 
 def to_dense(tensor: Value) -> Value:
-    """The same numbers, not sparse."""
+    """Returns a dense tensor with the same elements."""
     return ops.convert_to_tensor(tensor, sparse=False)
 
 
 def cast(x: Value, dtype: str) -> Value:
-    """The same numbers in another type."""
+    """Converts the elements to another type."""
     return ops.cast(x, dtype)
 
 
 def cast_to_floatx(x: Value | keras.Variable | npt.ArrayLike) -> Value | HostArray:
-    """The same numbers in Keras's default type of floats; of a NumPy array or list a NumPy array."""
+    """Converts to Keras's default floating-point type; the result for a NumPy array or a list is a NumPy array."""
     kind = _keras.config.floatx()
     return ops.cast(x, kind) if isinstance(x, jax.Array | KerasTensor | keras.Variable) else np.asarray(x, kind)
 
@@ -348,7 +348,7 @@ def function(
       updates: pairs of a variable and the symbolic tensor that becomes its value with each call.
 
     Raises:
-      ValueError: further arguments are given; they would be passed to a session, and Keras 3 has none.
+      ValueError: further arguments are given. They would be arguments of a session, which Keras 3 does not have.
     """
     del name
     if kwargs:
@@ -357,7 +357,7 @@ def function(
 
 
 class _Gradients(_keras.Operation):
-    """The gradients of the sum of a tensor with respect to others, which a model computes it from."""
+    """The gradients of the sum of a tensor with respect to the tensors from which a model computes it."""
 
     def __init__(self, function: Callable[[list[Value]], list[Value]], count: int) -> None:
         super().__init__()
@@ -400,10 +400,10 @@ def stop_gradient(variables: Value) -> Value:
 
 
 def get_session(op_input_list: Sequence[Value] = ()) -> RunsGraphs:
-    """The session that `set_session` was given, or the default session.
+    """Returns the session that `set_session` was given.
 
     Raises:
-      ValueError: there is neither. Models of Keras 3 run without a session.
+      ValueError: there is none. Models of Keras 3 run without a session.
     """
     del op_input_list
     if _Kept.session is None:
@@ -417,7 +417,7 @@ def set_session(session: RunsGraphs) -> None:
 
 
 def manual_variable_initialization(value: bool) -> None:
-    """Variables of Keras 3 have their values from the start; True is refused.
+    """Accepts only False, because variables of Keras 3 have values from the start.
 
     Raises:
       ValueError: ``value`` is true.
@@ -448,7 +448,7 @@ def learning_phase_scope(value: int) -> Generator[None]:
 
 @contextlib.contextmanager
 def name_scope(name: str | None, default_name: str | None = None, values: object = None) -> Generator[str]:
-    """Names of variables that are made within begin with this."""
+    """A context in which names of new variables begin with ``name``; yields that beginning."""
     del values
     scope = name or default_name or ""
     with keras_name_scope(scope):
