@@ -76,14 +76,14 @@ class Batch(Wrapper):
 
 def rows_at_once(node: Node, size: int) -> int:
     """Returns the number of elements to request from a columnar node that is regrouped in blocks of ``size``."""
-    # Request several small batches at once, which costs less.
+    # A request costs time that does not depend on its size, so request several small batches at once.
     return size * max(1, block_rows(node.specs) // size)
 
 
 def regrouped(node: Node, context: Context, size: int, drop: bool, ask: int | None = None) -> Iterator[Block]:
     """Yields the elements of a columnar node in blocks of exactly ``size``; the last may be smaller unless ``drop``.
 
-    ``ask`` is the number of elements to request from ``node`` at once; `rows_at_once` unless given.
+    ``ask`` is the number of elements to request from ``node`` at once; the result of `rows_at_once` by default.
     """
     ask = ask or rows_at_once(node, size)
     parts: list[Block] = []

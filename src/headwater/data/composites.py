@@ -1,7 +1,7 @@
 """Components of elements that consist of several arrays: sparse ones, and rows of different lengths.
 
-Each is one component, with a class of its own and a spec that lists its arrays. Nodes stack such components, take their
-rows and pass them on like arrays; functions, steps and files see the arrays.
+Such a component has a class of its own, and a spec that lists its arrays. Nodes treat it as one value: they stack it,
+take its rows, and pass it on. Functions, steps and files get its arrays one by one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Composite(ABC):
 
     @abstractmethod
     def row(self, index: int) -> Any:
-        """Returns one row: a component, or an array where the row is not ragged."""
+        """Returns one row: a component of the same class, or an array if nothing in the row is ragged."""
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Composite:
@@ -158,8 +158,8 @@ class RaggedArray(Composite):
 
     Args:
       values: all innermost values, concatenated.
-      splits: for each ragged dimension, from the outermost, the boundaries of its rows; none for one row.
-      splits_dtype: type of the splits; by default the type of the first, or int64.
+      splits: for each ragged dimension, outermost first, the boundaries of its rows; empty if no dimension is ragged.
+      splits_dtype: type of the splits; by default the type of the first splits, or int64.
     """
 
     __slots__ = ("_splits_dtype", "splits", "values")
@@ -209,7 +209,8 @@ class RaggedArray(Composite):
         return self._between(int(first[0]), int(first[-1]), 1, (first - first[0],))
 
     def _between(self, start: int, stop: int, level: int, outer: tuple[object, ...]) -> RaggedArray:
-        """Returns the rows of dimension ``level`` from ``start`` to ``stop``, below ``outer`` splits."""
+        """Returns rows ``start`` to ``stop`` of the ragged dimension ``level``, with ``outer`` as the splits of the
+        dimensions above it."""
         found = list(outer)
         for splits in self.splits[level:]:
             part = splits[start : stop + 1]
@@ -318,7 +319,7 @@ class RaggedSpec(TensorSpec):
 
 
 def _as_array(item: object) -> HostArray:
-    """Converts an array's item to an array; a text to an array without dimensions."""
+    """Converts an item of an array to an array; a scalar to an array without dimensions."""
     if isinstance(item, np.ndarray):
         return cast("HostArray", item)
     scalar = np.empty((), object if isinstance(item, bytes) else np.asarray(item).dtype)

@@ -88,12 +88,12 @@ class Dataset:
 
     @classmethod
     def _given(cls, value: object) -> Any:
-        """Converts a component for a program outside a graph's step."""
+        """Converts a component to the form in which a program gets it outside of steps of a graph."""
         return value
 
     @classmethod
     def _described(cls, spec: TensorSpec) -> Any:
-        """Converts the spec of a component for a program."""
+        """Converts the spec of a component to the form in which a program gets it."""
         return spec
 
     @classmethod
@@ -222,10 +222,10 @@ class Dataset:
         seed: int | None = None,
         name: str | None = None,
     ) -> Self:
-        """Returns a dataset of the names of files that match a pattern or several.
+        """Returns a dataset of the names of files that match a pattern, or one of several patterns.
 
         Args:
-          shuffle: whether in random order; None means yes.
+          shuffle: whether the names are in random order; None means yes.
 
         Raises:
           NotFoundError: no file matches.
@@ -441,8 +441,8 @@ class Dataset:
         """Batches elements as `batch` does, after padding them to one shape.
 
         Args:
-          padded_shapes: shape of each component; None or -1 for the largest size in the batch; None altogether for the
-            elements' own static shapes.
+          padded_shapes: shape of each component, with None or -1 for the largest size in the batch. By default, the
+            static shapes of the elements.
           padding_values: padding value of each component; 0 or an empty string by default.
 
         Raises:
@@ -664,7 +664,7 @@ class Dataset:
     # Properties and iteration -----------------------------------------------------------------------------------------
 
     def with_options(self, options: Options, name: str | None = None) -> Self:
-        """Returns the dataset with ``options``, where these are set."""
+        """Returns the dataset with its options overridden by those that are set in ``options``."""
         del name
         made = self.changed(self.node)
         made._options = self._options.merge(options)
@@ -726,7 +726,7 @@ class Dataset:
     def distributed(
         self, num_workers: int, index: int, policy: AutoShardPolicy | None = None, seed: int | None = None
     ) -> Self:
-        """Returns one worker's part of this dataset, whose elements are batches for several workers together.
+        """Returns one worker's part of this dataset, whose elements are batches that all workers share.
 
         Args:
           policy: how to divide it; by default the policy in `options`.
@@ -760,7 +760,7 @@ def _check_kinds(datasets: Sequence[Dataset]) -> None:
 
 
 class Nested:
-    """Stands, in an element structure, for a component that is itself a dataset."""
+    """In an element structure, marks a component that is itself a dataset."""
 
     def __init__(self, element_structure: Structure, specs: tuple[TensorSpec, ...]) -> None:
         self.element_structure = element_structure

@@ -67,7 +67,8 @@ def parallel_interleave(
     """`Dataset.interleave`, with a thread for each dataset of the cycle.
 
     Args:
-      sloppy: whether to take elements from datasets that are ready, out of turn, rather than wait.
+      sloppy: whether to take elements out of turn from datasets that have one ready, instead of waiting for the next
+        dataset.
       buffer_output_elements: number of elements of each dataset that are made ahead.
       prefetch_input_elements: a performance hint, which is checked and not used.
 

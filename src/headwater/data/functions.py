@@ -104,8 +104,7 @@ class Map(Wrapper):
 
 
 def rows_or_each(function: Function, context: Context, block: Block, index: int) -> Iterator[Block]:
-    """Yields the results of ``function`` for a block. An element that fails stops the elements after it and none
-    before."""
+    """Yields the results of ``function`` for a block. If an element fails, the results before it are still yielded."""
     try:
         found = function.rows(context, block)
     except Exception as error:  # find the failing element, and the results before it, one by one
@@ -185,7 +184,8 @@ class Interleave(Wrapper):
         suitable number.
       ahead: if ``parallel`` is more than 1, the number of elements of each dataset that are made ahead; 0 for a
         suitable number.
-      sloppy: then take elements from datasets that are ready, out of turn, rather than wait.
+      sloppy: if ``parallel`` is more than 1, whether to take elements out of turn from datasets that have one ready,
+        instead of waiting for the next dataset.
       reads_files: whether those nodes read files, with the elements as names.
       changes: whether the order of those nodes' elements may change between iterations.
     """
@@ -380,7 +380,7 @@ class Kept(Node):
 
 @dataclass(eq=False, kw_only=True)
 class IgnoreErrors(Wrapper):
-    """Skips the elements for which a function fails; after another failure, ends."""
+    """Skips the elements for which the function of a `Map` fails; another error ends the iteration."""
 
     @property
     def columnar(self) -> bool:

@@ -19,8 +19,8 @@ from headwater.errors import InvalidArgumentError
 class Grouped(Wrapper):
     """Windows of elements with the same key: the key, and for each component a dataset of its values.
 
-    The elements of ``input`` begin with their key and the size of the window that begins with them, both integers. A
-    window is yielded when it is full; windows that remain incomplete are yielded at the end, by their keys.
+    The first two components of each element of ``input`` are integers: its key, and the size of a window that begins
+    with it. A window is yielded when it is full; at the end, incomplete windows are yielded in the order of their keys.
     """
 
     @property

@@ -1,6 +1,7 @@
 """Elements of a dataset by their numbers, in any order.
 
-Finds elements directly where its nodes have a known order, otherwise by iterating from the beginning.
+If the order of a node's elements is known, an element is computed directly; otherwise, the node is iterated over from
+the beginning.
 
 A dataset is iterated over in *turns*: turn 0 is the first iteration, and a shuffle has another order in each turn. So
 the same number in the same turn is the same element, in every process.
@@ -42,7 +43,7 @@ from headwater.data.transforms import SHARD_HINT, Cache, Draws, Repeat, Shard, S
 from headwater.errors import InvalidArgumentError
 
 Numbers = NDArray[np.int64]
-_KEPT_ORDERS = 2  # two epochs at most are not over
+_KEPT_ORDERS = 2  # at most two epochs are in progress at a time
 _ROWS = 512
 
 
@@ -139,7 +140,7 @@ class _Taken(Indexed):
 
 
 class _Renumbered(Indexed):
-    """Maps numbers to numbers of the source: after skipped elements, or of one shard."""
+    """Elements whose numbers are mapped to other numbers in the source: after skipped elements, or of one shard."""
 
     def __init__(self, source: Indexed, number: Callable[[Any], Any]) -> None:
         self._source = source
@@ -302,14 +303,14 @@ def _numbers(size: int) -> Range:
 
 
 def pinned(node: Node, turn: int) -> Node:
-    """Returns a node whose first iteration is the iteration of a given turn."""
+    """Returns a node whose first iteration has the order of iteration ``turn``."""
     # Repetitions inside use several turns for each iteration, so space the turns too far apart to overlap.
     repeats = _part(node, lambda child: isinstance(child, Repeat)) is not None
     return _starting(node, turn << 32 if repeats else turn)
 
 
 def _starting(node: Node, turn: int) -> Node:
-    if isinstance(node, Cache | StoredCache):  # a cache keeps one order, whatever is below
+    if isinstance(node, Cache | StoredCache):  # a cache keeps the order of the first iteration of the nodes below
         return node
     found = rebuilt(node, lambda child: _starting(child, turn))
     if isinstance(found, Shuffle):
@@ -324,7 +325,7 @@ def _starting(node: Node, turn: int) -> Node:
 def indexed(node: Node) -> Indexed:
     """Returns access to the elements of a node by their numbers.
 
-    Parts that can only be iterated over are iterated over; nodes above them are applied to the requested elements only.
+    A part without access by numbers is iterated over; the nodes above it are applied only to the requested elements.
     """
     match node:
         case Slices(components=columns):
@@ -360,7 +361,7 @@ def indexed(node: Node) -> Indexed:
 
 
 def sequential_part(node: Node) -> Node | None:
-    """Returns the part of a dataset that can only be iterated over; None where all of it has access by numbers."""
+    """Returns the part of a dataset that can only be iterated over; None if all of it has access by numbers."""
     if _passes(node):
         return sequential_part(node.input)
     match node:
@@ -388,7 +389,8 @@ def orderly(node: Node) -> Node | None:
 def unrepeatable(node: Node, *, shuffles: bool = True) -> str:
     """Describes the part of a dataset that may yield other elements, or another order, in another process.
 
-    Empty where no part does, provided that its functions do not. ``shuffles``: whether shuffles without a seed count.
+    Empty if there is no such part; the program's functions are assumed to be reproducible. ``shuffles``: whether a
+    shuffle without a seed is such a part.
     """
 
     def changes(child: Node) -> bool:
@@ -440,11 +442,11 @@ def counted(node: Node) -> int:
 
 
 def require_examples(node: Node, *, shuffle: bool) -> None:
-    """Raises ValueError where the numbering of the examples may change, or they cannot be read in the requested order.
+    """Raises ValueError if the numbers of the examples may change, or the requested order is not possible.
 
     Args:
       node: yields one example at a time.
-      shuffle: whether they are requested in any order.
+      shuffle: whether the examples will be read in any order, which requires access by numbers.
     """
     changing, gone_over = orderly(node), sequential_part(node)
     if changing is not None:

@@ -92,7 +92,7 @@ class DataSet:
     def next_batch(self, batch_size: int, fake_data: bool = False, shuffle: bool = True) -> tuple[Any, Any]:
         """Returns images and labels of the next ``batch_size`` examples.
 
-        Where an epoch ends within the batch, the next one's first examples follow.
+        If an epoch ends within the batch, the batch continues with the first examples of the next epoch.
 
         Args:
           fake_data: whether to return lists of white images, all of class 0.

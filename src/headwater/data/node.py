@@ -1,8 +1,8 @@
 """Nodes of a dataset's pipeline. Each knows the types of its elements and iterates over them.
 
 An element is a flat tuple of its components: arrays, or values of `headwater.data.composites`. A *block* is many
-elements at once: for each component one array with a row for each element. A node that can give blocks cheaply is
-*columnar*; nodes above it then work on blocks, with the same elements as one by one.
+elements at once: for each component, an array with a row for each element. A node that can yield blocks cheaply is
+*columnar*; the nodes above it then process blocks instead of single elements, with the same results.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Node(ABC):
 
 
 def known(value: Any) -> Any:
-    """Returns the number or truth value in ``value``, or None where it is known only when a graph runs."""
+    """Returns the number or truth value in ``value``; None if it is known only when a graph runs."""
     return value.item() if is_array(value) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
@@ -142,7 +142,7 @@ def block_rows(specs: Sequence[TensorSpec]) -> int:
 
 
 def row(column: Array | Composite, index: int) -> Any:
-    """Returns one row of a column, as an array even where it is a scalar."""
+    """Returns one row of a column, as an array even if it is a scalar."""
     if isinstance(column, Composite):
         return column.row(index)
     found = column[index]

@@ -29,12 +29,12 @@ class NumberedElements:
 
     @cached_property
     def count(self) -> int:
-        """Number of elements in a turn, or `INFINITE`; iterates over the dataset where its length is unknown."""
+        """Number of elements in a turn, or `INFINITE`; iterates over the dataset if its length is unknown."""
         return counted(self._dataset.node)
 
     @property
     def changes(self) -> str:
-        """Reason why the elements may differ in another process; empty where they do not."""
+        """Reason why the elements may differ in another process; empty if they are the same."""
         return unrepeatable(self._dataset.node)
 
     def element(self, number: int, turn: int = 0) -> Structure:

@@ -86,7 +86,7 @@ class DistributeOptions(_Settings):
 
     @property
     def policy(self) -> AutoShardPolicy:
-        """The policy that the two settings together ask for."""
+        """The policy that follows from both settings."""
         return AutoShardPolicy(self.auto_shard_policy) if self.auto_shard else AutoShardPolicy.OFF
 
 

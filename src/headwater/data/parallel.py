@@ -1,7 +1,7 @@
 """Concurrent iteration over several iterators, each with a thread that works ahead.
 
-Elements are passed through a deque, whose ``append`` and ``popleft`` are atomic; the lock is only taken by a side that
-has to wait, which first sets a flag, and by the other side to wake it.
+Elements are passed through a deque, whose ``append`` and ``popleft`` are atomic, so passing one takes no lock. A side
+that must wait takes the lock and sets a flag; the other side takes the lock only if it sees the flag, to wake it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Ahead:
     Attributes:
       items: elements that are made and not taken.
       ended: whether no elements follow ``items``.
-      error: the error that ended the iterator; None where it was exhausted.
+      error: the error that ended the iterator; None if it was exhausted.
       full: whether its thread waits for room, which ``room`` signals.
     """
 
@@ -102,12 +102,13 @@ class Together:
             for _, made in self._all:
                 made.room.notify()
         for thread, _ in self._all:
-            if thread is not threading.current_thread():  # the current thread may be collecting garbage
+            # A garbage collection in one of these threads may call this method there.
+            if thread is not threading.current_thread():
                 thread.join(_JOIN_S)
 
     def _has_room(self, made: Ahead) -> bool:
-        """Returns whether a waiting thread may continue; only once half is taken, to avoid a wake-up for each
-        element."""
+        """Returns whether a waiting thread may continue: only when half of the elements are taken, because waking it
+        for each element would cost too much."""
         return len(made.items) <= self._ahead // 2
 
     def _fill(self, made: Ahead, start: Callable[[], Iterator[Element]]) -> None:

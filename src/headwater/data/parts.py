@@ -43,8 +43,8 @@ class _Parts(Wrapper):
 class BatchPart(_Parts):
     """Yields one worker's part of each batch.
 
-    Functions that make the elements of a batch one by one (``map`` below ``batch``) are called only for the rows of
-    this part.
+    A function that is applied to elements before they are batched (``map``, then ``batch``) is called only for the
+    elements of this part.
 
     Attributes:
       index: the number of the part.
@@ -86,13 +86,13 @@ class BatchParts(_Parts):
 
 @dataclass(eq=False, kw_only=True)
 class _OwnRows(Wrapper):
-    """The elements of one worker's parts before they are batched.
+    """The elements of one worker's parts, before they are batched.
 
     Attributes:
-      size, drop: parameters of the batches.
+      size, drop: size of the whole batches, and whether a smaller last one is dropped.
       ask: number of elements to request at once.
       count, index: see `BatchPart`.
-      found: receives the number of the worker's elements in each batch, before these are yielded.
+      found: for each batch, the number of the worker's elements is appended before these are yielded.
     """
 
     size: int

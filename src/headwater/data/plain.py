@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PlainFunction(Function):
-    """A Python function of arrays. The specs of its results are taken from the result for the first element.
+    """A Python function of arrays. It is called with the first element to find the specs of its results.
 
     Args:
       function: the function.

@@ -26,7 +26,7 @@ def sharded(node: Node, count: int, index: int, policy: AutoShardPolicy = AutoSh
     """Returns the part of worker ``index`` of ``count``.
 
     Args:
-      node: the whole pipeline; divided by element, each worker gets every ``count``-th element of it.
+      node: the whole pipeline. If it is divided by element, each worker gets every ``count``-th element.
       policy: how to divide it.
 
     Raises:
@@ -57,8 +57,9 @@ def sharded(node: Node, count: int, index: int, policy: AutoShardPolicy = AutoSh
 def distributed(node: Node, count: int, index: int, policy: AutoShardPolicy = AutoShardPolicy.AUTO) -> Node:
     """Returns the part of worker ``index`` of ``count`` in a pipeline whose elements are batches for all workers.
 
-    Divided by element (DATA), the worker gets its part of each batch, so that the workers' parts together are the batch
-    of a single worker. Divided by file (FILE), or not divided (OFF), its own batches have the same reduced size.
+    If the pipeline is divided by element (DATA), the worker gets its part of each batch, so that the workers' parts
+    together are the batch of a single worker. If it is divided by file (FILE), or not at all (OFF), the worker gets
+    batches of its own, which have the size of such a part.
 
     Raises:
       NotFoundError: see `sharded`.
@@ -74,8 +75,8 @@ def distributed(node: Node, count: int, index: int, policy: AutoShardPolicy = Au
 
 
 def _parted(node: Node, count: int, index: int) -> Node:
-    """Divides each batch as far below in the pipeline as possible without changing the result, so that whole batches
-    need not be made."""
+    """Divides batches as early in the pipeline as is possible without changing the result, because whole batches cost
+    more."""
     if isinstance(node, _LEAVE_BATCHES):
         return replace(node, input=_parted(node.input, count, index))
     return BatchPart(input=node, count=count, index=index)
@@ -116,7 +117,7 @@ def reads_files(node: Node) -> bool:
 
 
 def file_count(node: Node) -> int | None:
-    """Returns the number of input files; None where there are none, or it is unknown."""
+    """Returns the number of input files; None if there are none, or their number is unknown."""
     if isinstance(node, _READERS):
         return int(np.size(node.filenames)) if is_array(node.filenames) else None
     if isinstance(node, Interleave):

@@ -282,7 +282,7 @@ class FixedLengthRecords(FilesNode):
 
 
 def _read_exactly(source: Any, count: int) -> bytes:
-    """Reads ``count`` bytes; fewer where the source ends."""
+    """Reads ``count`` bytes; fewer if the source ends."""
     parts: list[bytes] = []
     while count > 0 and (part := source.read(count)):
         parts.append(part)

@@ -31,9 +31,9 @@ _ROWS = 256
 class StoredCache(Wrapper):
     """Caches the elements in the files ``filename.index`` and ``filename.data-…`` during the first complete iteration.
 
-    The files are written under other names and renamed at the end: an incomplete cache leaves no files, and of several
-    processes that write one at the same time, the last one's files remain. They are TensorFlow's checkpoint files, with
-    a checksum of each tensor; where they exist, the input is not used.
+    The files are written under other names and renamed at the end. So an incomplete cache leaves no files, and if
+    several processes write the cache at the same time, the files of the last one remain. They have the format of
+    TensorFlow's checkpoints, with a checksum of each tensor. If they exist, the input is not used.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"filename": string}

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def _is_tuple(structure: Structure) -> bool:
-    """Returns whether ``structure`` is a tuple with parts; a sparse tensor's value, a named tuple, is a leaf."""
+    """Returns whether ``structure`` is a tuple of parts. The value of a sparse tensor is a named tuple, but a leaf."""
     return isinstance(structure, tuple) and not hasattr(structure, "dense_shape")  # pyright: ignore[reportUnknownArgumentType]
 
 
 def flatten(structure: Structure) -> list[Any]:
-    """Returns the leaves in order; a dictionary's by sorted keys."""
+    """Returns the leaves in order; the leaves of a dictionary in the order of its sorted keys."""
     return list(_leaves(structure))
 
 
@@ -73,8 +73,8 @@ def emptied(structure: Structure) -> Structure:
 
 
 def leaves_like(structure: Structure, values: Any) -> list[Any]:
-    """Returns the parts of ``values`` at the leaves of ``structure``, whatever structure these parts have
-    themselves."""
+    """Returns the parts of ``values`` at the positions of the leaves of ``structure``. A part may itself be a
+    structure."""
     if isinstance(structure, dict):
         return [leaf for key in sorted(structure) for leaf in leaves_like(structure[key], values[key])]  # pyright: ignore
     if _is_tuple(structure):

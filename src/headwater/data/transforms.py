@@ -222,7 +222,7 @@ class Shuffle(Wrapper):
         return self.input.cardinality
 
     def start_at(self, turn: int, own: int | None = None) -> None:
-        """Sets the order of the next iteration to the order of iteration ``turn``, from 0; ``own``: seed where it has
+        """Gives the next iteration the order of iteration ``turn``, from 0. ``own`` is the seed to use if this node has
         none."""
         self._turn = turn
         self._own = self._own if own is None else own
@@ -370,7 +370,7 @@ class Zipped(Node):
     def elements(self, context: Context) -> Iterator[Element]:
         sources = [node.elements(context) for node in self.inputs]
         try:
-            # Do not use zip: where one source ends, the sources after it must not be advanced.
+            # If a source has ended, the sources after it are not advanced.
             while True:
                 parts: list[Element] = []
                 for source in sources:

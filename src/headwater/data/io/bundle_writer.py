@@ -1,9 +1,9 @@
 """Writing checkpoints in TensorFlow's format (`headwater.data.io.tensor_bundle` describes it), whole or not at all.
 
-The data files are renamed to their final names first and the index last, so that a checkpoint appears atomically. When
-a checkpoint of that name exists, the new data files take unused names (``-of-00002`` beside ``-of-00001``, with an
-additional empty file), and the old ones are deleted only after the new index is in place: whenever the process dies,
-one of the two is complete.
+The data files are renamed to their final names first and the index last, so that a checkpoint appears atomically. If a
+checkpoint of that name exists, the new data files get names that are not in use: ``-of-00002`` beside ``-of-00001``,
+with an additional empty file. The old ones are deleted only after the new index is in place. So whenever the process
+dies, one of the two checkpoints is complete.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class BundleWriter:
         Args:
           name: its name in the checkpoint.
           value: the array; a C-contiguous one is not copied. Strings are `bytes` or text (stored as UTF-8).
-          dtype: element type, where the array's type does not determine it (the quantized types).
+          dtype: element type, if the array's type does not determine it (the quantized types).
 
         Raises:
           InvalidArgumentError: ``name`` is empty, begins with a zero byte or was used before.
@@ -161,8 +161,8 @@ class BundleWriter:
 def merge_bundles(prefixes: Iterable[Path], prefix: Path, delete_old_folders: bool = True) -> None:
     """Makes one checkpoint of several, by renaming their data files and writing one index of all.
 
-    So tasks save their variables concurrently (each with a `BundleWriter` of its own, in one shared folder), and the
-    chief merges these into one checkpoint. A partitioned tensor may have slices in several of them.
+    Thus tasks can save their variables concurrently, each with a `BundleWriter` of its own in a shared folder, before
+    the chief merges these checkpoints into one. A partitioned tensor may have slices in several of them.
 
     Args:
       prefixes: the checkpoints to merge; they do not exist afterwards.
@@ -260,7 +260,7 @@ def _publish(
     """Makes a checkpoint of data files, which ``place_data`` renames; deletes the data files of the previous
     checkpoint.
 
-    The index is written before that, unnamed, so that a full disk is noticed before anything has changed.
+    The index is written first, without a name, so that a full disk is noticed before anything has changed.
     """
     header: BundleHeaderProto = BundleHeaderProto(num_shards=num_shards)
     header.version.producer = FORMAT_VERSION

@@ -1,4 +1,4 @@
-"""The interface between Headwater's writes and the operating system, at which a simulated disk can be inserted.
+"""The interface through which Headwater writes to the operating system. Tests insert a simulated disk here.
 
 All code in `headwater.data.io.files` that changes a file or folder asks the `Disk` of its path first. The real disk
 allows everything. A simulated one overrides two methods: `before`, to refuse a change or to end the process at it, and

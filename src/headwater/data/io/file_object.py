@@ -21,7 +21,7 @@ class GFile:
       mode: ``r``, ``w``, ``a``, ``r+``, ``w+`` or ``a+``, with a ``b`` for bytes.
 
     Raises:
-      InvalidArgumentError: another mode.
+      InvalidArgumentError: ``mode`` is none of these.
       NotFoundError: the file does not exist; raised at the first read or write, like all other errors of the file
         system.
     """
@@ -102,8 +102,8 @@ class GFile:
           position: old name of ``offset``.
 
         Raises:
-          InvalidArgumentError: another ``whence``, or a position before the start.
-          OutOfRangeError: a position behind the end.
+          InvalidArgumentError: ``whence`` is none of these, or the position is before the start.
+          OutOfRangeError: the position is beyond the end.
         """
         offset = position if offset is None else offset
         if offset is None:

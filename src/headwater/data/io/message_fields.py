@@ -18,7 +18,7 @@ from headwater.errors import DataLossError, InvalidArgumentError
 _BYTES: Final = "bytes://"
 _LOCAL: Final = "local://"
 
-#: For each kind of field the types as which its values may be read; they are written from the first.
+#: For each kind of field, the element types as which its values can be read. Values are written from the first type.
 TYPES: Final = {
     FieldDescriptor.TYPE_DOUBLE: ("float64",),
     FieldDescriptor.TYPE_FLOAT: ("float32", "float64"),
@@ -75,7 +75,8 @@ class Fields:
     def decoded(
         self, messages: np.ndarray[Any, Any], form: Literal["binary", "text"]
     ) -> tuple[np.ndarray[Any, Any], list[np.ndarray[Any, Any]]]:
-        """Decodes messages: the number of values of each field in each message, and the values, padded with defaults.
+        """Decodes messages. Returns the number of values of each field in each message, and the values of each field,
+        padded with defaults.
 
         Raises:
           DataLossError: bytes are not such a message.
@@ -149,7 +150,7 @@ def _pool(source: str | bytes) -> Any:
         return _pool_of(Path(path).read_bytes())
 
 
-@lru_cache(maxsize=16)  # each step asks for the same
+@lru_cache(maxsize=16)  # every step of a graph decodes with the same description
 def _pool_of(data: bytes) -> Any:
     """Returns the types that a ``FileDescriptorSet`` describes."""
     pool = descriptor_pool.DescriptorPool()

@@ -1,7 +1,8 @@
 """Reading checkpoints of TensorFlow's old format, V1: one sorted table for each task that saved.
 
-A table (`headwater.data.io.table`) contains under the empty name the names, shapes, types and slices of its tensors,
-and under a key for each slice (`headwater.data.io.tensor_slice`) its values as the fields of a ``TensorProto``.
+In a table (`headwater.data.io.table`), the entry with the empty key has the names, shapes, types and slices of all
+tensors. Each slice has an entry with a key of its own (`headwater.data.io.tensor_slice`), which has its values as the
+fields of a ``TensorProto``.
 
 Source: the protocol messages of TensorFlow (``saved_tensor_slice.proto``) and files that TensorFlow wrote.
 """

@@ -9,7 +9,7 @@ from headwater.data.io.files import BUFFER_BYTES
 from headwater.errors import DataLossError
 
 _GZIP_FRAMING: Final = 16
-"""Summand of zlib's window bits that selects gzip's framing instead of zlib's own."""
+"""Added to zlib's parameter ``wbits``, this selects gzip's framing instead of zlib's own."""
 
 
 class TFRecordCompressionType:
@@ -35,7 +35,7 @@ class TFRecordOptions:
       compression_strategy: zlib's strategy.
 
     Raises:
-      ValueError: an unknown ``compression_type``.
+      ValueError: ``compression_type`` is unknown.
     """
 
     compression_type_map: Final[dict[object, str]] = {

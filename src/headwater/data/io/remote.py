@@ -1,8 +1,8 @@
 """Files at URLs (``s3://``, ``gs://``, ``hdfs://`` …), through fsspec and its installed drivers.
 
-A file is written to a temporary file on this machine and uploaded at once when it is closed or committed: a reader
-finds the complete new file, or the earlier one. Where a store has no folders, every folder can be written to, and it
-exists as long as it is not empty.
+Data are written to a temporary file on this machine, which is uploaded as a whole when it is closed or committed. So a
+reader finds the complete new file, or the earlier one. If a store has no folders, files can be written to any folder,
+and a folder exists as long as it is not empty.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def rmtree(url: str) -> None:
 
 
 def rename(source: str, target: str) -> None:
-    """Moves a file, or a folder with its contents, within one file system. A store copies, and deletes after the
-    copy."""
+    """Moves a file, or a folder with its contents, within one file system. An object store copies it, and then deletes
+    the original."""
     with translated(source) as system:
         system.mv(source, target, recursive=bool(system.isdir(source)))
 

@@ -38,8 +38,8 @@ def find_file(data_set: str, name: str, folder: str | None = None, source_url: s
     Args:
       data_set: e.g. ``mnist``.
       name: name of the file.
-      folder: to search, and to save in.
-      source_url: address of the folder with the file; nothing is downloaded when None.
+      folder: a folder to search, and to save the downloaded file in.
+      source_url: address of the folder with the file; None to download nothing.
 
     Raises:
       NotFoundError: the file is in none of these places; the message names them all.

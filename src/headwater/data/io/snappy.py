@@ -4,7 +4,7 @@
 
     data    = varint bytes of the result, element*
     element = literal: tag, further bytes of the length, the bytes themselves
-            | copy: tag, bytes of the offset; repeats what lies that far before the end of the result
+            | copy: tag, bytes of the offset; repeats bytes of the result, from this offset before its end
 
 The two lowest bits of a tag are its kind: 0 literal, 1 to 3 copies with offsets of 1, 2 and 4 bytes. Source:
 https://github.com/google/snappy/blob/main/format_description.txt.
@@ -21,8 +21,8 @@ _NEAR: Final = 1
 _OFFSET_BYTES: Final = {2: 2, 3: 4}
 _LONG_LITERAL: Final = 60
 _MAX_RATIO: Final = 64
-"""A copy of three bytes yields at most 64. No compression is stronger, so this limits the memory that a size may
-claim."""
+"""The strongest compression: a copy of three bytes yields at most 64. So a greater size of the result is damage, and no
+memory is allocated for it."""
 
 
 def decompress(data: bytes) -> bytes:

@@ -93,7 +93,7 @@ class Header:
 
     @staticmethod
     def of(data: bytes) -> Header:
-        """Parses the result of `to_bytes`; ValueError, TypeError or KeyError where it is malformed."""
+        """Parses the result of `to_bytes`; raises ValueError, TypeError or KeyError if it is malformed."""
         told: dict[str, Any] = json.loads(data)
         arrays = [
             Spec(name=str(name), dtype=str(dtype), shape=tuple(map(int, shape)))
@@ -295,7 +295,8 @@ def numbered(folder: str) -> list[tuple[int, str]]:
 def remove(folder: str, *, before: int | None = None) -> None:
     """Removes files with smaller numbers than ``before``, or all.
 
-    Full files are removed first: the deltas are unusable without them, so that an interruption leaves no wrong state.
+    Files are removed in the order of their numbers, so a full file before its deltas. If this is interrupted, the
+    remaining deltas cannot be used, and no wrong state is read.
     """
     for number, name in numbered(folder):
         if before is None or number < before:
@@ -352,7 +353,7 @@ class Chain:
 
 
 def find_chain(folder: str) -> Chain | None:
-    """Returns the newest state that can be read completely; None where there is none."""
+    """Returns the newest state that can be read completely; None if there is none."""
     problems: list[str] = []
     known = numbered(folder)
     fulls = [at for at, (_, name) in enumerate(known) if name.endswith(".full")]

@@ -359,7 +359,7 @@ class BundleReader:
 
 
 def checksum_of_lengths(lengths: npt.NDArray[np.uint64]) -> int:
-    """Returns the CRC-32C of the lengths of strings: each as four bytes, or as eight where four are too few."""
+    """Returns the CRC-32C of the lengths of strings: each is taken as four bytes, or as eight if four are too few."""
     if not lengths.size or lengths.max() <= 0xFFFFFFFF:
         return crc32c.value(lengths.astype("<u4"))
     return crc32c.value(b"".join(struct.pack("<I" if n <= 0xFFFFFFFF else "<Q", n) for n in lengths.tolist()))

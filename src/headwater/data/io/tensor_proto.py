@@ -12,7 +12,7 @@ from headwater.dtypes import DType, as_dtype, from_numpy, to_string_array
 from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import tensor_pb2
 
-# The field of the proto for elements of each type, where they are not in tensor_content.
+# The field of the proto that has the elements of each type, if they are not in ``tensor_content``.
 _FIELDS: Final[dict[DType, str]] = {
     dtypes.float32: "float_val",
     dtypes.float64: "double_val",
@@ -39,8 +39,9 @@ def make_tensor_proto(
       allow_broadcast: whether to repeat a value only if there is a single one.
 
     Raises:
-      ValueError: there are more values than elements in the shape, or both ``verify_shape`` and ``allow_broadcast``.
-      TypeError: the values' shape is refused because of ``verify_shape`` or ``allow_broadcast``.
+      ValueError: there are more values than elements in the shape, or both ``verify_shape`` and ``allow_broadcast`` are
+        set.
+      TypeError: ``verify_shape`` or ``allow_broadcast`` does not permit the shape of the values.
     """
     if allow_broadcast and verify_shape:
         raise ValueError("allow_broadcast and verify_shape are not both allowed.")

@@ -192,7 +192,8 @@ def _ordered_text(text: bytes) -> bytes:
 
 
 def _ordered(value: int) -> bytes:
-    """Encodes a signed number: as many leading 1 bits as it has bytes, all inverted when negative."""
+    """Encodes a signed number in as few bytes as possible. The number of leading 1 bits is the number of bytes; the
+    bits of a negative number are inverted."""
     magnitude = ~value if value < 0 else value
     size = magnitude.bit_length() // 7 + 1
     encoded = bytearray(value.to_bytes(max(size, 2), "big", signed=True))

@@ -26,8 +26,8 @@ _KINDS: Final[Mapping[str, int]] = {
     "enum": _FIELD.TYPE_ENUM,
 }
 
-#: The fields of each message, as ``kind name=number``: a scalar, a message of this file, or ``enum``, repeated after
-#: ``*``, with ``key>value`` for a map.
+#: The fields of each message, as ``kind name=number``. A kind is a scalar type, a message of this file, or ``enum``;
+#: ``*`` before it marks a repeated field, and ``key>value`` is a map.
 _MESSAGES: Final[Mapping[str, str]] = {
     "TFProfTensorProto": "enum dtype=1, *double value_double=2, *int64 value_int64=3, *string value_str=4",
     "GraphNodeProto": """

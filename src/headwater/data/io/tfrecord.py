@@ -35,7 +35,7 @@ _PIECE_BYTES: Final = 16 << 20
 _LARGE_BYTES: Final = 64 << 10
 """Records from this size on are written without a copy."""
 _KNOWN_LENGTHS: Final = 4096
-"""Number of headers in the cache: a length that occurs again is not checked or computed again."""
+"""Number of headers in the cache, so that the checksum of a length that occurs again is not computed again."""
 
 
 class TFRecordWriter:
@@ -133,8 +133,8 @@ class TFRecordReader:
 
     Raises:
       NotFoundError: there is no such file.
-      DataLossError: a record is damaged or cut off behind its header; records before it are returned first. When a
-        truncated file has grown, reading can continue.
+      DataLossError: a record is damaged, or the file ends after its header; the records before it are returned first.
+        If the file grows after that, reading can continue.
     """
 
     def __init__(self, path: Path, options: object = None) -> None:
@@ -154,7 +154,7 @@ class TFRecordReader:
         return self._buffer_offset + self._position
 
     def read_block(self, count: int) -> list[bytes]:
-        """Returns the next ``count`` records; fewer where the file ends or is damaged, none at its end."""
+        """Returns the next ``count`` records; fewer if the file ends or is damaged before that, none at its end."""
         records: list[bytes] = []
         try:
             while len(records) < count and self._advance(records, count):
@@ -165,7 +165,8 @@ class TFRecordReader:
         return records
 
     def _advance(self, records: list[bytes], count: int) -> bool:
-        """Adds records of the buffer, up to ``count``, or one larger than it, or else fills it; False at the end."""
+        """Makes progress: adds records of the buffer, up to ``count``; or adds one that is larger than the buffer; or
+        fills the buffer. Returns False at the end of the file."""
         before = len(records)
         try:
             needed = self._take(records, count)
@@ -222,7 +223,7 @@ class TFRecordReader:
     def _fill(self, needed: int) -> bool:
         """Reads until ``needed`` bytes are in the buffer; False when the file ends, here or within a header.
 
-        TensorFlow, too, takes a part of a header for the end.
+        Like TensorFlow, this treats an incomplete header as the end of the file.
         """
         parts = [self._buffer[self._position :]]
         have = self._read(parts, len(parts[0]), needed, at_least=self._chunk)
