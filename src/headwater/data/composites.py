@@ -255,7 +255,7 @@ class RaggedSpec(TensorSpec):
     """Type and shape of a `RaggedArray`.
 
     Args:
-      shape: its shape, None for ragged dimensions; None where the number of dimensions is unknown.
+      shape: its shape, None for ragged dimensions; None if the number of dimensions is unknown.
       dtype: type of the values.
       ragged_rank: number of dimensions with rows of different lengths.
       splits_dtype: type of the splits.

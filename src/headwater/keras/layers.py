@@ -63,7 +63,7 @@ class DynamicEmbedding(keras.layers.Layer):
       saves: a folder that all tasks share. The rows are saved there after every epoch, and a restarted ``ps`` loads its
         rows from there.
       combiner: ``"sum"``, ``"mean"`` or ``"sqrtn"`` (the sum divided by the root of the number of rows): pools the rows
-        of ids along the last axis, on the ``ps`` where this sends fewer bytes. None: no pooling.
+        of ids along the last axis, on the ``ps`` if this sends fewer bytes. None: no pooling.
       padding: the id that means "no id", for pooled rows.
       wire: format of numbers between a worker and the ``ps``: ``"float32"``; ``"bfloat16"``, with half the bytes; or
         ``"int8"``, with one byte for each number of a row (gradients as bfloat16).
@@ -124,7 +124,7 @@ class DynamicEmbedding(keras.layers.Layer):
         self.combiner = combiner
         self.padding = padding
         self.wire: Format = require_format(wire, "wire")
-        #: Access to the rows on servers; None where they are in this process.
+        #: Access to the rows on servers; None if they are in this process.
         self.client: TableClient | None = None
         self.table_name = self.name
         #: Whether this process has rows that the servers do not have yet.
@@ -189,7 +189,7 @@ class DynamicEmbedding(keras.layers.Layer):
         self.client, self.table_name, self._slots = client, name, optimizer.slots
 
     def statistics(self) -> dict[str, TableStatistics]:
-        """Statistics of the rows on each ``ps``, by task name; empty where the rows are in this process."""
+        """Statistics of the rows on each ``ps``, by task name; empty if the rows are in this process."""
         return {} if self.client is None else self.client.statistics(self.table_name)
 
     def table_config(self, optimizer: AnyOptimizer) -> TableConfig:

@@ -85,7 +85,7 @@ MayAdmin = Annotated[Requester, Depends(_may("admin"))]
 
 
 def client_of(request: Request) -> str:
-    """Returns the client's address, as reported by a trusted proxy where there is one."""
+    """Returns the client's address, as reported by a trusted proxy if there is one."""
     return request.client.host if request.client is not None else "?"
 
 

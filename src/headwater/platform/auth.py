@@ -31,7 +31,7 @@ class Requester:
     Attributes:
       name: the token's name.
       role: the role of the token.
-      token_id: the id of the token or session; empty where the server requires none.
+      token_id: the id of the token or session; empty if the server requires none.
     """
 
     name: str

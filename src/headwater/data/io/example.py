@@ -86,7 +86,7 @@ class ExampleBatch:
     Args:
       serialized: the ``Example`` messages.
       names: name of each message in errors.
-      columns: features that have been read from the messages already; None where none have been.
+      columns: features that have been read from the messages already; None if none have been.
 
     Raises:
       InvalidArgumentError: a message is not an ``Example``, or has a feature of another type than requested.

@@ -308,7 +308,7 @@ def open_descriptor(path: Path) -> int:
 
 
 def create(path: Path) -> None:
-    """Makes a new empty file; AlreadyExistsError where there is one."""
+    """Makes a new empty file; AlreadyExistsError if there is one."""
     with translated(path) as name:
         if not remote.is_url(name):
             disk_of(name).before("create", name)
@@ -346,8 +346,8 @@ def fsync_folder(path: Path) -> None:
 class AtomicFile:
     """A new file that gets its name only once all its data are on the disk.
 
-    Until `commit` it has no name where the file system supports that, so that a killed process leaves nothing behind;
-    elsewhere it has a hidden name (``.NAME.RANDOM.tmp``) in the same folder. A file at a URL is uploaded at `commit`.
+    Until `commit` it has no name if the file system supports that, so that a killed process leaves nothing behind;
+    otherwise, it has a hidden name (``.NAME.RANDOM.tmp``) in the same folder. A file at a URL is uploaded at `commit`.
     As a context manager, it commits at the end of the block, and discards after an exception.
 
     Attributes:

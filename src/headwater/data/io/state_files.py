@@ -304,7 +304,7 @@ def remove(folder: str, *, before: int | None = None) -> None:
 
 
 def remove_unfinished(folder: str) -> None:
-    """Removes temporary files of a killed process, which remain where a file system has no unnamed files."""
+    """Removes temporary files that a killed process left. They remain only if the file system has no unnamed files."""
     for name in files.listdir(folder) if files.isdir(folder) else ():
         if _UNFINISHED.fullmatch(name):
             files.remove(os.path.join(folder, name))

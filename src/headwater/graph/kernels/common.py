@@ -51,7 +51,7 @@ def conjugate(x: HostArray) -> HostArray:
 
 
 def given(gradient: HostArray | None, shape: Sequence[int], dtype: np.dtype[Any]) -> HostArray:
-    """The gradient of an output, zeros where the graph has none."""
+    """The gradient of an output, zeros if the graph has none."""
     return np.zeros(shape, dtype) if gradient is None else gradient
 
 
@@ -61,7 +61,7 @@ def kept_shape(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_mirrored(shape: Sequence[int], paddings: object, mode: str) -> None:
-    """Raises ValueError where a dimension has too few elements to mirror."""
+    """Raises ValueError if a dimension has too few elements to mirror."""
     for size, (before, after) in zip(shape, np.asarray(paddings).tolist(), strict=True):
         if mode == "REFLECT" and max(before, after) >= max(size, 1):
             raise ValueError(f"paddings must be less than the dimension size: {before}, {after} not less than {size}")

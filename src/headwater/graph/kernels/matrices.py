@@ -75,7 +75,7 @@ def batch_matmul(x: HostArray, y: HostArray, *, adj_x: bool = False, adj_y: bool
 
 @gradient_kernel("BatchMatMul", "BatchMatMulV2")
 def batch_matmul_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
-    """As `matmul_gradient`, summed where a batch repeats."""
+    """As `matmul_gradient`, summed over the dimensions along which a batch is repeated."""
     found = _pulled(inputs, grads[0], needed, attrs.get("adj_x", False), attrs.get("adj_y", False))
     return [None if g is None else sum_to(g, value.shape) for g, value in zip(found, inputs, strict=True)]
 

@@ -37,13 +37,13 @@ def normal_axis(axis: int, rank: int) -> int:
 
 
 def constant_int(inference: Inference, index: int) -> int | None:
-    """The value of the integer scalar input ``index`` where the graph determines it."""
+    """The value of the integer scalar input ``index`` if the graph determines it."""
     value = inference.constant(index)
     return None if value is None else int(value.ravel()[0])
 
 
 def constant_ints(inference: Inference, index: int) -> tuple[int, ...] | None:
-    """The values of the integer input ``index``, flattened, where the graph determines them."""
+    """The values of the integer input ``index``, flattened, if the graph determines them."""
     value = inference.constant(index)
     return None if value is None else as_ints(value)
 

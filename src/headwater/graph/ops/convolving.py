@@ -91,7 +91,7 @@ def convolve(image: jax.Array, filter: jax.Array, windows: Windows, data_format:
 
 
 def _form(sizes: Sequence[int], filter: Sequence[int], windows: Windows, groups: int, channels: int) -> object:
-    """Returns the form for CPUs; None where XLA's operation is fast."""
+    """Returns the form for CPUs; None if XLA's operation is fast."""
     window = filter[:-2]
     if 0 in windows.counts(sizes, window):
         return None

@@ -191,7 +191,7 @@ class Elements:
         return np.zeros([dim or 0 for dim in dims], self._dtype.numpy_dtype)
 
     def shape_at(self, index: int) -> tuple[int, ...] | None:
-        """The shape of an element; None where nothing was written to it."""
+        """The shape of an element; None if nothing was written to it."""
         value = self._values[index] if index < len(self) else None
         return None if value is None else value.shape
 

@@ -86,7 +86,7 @@ def straight_line(
       outputs: names of the tensors that it gives.
 
     Returns:
-      ``function(given, context)``; None where some of the pieces are not host operations.
+      ``function(given, context)``; None if some of the pieces are not host operations.
     """
     calls = [piece.host for piece in pieces if piece.host is not None]
     if len(calls) != len(pieces):

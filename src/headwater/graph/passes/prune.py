@@ -88,7 +88,7 @@ def _turns(needed: dict[Operation, list[Operation]]) -> dict[Operation, Operatio
 def _possible(
     parts: list[tuple[Operation, Operation]], needed: dict[Operation, list[Operation]]
 ) -> list[tuple[Operation, Operation]]:
-    """Returns ``parts`` in the order of creation, except where a part depends on a later one."""
+    """Returns ``parts`` in the order of creation, but each after the parts that it depends on."""
     order: list[tuple[Operation, Operation]] = []
     waiting = list(parts)
     while waiting:

@@ -69,7 +69,7 @@ _D = TypeVar("_D", PhysicalDevice, LogicalDevice)
 
 
 class _Wanted:
-    """The requested settings; None where nothing was requested."""
+    """The requested settings; None if nothing was requested."""
 
     visible: list[PhysicalDevice] | None = None
     memory_grows: bool | None = None

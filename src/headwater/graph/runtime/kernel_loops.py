@@ -52,7 +52,7 @@ def _typed(values: Values, types: Sequence[DType]) -> list[Any]:
 
 
 def _zeros_for(grads: Values, wanted: Sequence[bool], inputs: Values) -> list[Any]:
-    """Returns ``grads`` with zeros in place of None where a gradient is wanted."""
+    """Returns ``grads`` with zeros in place of each None for which a gradient is wanted."""
     return [
         np.zeros(value.shape, value.dtype) if want and grad is None else grad
         for grad, want, value in zip(grads, wanted, inputs, strict=True)

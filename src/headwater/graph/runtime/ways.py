@@ -9,7 +9,7 @@ at a run that is fixed in advance: not before kernels have taken the estimated t
 executable pays off. That run waits if the compilation has not ended. Where kernels are as fast, as for a few operations
 on small arrays, a part stays on kernels.
 
-Where an executable is several times faster and pays off within few runs, as for convolutions, the first shape of a part
+If an executable is several times faster and pays off within few runs, as for convolutions, the first shape of a part
 is compiled at its second run: most programs train with one shape, and steps on kernels take several times longer while
 a thread traces.
 """

@@ -95,7 +95,7 @@ class Server:
     def join(self) -> None:
         """Waits until the job is over or the process receives SIGTERM.
 
-        The job is over when the program of the chief (``/job:chief/task:0``, or ``/job:worker/task:0`` where there is
+        The job is over when the program of the chief (``/job:chief/task:0``, or ``/job:worker/task:0`` if there is
         no chief) has ended without an error after it has run sessions, and every other worker has connected and ended,
         too.
 

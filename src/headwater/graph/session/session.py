@@ -234,7 +234,7 @@ class BaseSession:
 
         Args:
           enqueue_op: the operation.
-          block: maximum number of runs that one call may combine, where the graph allows it.
+          block: maximum number of runs that one call may combine, if the graph allows it.
         """
         runner = self._make_runner(enqueue_op, {}, block)
         return lambda: self._run(runner, (), None)

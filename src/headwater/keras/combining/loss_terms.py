@@ -6,7 +6,7 @@ share i of n_i rows, a term v_i = N_i / D_i there and n = Σ n_i, D = Σ D_i, th
 
     f_i = (D_i / D) (n / n_i),        so that Σ (n_i / n) f_i v_i = Σ N_i / D
 
-and by n / n_i where it is a sum over the batch. Then all values that are linear in the losses (gradients, the loss
+and by n / n_i if it is a sum over the batch. Then all values that are linear in the losses (gradients, the loss
 itself, its means over epochs) are means over the shares weighted by rows. Penalties are equal in all shares, so their
 mean counts them once.
 

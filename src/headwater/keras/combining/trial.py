@@ -52,7 +52,7 @@ class Found:
 
     Attributes:
       sums: numbers of the loss terms that are sums over the batch although Keras treats them as means.
-      rules: the rule of each variable of the model's metrics; None where no rule reproduces the value for the batch.
+      rules: the rule of each variable of the model's metrics; None if no rule reproduces the value for the batch.
     """
 
     sums: frozenset[int]
@@ -214,7 +214,7 @@ class _Judge:
             possible[:] = [rule for rule in possible if _fits(rule, before, whole[at], [it[3][at] for it in shares])]
 
     def rules(self) -> list[Rule | None]:
-        """The rule of each variable; None where no rule is left."""
+        """The rule of each variable; None if no rule is left."""
         return [possible[0] if possible else None for possible in self._possible]
 
 

@@ -30,7 +30,7 @@ class Rows:
     Attributes:
       where: maps ids to rows. For a layer whose inputs are codes (`headwater.keras.embeddings.ids`): the row number of
         each code, or, without rows, the id of each code. For other layers: the ids of the rows, ascending.
-      rows: [n, dim]; None where the layer has its whole table.
+      rows: [n, dim]; None if the layer has its whole table.
       coded: whether the layer's inputs are codes.
       taken: number of pooled rows that the layer's calls have taken so far, in the order of the calls.
     """

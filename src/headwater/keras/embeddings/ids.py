@@ -85,7 +85,7 @@ class Ids:
 
     Attributes:
       ids: all ids of the layer, [n].
-      codes: the codes of these ids, [n]; None where the layer's inputs are ids.
+      codes: the codes of these ids, [n]; None if the layer's inputs are ids.
       shapes: the shape of the ids in each call of the layer.
     """
 

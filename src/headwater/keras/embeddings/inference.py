@@ -208,7 +208,7 @@ def set_source(model: Any, source: RowSource) -> None:
 
 
 def inference_of(model: Any, x: Tree) -> Inference | None:
-    """Returns the object that evaluates and predicts for ``model``; None where Keras's own methods apply.
+    """Returns the object that evaluates and predicts for ``model``; None if Keras's own methods apply.
 
     Args:
       model: a Keras model; it is built if necessary.

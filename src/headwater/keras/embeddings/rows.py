@@ -126,7 +126,7 @@ class ModelEmbeddings:
 
 
 def read_dynamic(layers: Sequence[Any], keys: Sequence[Any], *, training: bool) -> list[Array]:
-    """The rows of dynamic tables, in one round trip where they are on servers."""
+    """The rows of dynamic tables, in one round trip if they are on servers."""
     together: dict[int, tuple[Any, dict[str, Any]]] = {}
     for layer, key in zip(layers, keys, strict=True):
         if layer.client is not None:

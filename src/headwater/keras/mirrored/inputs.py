@@ -19,7 +19,7 @@ _INFINITE, _UNKNOWN = -1, -2
 
 
 class DistributedDataset(ShardedDataset):
-    """This process's share of each batch, divided among its replicas where it has several.
+    """This process's share of each batch, divided among its replicas if it has several.
 
     All processes end after the same number of batches: a process with fewer batches continues with batches of no rows.
 

@@ -9,7 +9,7 @@ class CommunicationImplementation(Enum):
     """The transport of exchanges between processes.
 
     Attributes:
-      AUTO: `NCCL` where there are GPUs, `RING` elsewhere.
+      AUTO: `NCCL` if there are GPUs, otherwise `RING`.
       RING: over Headwater's channels.
       NCCL: with JAX's own collectives, which are NCCL between GPUs and Gloo between CPUs.
     """

@@ -60,7 +60,7 @@ class Batches(Protocol):
 
     @property
     def steps(self) -> int | None:
-        """Number of batches of an epoch; None where it is unknown before its end."""
+        """Number of batches of an epoch; None if it is unknown before its end."""
         ...
 
     def first(self) -> Tree:
@@ -89,7 +89,7 @@ class Batches(Protocol):
         ...
 
     def get(self, epoch: int, step: int) -> Tree:
-        """The batch of a step; None where the data end before it."""
+        """The batch of a step; None if the data end before it."""
         ...
 
     def plan(self, epoch: int, *, divided: bool) -> Plan | None:

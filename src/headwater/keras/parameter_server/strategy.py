@@ -59,7 +59,7 @@ class ParameterServerStrategy(Strategy):
         each worker. ``"k=3"``: an update is the mean of the first three gradients. ``"staleness=4"``: like async, but
         no worker is more than four steps ahead of the slowest. Or a choice of `headwater.ps.consistency`.
       table_bytes: the least size, in bytes, of embedding tables that stay on the ``ps``, so that only the rows of a
-        batch are sent. None: 1 MiB, and smaller tables where a batch's rows are clearly smaller than the table, see
+        batch are sent. None: 1 MiB, and smaller tables if a batch's rows are clearly smaller than the table, see
         `headwater.keras.embeddings.small`.
       table_updates: ``"lazy"``: the optimizer updates the rows that were used; ``"exact"``: all rows of the table. See
         `headwater.keras.parameter_server.table_updates`.

@@ -205,7 +205,7 @@ class TableUpdates:
         ]
 
     def set_rate(self, rate: float) -> None:
-        """Sets the learning rate, where that is a number."""
+        """Sets the learning rate, if that is a number."""
         if self._rate_at is not None:
             self._state[self._rate_at] = np.asarray(rate, self._first[self._rate_at].dtype)
 

@@ -178,7 +178,7 @@ class ModelValues:
         return bool(self.optimizer.gradient_accumulation_steps)
 
     def worker_momentum(self) -> float | None:
-        """The momentum that each worker keeps of its own gradients; None where the ``ps`` keep it.
+        """The momentum that each worker keeps of its own gradients; None if the ``ps`` keep it.
 
         Raises:
           ValueError: see `momentum_of`.

@@ -66,7 +66,7 @@ class Resources:
     """Resources of one task.
 
     Attributes:
-      cpus: CPU cores; a task with a whole number of cores is pinned to its own where the backend supports it. 0
+      cpus: CPU cores; a task with a whole number of cores is pinned to its own if the backend supports it. 0
         reserves none.
       memory_bytes: memory, in bytes; a task that uses more is ended. 0 reserves none and sets no limit.
       gpus: whole GPUs.
@@ -130,7 +130,7 @@ class TaskPlace:
       host: the host, as the backend calls it.
       address: the ``host:port`` at which the other tasks reach it; its entry in ``TF_CONFIG``.
       resources: the reserved resources.
-      cores: numbers of the cores that it is pinned to; empty where it may use all.
+      cores: numbers of the cores that it is pinned to; empty if it may use all.
       gpus: names of its GPUs, as in ``CUDA_VISIBLE_DEVICES``.
       detail: further values of the backend, by name.
     """

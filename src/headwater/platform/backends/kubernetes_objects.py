@@ -63,7 +63,7 @@ class Rendering:
       secrets: the values of the secrets that the job names, which are stored in the Secret ``name``. None if the
         cluster already has a Secret for each: named as in the job file, with the value under the key ``value``.
       archive: a file that pods unpack into their working folder; None if the image or a volume has the program.
-      managed: whether a server watches the job, and restarts it as a whole where its rules say so.
+      managed: whether a server watches the job, and restarts it as a whole if its rules say so.
       policy_version: the cluster's version of the API ``policy``.
     """
 
