@@ -183,6 +183,7 @@ class PreparedStep:
             ahead = self._ahead if step.trace is None else None
             if ahead is not None and not ahead.pays:
                 ahead = self._ahead = None
+            # All tasks get RUN before this one begins, so that the parts run concurrently.
             for task, conversation in step.conversations.items():
                 conversation.begin([feeds[i] for i in self._remote_feeds[task]], ahead)
             try:
@@ -191,6 +192,7 @@ class PreparedStep:
                 # The task sends the present values now, which cannot be outdated: one repetition is enough.
                 self._take_part(feeds, step, results)
         except BaseException as error:
+            # Tasks that have not failed may wait for transfers of this part or of the failed one.
             for conversation in step.conversations.values():
                 conversation.abort(str(error))
             raise

@@ -26,6 +26,7 @@ _log = logging.getLogger("headwater")
 
 SCHEME = "grpc://"
 
+# Python handles signals such as Ctrl-C only between two receive calls, so each waits at most this long, in seconds.
 _LOOK_AGAIN_S = 1.0
 
 
@@ -135,6 +136,7 @@ class RemoteSession:
             except OpError as error:
                 _log.debug("%s could not be told that a session ended: %s", self._target, error.message)
         if lifeline is not None:
+            # Closing this channel ends the session at the master, even if the request above has not reached it.
             self._link.give_back(lifeline, False)
         self._link.close()
 
@@ -150,6 +152,7 @@ class RemoteCallable:
 
     def run(self, feeds: Sequence[Any], timeout_s: float | None = None, trace: StepTrace | None = None) -> list[Any]:
         channel = self._link.take()
+        # A channel is used again only after its answer: otherwise, a late answer would be taken for the next step's.
         usable = False
         try:
             traced = 0 if trace is None else 2 if trace.graphs else 1
@@ -177,4 +180,4 @@ class RemoteCallable:
             try:
                 return channel.recv(_LOOK_AGAIN_S)
             except DeadlineExceededError:
-                continue  # the master enforces the step's deadline; this timeout only lets Ctrl-C through
+                continue  # the master enforces the step's deadline; see `_LOOK_AGAIN_S`
