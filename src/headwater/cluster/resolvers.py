@@ -474,6 +474,6 @@ def _compute_engine(credentials: Any) -> Any:
             "pip install google-api-python-client"
         ) from error
     if credentials == "default":
-        auth: Any = import_module("google.auth")  # comes with it
+        auth: Any = import_module("google.auth")  # a dependency of googleapiclient
         credentials = auth.default()[0]
     return discovery.build("compute", "v1", credentials=credentials)

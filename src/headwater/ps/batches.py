@@ -157,7 +157,7 @@ class Examples:
             self._end()
 
     def _end(self) -> None:
-        """Gives a range that was not begun back with the next request."""
+        """Makes the next request give back the range that was assigned ahead, which the program will not compute."""
         if isinstance(self._ahead, tuple):
             self._returned.append((self._ahead[0], ""))
         self._step_request = self._ahead = None
@@ -177,7 +177,7 @@ class Examples:
         return handed
 
     def cannot(self, reason: str, work: Work | None = None) -> None:
-        """Gives a range back because this worker failed to compute it; None: all ranges that it holds."""
+        """Gives back a range that this worker failed to compute, or all of its ranges if ``work`` is None."""
         for one in [work] if work is not None else list(self._taken):
             self._taken.remove(one)
             self._returned.append((one, reason))

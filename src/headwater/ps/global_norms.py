@@ -1,10 +1,11 @@
 """Norms over all leaves of a tree whose leaves are on several ``ps``, as for `optax.clip_by_global_norm`.
 
-While an optimizer is traced, optax's norms of trees are replaced: each adds up the squares of the local leaves, and
-stands for the whole sum, which is an argument of the compiled update. Where each gradient is an update by itself, the
-worker has the whole gradient: it computes the sums beforehand and sends them along.
+While an optimizer's update is traced, optax's norm of a tree is replaced by a function that returns the norm over all
+``ps``. The sum of squares for it is an argument of the compiled update. Where each gradient is an update by itself, the
+worker has the whole gradient: it computes the sum and sends it with the gradient. In rounds, the ``ps`` compute the sum
+together; see `headwater.ps.round_sums`.
 
-optax has the norm under several names; all stand for one function, and each of them is in `_NAMES`.
+optax exports the norm under several names; each of them is in `_NAMES`.
 """
 
 from __future__ import annotations

@@ -99,12 +99,15 @@ class HostMemory:
             updates.way_back = WayBack(incarnation=state.incarnation, version=state.version, at=at, names=self._names)
 
     def words(self) -> Any:
-        """Returns the header with which another server of the same values can take over. The lock is held."""
+        """Returns the state besides the values, for another server that has the values and takes over.
+
+        It consists of words that a frame's header can carry; see `take_over`. The lock is held.
+        """
         updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         at_work, asked = sorted(step_numbers.at_work.items()), sorted(step_numbers.asked.items())
-        # The state leaves out gathered gradients of an unfinished round, as the workers that wait push them again. A
-        # worker that continued without the update, because another ``ps`` has rejected its gradient, does not push
-        # again: record its latest request as rejected.
+        # The state does not contain the gathered gradients of an unfinished round, as the workers that wait push them
+        # again: their requests must count as unknown (number -1). A worker that continued without the update, because
+        # another ``ps`` has rejected its gradient, does not push again: its request is recorded as rejected.
         gathered = updates.gathered_of()
         again = gathered - workers.going_on()
         latest = {

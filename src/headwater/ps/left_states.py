@@ -1,10 +1,11 @@
 """Handoff of the state of a ``ps`` that shuts down gracefully: the chief keeps it for the next incarnation.
 
 For ``recovery="copy"``: without this, the next incarnation would get the values that the chief read last. The saved
-state (`headwater.cluster.task.left_states`) has the header (signature, facts, names, accounts, parts): ``facts`` are
-those of `headwater.ps.host_state.HostState`, and the tensors are values of all blocks, the optimizer's state, of these
-names, and, where it ``accounts`` for examples, the ledger. The state has ``parts`` parts, each of them (table, start)
-with rows of the table of that number, from row ``start`` on, and with their optimizer state.
+state (`headwater.cluster.task.left_states`) has the header (signature, facts, names, accounts, parts). ``facts`` is the
+result of `headwater.ps.host_state.HostState.facts`. The tensors are the values of all blocks; the arrays of the
+optimizer's state, whose names are ``names``; and the ledger, if ``accounts`` is true. The state has ``parts`` parts.
+Each part has the header (table, start), and the rows of the table with that number from row ``start`` on, with their
+optimizer state.
 """
 
 from __future__ import annotations

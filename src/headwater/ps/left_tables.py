@@ -1,11 +1,14 @@
-"""Handoff of the embedding tables that grow of a ``ps`` that shuts down gracefully: the chief keeps them for the next
-incarnation.
+"""Handoff of the dynamic tables of a ``ps`` that shuts down gracefully: the chief keeps them for the next incarnation.
 
-For tables that are not saved regularly and have no backup. The saved state (`headwater.cluster.task.left_states`) has
-the header (clients, tables, round): for each client, by its number, how many of its updates the tables hold; for each
-table (name, configuration, updates, learning rate, parts), with a tensor of its latest
-`headwater.tables.table.Table.rates`; and the words of `TableRounds.to_parts`, whose tensors follow. A part has some
-rows, as `Table.store_records` takes them; the parts of the tables follow in the order of the tables.
+Used for tables that are not saved regularly and have no backup. The saved state (`headwater.cluster.task.left_states`)
+has the header (clients, tables, round):
+
+- ``clients``: for each client, by its number, how many of its updates the tables contain;
+- ``tables``: for each table (name, configuration, updates, learning rate, number of parts). The state's first tensors
+  are their `headwater.tables.table.Table.rates`, one tensor for each table;
+- ``round``: the words of `TableRounds.to_parts`, whose tensors follow the rates.
+
+A part has some rows of a table, as `Table.store_records` takes them. The parts are in the order of the tables.
 """
 
 from __future__ import annotations
@@ -49,8 +52,9 @@ class _Table:
 
 
 class LeavingTables:
-    """Restores the tables of a ``ps``: fetches the saved ones at once, and keeps them in a file until the program makes
-    them.
+    """Hands the tables of a ``ps`` to the chief, and restores them.
+
+    The tables are fetched when this object is made, and kept in a file until the program makes them.
 
     Args:
       service: holds the tables.

@@ -284,11 +284,12 @@ class Membership:
         if not updates.state.members and not self.resting and not reason:
             # All have finished, perhaps before this task was told that the data end: apply the gathered gradients.
             updates.event(DataEnd())
-            # `finished` has no late workers, whose training was counted before: then this training is not counted
-            # twice.
+            # `finished` is empty if only late workers leave now: their training is over and was counted before, so it
+            # must not be counted twice.
             self.trainings += bool(self.finished)
-            # The next training begins like this one, once all workers have connected; but a worker that has yet to
-            # finish this one, or is disconnected, must not wait for workers that have finished.
+            # The next training begins like this one, once all workers have connected (`formed` is False until then).
+            # But if a worker has yet to finish this training, or is disconnected, it may return when the others have
+            # ended for good, and must not wait for them.
             late = self.away | (updates.connections.keys() - self.finished)
             updates.state = TrainingState(
                 choice=updates.state.choice,

@@ -31,10 +31,10 @@ from headwater.ps.updater import Array
 _log = logging.getLogger("headwater")
 
 Source = tuple[str, int, int]
-"""One gradient of a round: worker, incarnation of its program, number of its push."""
+"""Identifies a gradient of a round: worker, incarnation of its program, number of its push."""
 
 Squares = Callable[[Sequence[Array]], float]
-"""Computes a part of a sum of squares over all ``ps`` from the mean gradients of one's optimized blocks."""
+"""Computes one ``ps``'s part of a sum of squares over all ``ps``, from the mean gradients of its optimized blocks."""
 
 #: Number of rounds remembered. A few suffice: a worker pushes again only after every ``ps`` has made the update before.
 _KEPT = 4

@@ -104,7 +104,7 @@ class StepNumbers:
 
     def may_begin(self, epoch: int) -> bool:
         """Returns whether all workers have reached the epoch before ``epoch``."""
-        # Only workers that have asked count: a worker that has left, or only reads, must not hold up the others.
+        # Only workers that have asked for steps count: a worker that has left, or only reads, must not delay others.
         return self.stopped or all(other >= epoch - 1 for other in self.asked.values())
 
     def has_begun(self, worker: str, epoch: int) -> bool:

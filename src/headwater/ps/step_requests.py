@@ -8,8 +8,8 @@ from headwater.errors import InvalidArgumentError
 from headwater.ps.accounting.ledger import Plan, Work
 from headwater.ps.consistency import Part
 
-#: Number of the training, of the epoch, the epoch's steps or -1, the first step without data or -1; where examples are
-#: accounted for, also the result of `asking`.
+#: Number of the training; number of the epoch; number of the epoch's steps, or -1; the first step without data, or -1.
+#: Where examples are accounted for, a fifth element is the result of `asking`.
 StepRequest = tuple[int, int, int, int] | tuple[int, int, int, int, tuple[Any, ...]]
 #: A range that is given back, with the reason; an empty reason means that the range did not fail.
 Returned = tuple[Work, str]

@@ -27,8 +27,8 @@ class TableKeys:
 
     Attributes:
       tables: the tables.
-      words: keys, concatenated over the tables; second words, or none.
-      checks: see ``words``.
+      words: the first words of the keys, concatenated over the tables.
+      checks: the second words of the keys; empty where no keys are strings.
       counts: number of keys of each table.
     """
 
@@ -115,7 +115,7 @@ def _take(table: Table, arrays: list[Array]) -> Array:
 
 
 def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> NDArray[np.int64]:
-    """Returns second words of all tables' keys, zeros where keys are not strings, from the received ones."""
+    """Returns the second words of all tables' keys: the received ones, and zeros where keys are not strings."""
     total = sum(count for table, count in zip(tables, counts, strict=True) if table.config.strings)
     if arrived.dtype != np.int64 or arrived.shape != (total,):
         raise InvalidArgumentError(
@@ -134,7 +134,7 @@ def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> N
 
 
 def answer_rows(asked: Asked, found: NDArray[np.float32]) -> Frame:
-    """Returns the answer to a lookup with these numbers."""
+    """Returns the answer to a lookup, given the rows that were found, in one flat array."""
     # Without encoding and pooling, the rows of all tables are adjacent in one array, which is sent without a copy.
     if flat_rows(asked.forms, asked.bags):
         return Frame(kinds.DONE, (), [found])
@@ -151,7 +151,7 @@ def _where(table: Table) -> str:
 
 
 def arrived_gradients(asked: Asked, rates: Sequence[float | None]) -> NDArray[np.float32]:
-    """Returns all numbers of the gradients of an update, concatenated over the tables, flat."""
+    """Returns the gradients of an update in one flat array, table by table; checks that all are finite."""
     if len(rates) != len(asked.tables):
         raise InvalidArgumentError(None, None, f"{len(asked.tables)} tables have {len(rates)} learning rates")
     sizes = asked.numbers()

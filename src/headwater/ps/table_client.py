@@ -120,7 +120,7 @@ class TableClient:
         self._opened(name).rate = float(rate)
 
     def gather(self, present: Callable[[], Round], rank: int) -> None:
-        """Makes all later updates parts of rounds, see `headwater.ps.table_rounds`.
+        """Gathers all later updates in rounds of synchronous training; see `headwater.ps.table_rounds`.
 
         Args:
           present: returns the round of the values that this worker has read.
@@ -254,7 +254,7 @@ class TableClient:
         bags: Sequence[int],
         more: Sequence[Sequence[Array]],
     ) -> list[Frame]:
-        """Returns the answer of each ``ps`` to a lookup. ``more`` are tensors for each, besides keys."""
+        """Returns each ``ps``'s answer to a lookup; ``more`` has, for each ``ps``, further tensors after the keys."""
         strings = [self._tables[name].config.strings for name in batch.names]
         frames: list[Frame | None] = []
         for task, tensors in enumerate(more):
@@ -266,7 +266,7 @@ class TableClient:
         return cast("list[Frame]", answers)
 
     def _flat(self, answer: Frame, batch: Batch, task: int, dims: Sequence[int]) -> Reals:
-        """Returns the numbers of all rows from an answer with a single flat tensor."""
+        """Returns the rows, in one flat array, from an answer with a single flat tensor."""
         counts = batch.bounds[:, task + 1] - batch.bounds[:, task]
         rows, numbers = int(counts.sum()), sum(batch.numbers(task, dims))
         if len(answer.tensors) != 1 or answer.tensors[0].dtype != np.float32 or answer.tensors[0].shape != (numbers,):
@@ -378,7 +378,7 @@ class TableClient:
         tensors: Sequence[Sequence[Array]],
         number: int | None = None,
     ) -> None:
-        """Sends an update; ``tensors`` are those for each ``ps``, besides keys; ``number`` as in `push`."""
+        """Sends an update. ``tensors`` has, for each ``ps``, the tensors after the keys; ``number`` as in `push`."""
         self._updates += 1  # the number by which a ``ps`` recognizes a repeated update
         strings = [self._tables[name].config.strings for name in batch.names]
         rates = [self._tables[name].rate for name in batch.names]

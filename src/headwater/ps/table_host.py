@@ -45,8 +45,14 @@ _HOT_S = 30.0
 
 @dataclass(slots=True)
 class Client:
-    """Updates of a worker's program: its number, the number of its last update, and a lock that guards this;
-    ``restored`` marks a number that was restored from a save."""
+    """Record of the updates of a worker's program, by which repeated updates are recognized.
+
+    Attributes:
+      number: the random number of the program.
+      last: the number of its last update.
+      restored: whether ``last`` was restored from a save, so that later updates may be lost.
+      lock: held while an update of the program is handled.
+    """
 
     number: int
     last: int = 0
@@ -131,8 +137,12 @@ class TableService:
             return known
 
     def go_on(self, clients: Mapping[int, int], rounds: TableRounds | None = None) -> None:
-        """Restores the number of updates of each worker's program that the tables of a save hold, and the gradients of
-        a round that was not over."""
+        """Restores the state of an earlier incarnation, apart from the rows.
+
+        Args:
+          clients: by the number of a worker's program, how many of its updates the saved tables contain.
+          rounds: the gradients of a round that was not over; None where there are none.
+        """
         self.rounds = rounds or TableRounds()
         self._went_back = True
         self._clients = {number: Client(number=number, last=last, restored=True) for number, last in clients.items()}

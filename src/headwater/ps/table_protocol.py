@@ -4,10 +4,10 @@ A worker keeps one channel to each ``ps``, and sends a frame only after the answ
 
     OPEN_TABLES  (client, tables)           ``client`` is a number that a worker draws once; ``tables`` has for each
                                             table its name, configuration (`pack`), and a folder with saves or
-                                            None. Answered by DONE. A table that the task has is unchanged. Where
+                                            None. Answered by DONE. A table that exists already is unchanged. Where
                                             each part has two replicas, a third word is the part's number, and a
-                                            fourth the number of parts, or None where each ``ps`` has one that does
-                                            not move; ERROR says that this replica is not the primary, and WAIT
+                                            fourth the number of parts, or None where parts do not move and each
+                                            ``ps`` has one; ERROR says that this replica is not the primary, and WAIT
                                             (reason) may precede any answer
     LOOK_UP      (training, names, forms, bags, counts, sizes, round)   the distinct keys that belong to this task, of
                                             all tables in one tensor (`headwater.tables.flat.pack_keys`): of each table
@@ -17,11 +17,11 @@ A worker keeps one channel to each ``ps``, and sends a frame only after the answ
                                             the form (`headwater.tables.row_formats`) that is named for each table: a
                                             tensor for each, or one flat one for all (`flat_rows`). ``round`` is None,
                                             or (incarnation, version), see `headwater.ps.table_rounds`
-    UPDATE       (number, names, rates, forms, bags, counts, sizes, round)   the same, and gradients, one for each key
-                                            or bag, in as many tensors; ``rates`` are learning rates, or None. Answered
-                                            by DONE. Idempotent: a number that the task has seen of this client is
-                                            answered, not applied again. ``round`` is None, or (incarnation,
-                                            version, worker)
+    UPDATE       (number, names, rates, forms, bags, counts, sizes, round)   the tensors of LOOK_UP, and then the
+                                            gradients of keys or bags, in the form of the rows in an answer to LOOK_UP;
+                                            ``rates`` are learning rates, or None. Answered by DONE. Idempotent: an
+                                            update whose number the task has seen from this client is answered, not
+                                            applied again. ``round`` is None, or (incarnation, version, worker)
     SETTLE       (incarnation, version)     a round, as a lookup names one. Answered by DONE
     SAVE_TABLE   (name, folder, number, delta)   answered by DONE (file, rows, gone, nbytes, step)
     TELL_TABLE   (name, keys)               answered by DONE (statistics, most used keys with their numbers of uses)

@@ -50,7 +50,7 @@ class BagsPart:
     weights: Reals
 
     def tensors(self, keys: int) -> list[Array]:
-        """Returns the tensors that represent it. Numbers that count from 0 are left out."""
+        """Returns the tensors that represent it. An empty tensor stands for the numbers 0, 1, 2 and so on."""
         numbers = self.numbers
         told = numbers[:0] if len(numbers) == keys and np.array_equal(numbers, np.arange(keys)) else numbers
         found = [smallest(self.counts), smallest(told)]
@@ -85,8 +85,8 @@ class Divided:
     """Ids of a table, divided among tasks.
 
     Attributes:
-      words: distinct keys; second words, or none.
-      checks: see ``words``.
+      words: the first words of the distinct keys.
+      checks: the second words of the keys; empty where keys have one word.
       inverse: index of the key of each id.
       bounds: start of the keys of each task, and the end of the last ones, [tasks + 1].
       bags: bags in which rows are pooled, or None: each row is returned.
@@ -175,8 +175,8 @@ class Batch:
 
     Args:
       names: the names of the tables.
-      words: keys, concatenated over the tables; second words, or none where no keys are strings.
-      checks: see ``words``.
+      words: the first words of the keys, concatenated over the tables.
+      checks: the second words of the keys; empty where no keys are strings.
       bounds: start of the keys of each task, and the end of the last ones, [tables, tasks + 1].
     """
 
@@ -219,8 +219,8 @@ class Ids(Batch):
     Args:
       names: the names of the tables.
       shapes: the shapes of the ids of each.
-      ids: all ids, flat; second words, or none where no keys are strings.
-      checks: see ``ids``.
+      ids: the first words of all ids, flat.
+      checks: the second words of all ids; empty where no keys are strings.
       tasks: number of tasks.
     """
 

@@ -46,9 +46,9 @@ class RowGradients:
       names: the names of the tables.
       rates: new learning rate of each table, or None.
       counts: number of keys of each table.
-      words: distinct keys, concatenated over the tables; second words, or none.
-      checks: see ``words``.
-      gradients: all their numbers, flat.
+      words: the first words of the distinct keys, concatenated over the tables.
+      checks: the second words of the keys; empty where no keys are strings.
+      gradients: the gradients of all keys in one flat array.
     """
 
     names: Sequence[str]
@@ -88,16 +88,16 @@ class TableRounds:
     given: dict[Worker, RowGradients] = field(default_factory=dict[Worker, RowGradients])
 
     def is_news(self, named: Round) -> bool:
-        """Returns whether the named round is another one than the present: of a later version, or a new incarnation."""
+        """Returns whether the named round follows the present one: its version is later, or its incarnation is new."""
         if named.incarnation == self.incarnation:
             return named.version > self.version
         # Incarnations are random numbers without an order: an unknown one is new, unless it is a past one.
         return named.incarnation not in self.past
 
     def over(self, named: Round) -> list[RowGradients]:
-        """Returns the gradients to apply as one update, as a request names a round; empty unless its version is later.
+        """Returns the gradients to apply as one update before a request that names a round is handled.
 
-        Only a later version shows that the present round is complete.
+        Empty unless the version of the named round is later: only this shows that the present round is complete.
         """
         ends = self.is_news(named) and named.version > self.version
         # Sorted, so that the sums do not depend on the order of arrival, also in their last bits.

@@ -17,8 +17,8 @@ from headwater.ps.row_travel import as_rows, as_travelling, small_numbers
 from headwater.ps.table_copies import AT_ONCE_BYTES, TableCopy, row_bytes, rows_of
 from headwater.ps.updater import Array
 
-#: Returns, for a table (by its variable), all rows and, unless it is to be initialized, their state; None for a table
-#: whose rows the ``ps`` initializes.
+#: Returns, for a table (by its variable), all its rows and, unless the ``ps`` initializes it, their optimizer state.
+#: None for a table whose rows the ``ps`` initializes.
 TableRows = Callable[[int], Sequence[Any] | None]
 
 

@@ -78,8 +78,8 @@ class Updates:
         self._staleness_aware = staleness_aware
         self.updater = updater
         self.accounts = accounts
-        # One task alone decides whether a worker is too far ahead: two tasks might have seen the worker join at
-        # different steps, and each would hold back another worker.
+        # With bounded staleness only the first ps decides whether a worker is too far ahead. Two tasks may have seen a
+        # worker join at different steps, so they could hold back different workers, which then wait for each other.
         choice = context.choice
         self.state = TrainingState(choice=Asynchronous() if isinstance(choice, BoundedStaleness) and index else choice)
         self.round = Round()
@@ -144,10 +144,10 @@ class Updates:
         return {worker for worker, latest in self.latest.items() if latest.applied and latest.version == state.version}
 
     def asked_again(self) -> set[str] | None:
-        """Returns the workers whose gradients are gathered for the next update, if all of them wait here.
+        """Returns the workers whose gradients are gathered, if all of them wait here; None otherwise.
 
-        Workers that wait push these gradients again to the server that takes over. Returns None where a worker does not
-        wait, as its gradient would be lost.
+        A worker that waits pushes its gradient again, to the server that takes over. The gradient of a worker that does
+        not wait would be lost in a move.
         """
         state = self.state
         waiting = {

@@ -39,20 +39,20 @@ class Waiting:
     def hold(self, what: str) -> None:
         """Freezes the state: gradients are refused and workers wait for ``what``, until `go_on`.
 
-        A round can still become an update: when the last worker that it waits for leaves. The exported state does not
-        contain that update, so `secure` delays its answers.
+        A round whose last missing worker leaves can still become an update. The exported state does not contain that
+        update, so `secure` delays the answers that would acknowledge it.
         """
         with self._changed:
             self.held_for = what
 
     def hold_outside_rounds(self, what: str, within_s: float) -> bool:
-        """Freezes the state as `hold` does, at a moment when no gradient is lost by that.
+        """Waits for a moment at which no gradient would be lost, and then freezes the state as `hold` does.
 
-        At such a moment every worker whose gradient is gathered waits here, and so will push it again to the server
-        that takes over. Until then no round begins.
+        At such a moment, every worker whose gradient is gathered waits here for an answer, so that it will push the
+        gradient again to the server that takes over. No round begins during the wait.
 
         Returns:
-          False where there was no such moment within that time: then nothing is frozen.
+          Whether the state is frozen; False if there was no such moment within ``within_s`` seconds.
         """
         with self._changed:
             self.pauses_for = what
@@ -159,7 +159,7 @@ class Waiting:
                     updates.event(Tick())
                     for slow in members.keys() - updates.state.members.keys():
                         updates.accounts.left(slow, "others waited for it for too long")
-                # Only a worker that has received a WAIT frame may answer with RELEASE.
+                # A worker sends RELEASE only in answer to a WAIT frame, so look for it only after the first one.
                 if speak_at > began + SPEAK_S and _is_released(channel):
                     updates.event(Released(connection.worker))
                 if now >= speak_at:

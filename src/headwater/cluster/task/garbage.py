@@ -2,7 +2,8 @@
 
 A full collection traverses every object of the process and stops all of its threads meanwhile: 70 to 100 ms for the
 150,000 objects of a parameter server. Most are modules and compiled functions, which never become garbage. So objects
-that have survived a full collection are frozen, until there are twice as many of them.
+that have survived a full collection are frozen: later collections skip them. Once the number of frozen objects has
+doubled, the next full collection traverses all of them again.
 """
 
 from __future__ import annotations

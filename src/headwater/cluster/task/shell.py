@@ -92,7 +92,7 @@ class Predecessor:
 
     Attributes:
       generation: the generation of both.
-      come: tasks that have connected to it.
+      come: tasks that have connected to it. The next incarnation does not wait for them.
     """
 
     generation: int
@@ -239,7 +239,8 @@ class TaskShell:
 
         In the main thread SIGTERM ends the wait rather than the process, so that services can drain first.
         """
-        # If another thread waits here, the main thread runs a program whose objects may become garbage.
+        # From here on the process only serves, so that the present objects need not be searched for garbage. But if
+        # another thread waits here, the main thread still runs a program, whose objects may become garbage.
         if threading.current_thread() is threading.main_thread():
             keep_survivors()
         self._ending.wait()
@@ -325,10 +326,10 @@ class TaskShell:
     def say_over(self) -> None:
         """Tells every ``ps``, and every task to which this one has a link, that the job is over."""
         known = dict(self._links)
-        # A restarted ps would wait for tasks that had left the job before its restart.
+        # Each ps is told which tasks have left: a restarted ps would otherwise wait for tasks that left before that.
         gone = lifetime.gone_from_all(self._whereabouts())
-        # Parameter servers first: if another incarnation has this task's place, the job continues, and they refuse the
-        # message. Then no other task may be told.
+        # Parameter servers first: they refuse the message if another incarnation has this task's place, as the job then
+        # continues. In that case no other task may be told.
         for task in dict.fromkeys([*self._servers(), *known]):
             if task == self.me:
                 continue

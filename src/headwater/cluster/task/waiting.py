@@ -18,7 +18,7 @@ SILENCE_S: Final = 10.0
 
 
 class Reminder:
-    """Paces messages about a wait: the first is due `SPEAK_S` after the wait began, the others `SPEAK_S` later each."""
+    """Limits messages about a wait to one every `SPEAK_S` seconds; the first is due `SPEAK_S` after the wait began."""
 
     def __init__(self) -> None:
         self._spoken = time.monotonic()

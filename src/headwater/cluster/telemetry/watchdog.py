@@ -199,7 +199,7 @@ class ProgressWatchdog:
             late = self._late(name, now)
             others = [other for its, other in training.items() if its != name]
             limit = self._limit(known)
-            # A worker whose step waits here shows, too, that the others would continue but for this one.
+            # Other workers also count where their steps wait here: they may be waiting for this worker.
             go_on = any(other.last() - known.last() >= limit or other.waits_for() for other in others)
             found.append(
                 WorkerProgress(

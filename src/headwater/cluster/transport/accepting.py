@@ -122,7 +122,9 @@ def _receive_ticket(messages: TimedMessages, redeem: Callable[[bytes], PeerIdent
     messages.send(PREAMBLE + bytes([0]))
     if peer is None:
         _refuse(messages, Problem.TOKEN, "a ticket that was not given out", "the ticket is not valid")
-    os.close(os.dup(messages.sock.fileno()))  # OSError where no descriptor is left for the lane: TCP is used then
+    # Fails with OSError where no descriptor is left for the lane. The ticket is then not accepted, and the other end
+    # stays with TCP.
+    os.close(os.dup(messages.sock.fileno()))
     messages.send_message(ACCEPTED)
     messages.arm()
     return Met(messages.sock, peer, lane=receive_lane(messages.sock))

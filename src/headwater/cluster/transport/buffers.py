@@ -39,8 +39,9 @@ _IDLE_REFERENCES = _Remembered(np.empty(1, np.uint8), 0).references()
 def fresh_buffer(nbytes: int) -> NDArray[np.uint8]:
     """Allocates ``nbytes`` of page-aligned, uninitialised memory.
 
-    An array over it refers to it directly, because its own base is not an array. (NumPy would otherwise let a
-    view refer to the array at the bottom, and the count of references to this one would miss it.)
+    Every array over the returned array holds a reference to it, so that its reference count shows whether it is in use.
+    This holds only because its own base is not an array: otherwise NumPy would let a view refer to that base directly,
+    and the count would miss the view.
     """
     pages = mmap.mmap(-1, max(nbytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE") and nbytes >= 4 << 20:

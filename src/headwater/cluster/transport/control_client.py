@@ -126,6 +126,7 @@ class ControlClient:
         self._calls: set[Any] = set()
         self.reason: str = ""
         self._changed = threading.Condition()
+        # Whether the connection was ever established, and whether it has broken since.
         self._stood = False
         self._broken = False
         self._stubs: dict[str, Any] = {
@@ -350,7 +351,7 @@ class ControlClient:
             call = stub.future(request, timeout=timeout_s, metadata=shown, wait_for_ready=wait or None)
         except ValueError as error:  # gRPC's error for a closed channel
             raise self._is_closed() from error
-        # Under one lock: either `_heard` finds the call and cancels it, or this thread finds the reason and does.
+        # Under one lock: either `_heard` finds the call and cancels it, or this thread finds the reason and cancels it.
         with self._changed:
             self._calls.add(call)
             lost = bool(self.reason) and not wait

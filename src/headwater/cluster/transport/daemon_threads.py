@@ -17,10 +17,10 @@ T = TypeVar("T")
 class DaemonThreads(Executor):
     """Runs calls in daemon threads, which are started when needed and reused.
 
-    A task answers until its process ends, even after the last line of its program: a request of another task may have
-    let the program finish, and that task still waits for its answer and closes its session. At interpreter shutdown
-    `concurrent.futures.ThreadPoolExecutor` rejects work, which ends gRPC's own thread with an error; and Python 3.12
-    starts no threads then, so that the idle ones have to suffice.
+    A task answers until its process ends, even after the last line of its program: the program may end because of a
+    request of another task, and that task still waits for the answer, and then closes its session. At interpreter
+    shutdown `concurrent.futures.ThreadPoolExecutor` rejects work, which would end gRPC's own thread with an error.
+    Python 3.12 starts no threads during shutdown, so that calls then wait for idle threads.
 
     Args:
       name: the threads' name.

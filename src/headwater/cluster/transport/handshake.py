@@ -16,8 +16,8 @@
 Messages are msgpack arrays after their length (u32, little-endian), at most 16 KiB. A proof is the HMAC-SHA256 of a
 label and all values that both ends sent, keyed with the token; empty where no token is set. The dialling end proves
 first, so that an unauthenticated end gets nothing from an accepting end, not even a proof for an offline search of the
-token. An end that has no ``HEADWATER_TOKEN`` but its user's token, and perhaps one of its launch, sends a "u" and a
-proof for each; the accepting end answers with a proof for the token that both know.
+token. An end without ``HEADWATER_TOKEN`` has its user's token, and perhaps the token of its launcher: it sends a "u"
+and a proof for each of them, and the accepting end answers with a proof for the token that both know.
 
 An offer is the path of a Unix socket, for a dialling end on the same machine, and a ticket: a random number that is
 valid for one connection to that socket. There the dialling end sends the ticket in place of the handshake above.
@@ -203,7 +203,10 @@ def prove(tokens: Tokens, label: bytes, *said: object) -> bytes:
 
 
 def proven(tokens: Tokens, proof: bytes, label: bytes, *said: object) -> Tokens | None:
-    """Returns the one of ``tokens`` that ``proof`` proves, no token if both ends have none; None if it is invalid."""
+    """Returns the token among ``tokens`` that ``proof`` proves; None where the proof is invalid.
+
+    Where both ends have no token, returns ``tokens``, which are empty.
+    """
     if not tokens.values:
         return None if proof else tokens
     shown = proof.removeprefix(_OF_USER) if of_user(proof) else proof

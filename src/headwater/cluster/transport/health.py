@@ -14,9 +14,9 @@ _Reply = health_pb2.HealthCheckResponse
 class Health(health_pb2_grpc.HealthServicer):
     """Reports that services are serving. They are until the server stops, which ends the streams of watchers.
 
-    It replaces the servicer of the package grpcio-health-checking, which can deadlock: that answers a new watcher while
-    holding a lock, and gRPC's only thread that processes the completion of sends waits for the same lock when another
-    watcher disconnects. Then no call is answered any more.
+    It replaces the servicer of the package grpcio-health-checking, which can deadlock. That servicer holds a lock while
+    it answers a new watcher. When another watcher disconnects, gRPC's only thread that completes sends waits for the
+    same lock, so the answer never completes, and no call is answered any more.
 
     Args:
       services: the names of the services.

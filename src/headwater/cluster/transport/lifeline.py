@@ -55,6 +55,8 @@ class Signs:
         self._silence_s = silence_s
         self._stopped_s = stopped_s
         self._unknown_s = unknown_s
+        # Whether any heartbeat has arrived; the time of the last one, and of the last sign that the task was not
+        # stopped; whether the last heartbeat reports it as stopped; and the time of the last judgement.
         self._ever = False
         self._heard = now
         self._running = now

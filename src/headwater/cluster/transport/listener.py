@@ -3,8 +3,8 @@
 The first bytes of a connection show its kind. If they are a channel's preamble, a new thread makes the handshake and
 then serves the channel. Any other connection is forwarded, byte for byte, to the task's gRPC server, which listens on a
 Unix socket that no other user can reach. One thread does all work before the handshake, so a connection without data
-costs a descriptor and no more. A handshake or a call to the control plane authenticates a connection; until then it is
-one of a bounded number of `UnauthenticatedConnections`, which drops old ones for new ones.
+costs a descriptor and no more. A handshake or a call to the control plane authenticates a connection. Until then it is
+one of the `UnauthenticatedConnections`, whose number is limited: old connections are dropped for new ones.
 """
 
 from __future__ import annotations
@@ -248,6 +248,7 @@ class Listener:
                         open_again_at = time.monotonic() + _PAUSE_S
                 elif self._selector.get_map().get(key.fd) == key:  # no earlier event has closed it
                     key.data()
+            # This thread did not run for this long, such as after SIGSTOP: it could not read what clients had sent.
             stood_still = time.monotonic() - now - (pause or 0.0)
             if stood_still > _STOOD_STILL_S and pause is not None:
                 self._unauthenticated.forgive(stood_still)
@@ -288,7 +289,10 @@ class Listener:
         return True
 
     def _accept_in_vain(self, listening: socket.socket) -> None:
-        """Turns a connection away where no descriptor is left, by freeing the spare one for it."""
+        """Turns a connection away where no descriptor is left: frees the spare descriptor, so that it can be accepted.
+
+        Otherwise the connection would stay in the queue, and the other end would wait without learning the reason.
+        """
         if self._spare is not None:
             os.close(self._spare)
             with contextlib.suppress(OSError):  # another thread took the descriptor, or the other end disconnected
@@ -477,7 +481,8 @@ class Listener:
 
     def _let_in(self, candidate: _Unauthenticated, peer: PeerIdentity, lifeline: bool) -> Offer | None:
         """Returns the offer to an authenticated ``peer``."""
-        self._unauthenticated.remove(candidate)  # now, not at the end of the handshake: it holds no room any more
+        # Now, not at the end of the handshake: an authenticated connection does not count towards the maximum.
+        self._unauthenticated.remove(candidate)
         if not lifeline:
             return self._make_offer(peer)
         # Before the answer: once the other end has its lifeline, it relies on heartbeats to detect that this task

@@ -1,8 +1,9 @@
 """Unauthenticated connections: their deadlines, and which one to drop when there are too many.
 
-Each connection has a deadline. When there is no room for another one, the oldest connection of the host that has most
-of them is dropped. So no unauthenticated connection takes resources for long, and a host that opens many connections
-takes room from itself, not from others. New connections are not dropped, as authentication takes a moment.
+Each connection has a deadline. When the maximum number is reached, a new connection replaces the oldest connection of
+the host that has most connections. So no unauthenticated connection takes resources for long, and a host that opens
+many connections displaces its own, not those of other hosts. Connections younger than `GRACE_S` are not dropped, as
+authentication takes a moment.
 """
 
 from __future__ import annotations

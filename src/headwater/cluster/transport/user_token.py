@@ -1,7 +1,8 @@
 """The user token: a secret that only programs of one user on this machine can read.
 
-It is 32 random bytes in hexadecimal, in a file that only its owner can read. The first program that needs it makes the
-file, and links it to its name once it is complete, so that programs that start at once agree on one token.
+It is 32 random bytes in hexadecimal, in a file that only its owner can read. The first program that needs it writes the
+file under a temporary name, and links it to the final name once it is complete, so that programs that start at the same
+time agree on one token.
 
 The file is ``headwater/token`` in the user's runtime folder (``XDG_RUNTIME_DIR``, else ``/run/user/UID``), which the
 system makes for one user and empties when that user has logged out; where there is none, it is ``token`` in

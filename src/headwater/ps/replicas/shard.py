@@ -79,6 +79,8 @@ class ShardCopy(KeptCopy):
 
     def _have(self, host: HostedParameters, updater: RecordedUpdater) -> None:
         """Installs the host and its updater as this replica's contents."""
+        # `_memory`: the record of requests (`HostMemory.words`) that belongs to the state which a primary has fed to
+        # this replica. `_told`: the record that this replica, as the primary, has sent to its backup last.
         self._memory: Any = None
         self._told: Any = None
         # Received changes without their record of requests (`HostMemory`), which follows. Both are applied together:

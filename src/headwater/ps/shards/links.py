@@ -41,7 +41,8 @@ class ShardLink:
         self._at: tuple[str, PeerServerLink] | None = None
         #: Whether the known place may be outdated.
         self._doubts = False
-        #: Time of the last successful `reach`; and the number of calls in a row that each followed it within `_TRY_S`.
+        #: Time of the last successful `reach`; and the number of consecutive calls that followed a success within
+        #: `_TRY_S` seconds each.
         self._reached = -float("inf")
         self._soon = 0
 

@@ -68,7 +68,7 @@ def spread(
       The moves.
 
     Raises:
-      FailedPreconditionError: there are fewer ``ps``.
+      FailedPreconditionError: fewer than ``servers`` ``ps`` take shards.
       UnavailableError: some shards are on a ``ps`` that does not answer.
       OpError: a move failed; the moves before it were made.
     """
@@ -143,8 +143,8 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
     """Requests the move of a shard's replicas to two ``ps``.
 
     Returns:
-      The source and the target of a moved replica. Where only the roles were swapped, these are the old primary and the
-      new one.
+      The move of the replica that moved. Where only the roles were swapped, its source and target are the old and the
+      new primary.
 
     Raises:
       OpError: the move failed.

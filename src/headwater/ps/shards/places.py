@@ -111,8 +111,9 @@ def plan_moves(
 ) -> list[Move]:
     """Plans moves so that ``servers`` have about equal loads, and others none.
 
-    First shards of other ``ps`` move, the largest first, to the least loaded server. Then, while that reduces the
-    largest load, the shard whose move balances best moves from the most loaded server to the least loaded one.
+    First, the shards on ``ps`` outside ``servers`` move to the least loaded server, the largest shards first. Then
+    shards move from the most loaded server to the least loaded one, as long as that reduces the larger of the two
+    loads; each time, the shard is chosen after whose move the two loads are most equal.
 
     Args:
       places: the ``ps`` of each shard, by shard.
