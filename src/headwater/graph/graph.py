@@ -72,7 +72,7 @@ class Graph:
           control_inputs: operations that run before it, in addition to the current scopes' control inputs.
 
         Raises:
-          KeyError: no such operation type.
+          KeyError: there is no such operation type.
           ValueError: shapes that do not fit, an input of another graph, or a bad name.
           TypeError: element types that do not fit.
           RuntimeError: the graph is finalized.

@@ -395,7 +395,7 @@ class Accumulator(Kept):
 
         Args:
           gradients: a gradient of every variable.
-          step: the step of the gradients.
+          step: the time step at which the worker read the variables.
           session: the session of the replica, in synchronous training.
           start: name of the start of the training that they belong to; None: determined by the session.
           examples: their range of examples, if examples are accounted for.

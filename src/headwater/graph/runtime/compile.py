@@ -184,7 +184,7 @@ class Executable:
           step: the step, for operations that may refuse a change.
 
         Returns:
-          The outputs, and the variables' new values, for waiting.
+          The outputs, and the variables' new values, so that the caller can wait until they are computed.
 
         Raises:
           FailedPreconditionError: a variable that it reads has no value; the message names it.

@@ -198,7 +198,7 @@ def get_virtual_device_configuration(device: PhysicalDevice) -> list[VirtualDevi
     """Returns the logical devices of ``device``; None if it was not divided.
 
     Raises:
-      ValueError: no device of this machine.
+      ValueError: it is no device of this machine.
     """
     _must_be_there(device)
     return _wanted.virtual_cpus if device.device_type == "CPU" else None

@@ -62,8 +62,8 @@ class CompiledPlan:
       changes: whether it is not idempotent: it changes state, uses the host, or exchanges tensors with tasks other than
         its master.
       trains: whether a run is a training step of its master.
-      first_reads: the variables that it sends to its master first, before the master sends anything; None for other
-        plans.
+      first_reads: the variables that it sends to its master before the master sends anything; None if the plan does not
+        begin with such a transfer.
     """
 
     def __init__(self, plan: TaskPlan, resources: Resources, master: str = "", number: int = 0) -> None:

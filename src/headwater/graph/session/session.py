@@ -72,7 +72,7 @@ class BaseSession:
         them.
 
     Raises:
-      TypeError: an argument of the wrong type.
+      TypeError: an argument has the wrong type.
     """
 
     #: Whether steps outlive the connections to their tasks; see `headwater.graph.master.master.SessionOptions`.
@@ -201,8 +201,8 @@ class BaseSession:
           The structure of ``fetches`` with NumPy values.
 
         Raises:
-          InvalidArgumentError: no such step, or it has ended; a tensor was fed or fetched before, or was not announced;
-            ``fetches`` depend on tensors that were not fed yet.
+          InvalidArgumentError: there is no such step, or it has ended; a tensor was fed or fetched before, or was not
+            announced; or ``fetches`` depend on tensors that were not fed yet.
           RuntimeError: ``fetches`` has operations; or the session is closed.
           OpError: this part has failed.
         """

@@ -229,7 +229,7 @@ class Outlet:
         """Gives up on a reader that has blocked `line` or another method for long; called by a signal handler.
 
         Raises:
-          OSError: inside the blocked method, which handles it.
+          OSError: the reader is stuck. Raised inside the blocked method, which handles it.
         """
         if self._since is not None and self._clock() - self._since > _STUCK_S:
             raise TimeoutError("no process reads the output")
