@@ -186,7 +186,7 @@ class Interleave(Wrapper):
         suitable number.
       sloppy: if ``parallel`` is more than 1, whether to take elements out of turn from datasets that have one ready,
         instead of waiting for the next dataset.
-      reads_files: whether those nodes read files, with the elements as names.
+      reads_files: whether those nodes read files, whose names are the elements of ``input``.
       changes: whether the order of those nodes' elements may change between iterations.
     """
 

@@ -79,7 +79,7 @@ def _unpack_tar(archive: Path, folder: Path, max_bytes: int, max_members: int) -
             else:  # Python before 3.11.4, as in Debian 12
                 tar.extraction_filter = _as_it_is
                 tar.extract(_as_data(member, folder), folder)
-        # The checksum follows all members, where tarfile does not read: read on to the end to have it verified.
+        # tarfile stops after the last member. The checksum comes after that, so read on to the end to have it verified.
         rest = 0
         while piece := tar.fileobj.read(_PIECE):
             rest += len(piece)

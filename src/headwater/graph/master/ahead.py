@@ -1,4 +1,4 @@
-"""Reading ahead: saves a round trip of each run, where variables are small and rarely change between runs.
+"""Reading ahead: saves a round trip of each run, if variables are small and rarely change between runs.
 
 The answer to a run includes the values that the next run of the same request reads, and their version. The next run
 computes from them at once, and sends its result with that version: one round trip instead of two. The task accepts the

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _time_batch(inference: Inference, lengths: int) -> tuple[int | None, int | None, int | None]:
-    """Time, batch and classes; ValueError where shapes do not fit."""
+    """Returns the sizes of time, batch and classes; raises ValueError if the shapes do not fit."""
     dims = inference.inputs[0].dims
     if dims is not None and len(dims) != 3:
         raise ValueError(f"Shape must be rank 3 but is rank {len(dims)}")
@@ -104,7 +104,7 @@ def _checked_lengths(
 
 
 def _trimmed(labels: Sequence[int], classes: int, collapse: bool, row: int) -> list[int]:
-    """The labels without blanks at the end, and without repetitions where ``collapse``."""
+    """Returns the labels without blanks at the end; with ``collapse``, also without repetitions."""
     if not labels:
         raise InvalidArgumentError(None, None, f"Labels length is zero in sequence {row}")
     found: list[int] = []

@@ -37,7 +37,7 @@ _HOST_ONLY = (string, resource, variant)
 
 @dataclass(frozen=True, slots=True)
 class LoneStep:
-    """A replacement for the step, where elements are produced outside of a step."""
+    """A replacement for the step, for elements that are produced outside of a step."""
 
     number: int = 0
     session: str = ""
@@ -48,7 +48,7 @@ class LoneStep:
 
 @dataclass(frozen=True, slots=True)
 class LoneContext:
-    """A replacement for the runtime's context of host operations, where elements are produced outside of a step."""
+    """A replacement for the runtime's context of host operations, for elements that are produced outside of a step."""
 
     op_name: str = "dataset"
     task: str = ""

@@ -102,7 +102,8 @@ def parse_single_example(
 
 
 def parse_examples_alike(serialized: HostArray, *dense_defaults: Any, **attrs: Any) -> tuple[HostArray, ...]:
-    """`parse_single_example` of many examples: each feature, all of which `all_fixed`, with a row for every example."""
+    """As `parse_single_example`, for many examples at once, if their features are `all_fixed`: each result has a row
+    for every example."""
     batch = _batch(serialized.tolist(), None, attrs["dense_keys"], attrs["Tdense"])
     return tuple(_dense(batch, attrs["dense_keys"], attrs["Tdense"], attrs["dense_shapes"], dense_defaults))
 
@@ -185,7 +186,7 @@ def parse_example_v2(
     ragged_split_types: Sequence[DType],
     dense_shapes: Sequence[TensorShape],
 ) -> Sequence[HostArray]:
-    """As `parse_example`, with keys as vectors, also of one example alone, and with ragged features."""
+    """As `parse_example`, but the keys are vectors, the input may be a single example, and features may be ragged."""
     del context, num_sparse
     alone = serialized.ndim == 0
     sparse_names, dense_names, ragged_names = (

@@ -135,7 +135,7 @@ def normal(
     algorithm: int = 1,
     truncated: bool = False,
 ) -> HostArray:
-    """Normal numbers; within two standard deviations where ``truncated``."""
+    """Draws normal numbers; with ``truncated``, only such as are within two standard deviations of the mean."""
     wanted = as_ints(shape)
     count = math.prod(wanted)
     start, key = _taken(context, state, algorithm, count)

@@ -102,7 +102,7 @@ def _define_reduction(name: str, reduce: np.ufunc, lowest: bool) -> None:
         *,
         keep_dims: bool = False,
     ) -> HostArray:
-        """A dense tensor; where nothing is reduced, zeros."""
+        """Returns a dense tensor, with zeros for positions to which no element is reduced."""
         del context
         rank = len(shape)
         gone = {normal_axis(int(axis), rank) for axis in axes.ravel()} or set(range(rank))

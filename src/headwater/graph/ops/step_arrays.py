@@ -154,7 +154,7 @@ class Elements:
         self._values[index] = value if before is None else before + value
 
     def read(self, index: int) -> HostArray:
-        """An element; zeros where nothing was written and the shape is known.
+        """Returns an element; zeros if it was not written, but its shape is known.
 
         Raises:
           InvalidArgumentError: it is outside of the array, was cleared, or nothing was written to it.
@@ -196,7 +196,7 @@ class Elements:
         return None if value is None else value.shape
 
     def together(self, indices: Sequence[int], shape: TensorShape) -> HostArray:
-        """Elements along a new first dimension."""
+        """Returns elements, stacked along a new first dimension."""
         if not len(indices):
             dims = merge_dims(self._shape.as_dims, shape.as_dims)
             if dims is None or None in dims:

@@ -205,11 +205,11 @@ class FedTensor:
 
 
 def expand_feeds(graph: Graph, feed_dict: FeedDict) -> dict[Tensor, Any]:
-    """The tensors that ``feed_dict`` feeds, with their values. Of two values for one tensor the last one counts.
+    """Returns the tensors that ``feed_dict`` feeds, with their values. If a tensor has two values, the last one counts.
 
     Raises:
-      TypeError: not a mapping, or a key that is not a tensor.
-      ValueError: a tensor that may not be fed, or a tuple of tensors with a value of another structure.
+      TypeError: ``feed_dict`` is no mapping, or a key is no tensor.
+      ValueError: a tensor may not be fed, or the value for a tuple of tensors has another structure.
     """
     if not isinstance(feed_dict, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"feed_dict must be a dictionary, not {feed_dict!r}")

@@ -133,7 +133,7 @@ class GradientStep:
           found: the embedding rows of these examples.
           part: the examples' fraction of the whole batch.
           first: whether these are the first examples of the batch.
-          batch: returns the whole batch, where ``data`` is a part of it.
+          batch: returns the whole batch, if ``data`` is only a part of it.
 
         Returns:
           Gradients of the dense variables; gradients of the rows; changes of other variables, by number; the logs.

@@ -86,8 +86,8 @@ class HostsBackend(TaskBackend):
       connections: one for each host.
       lost_after_s: seconds without an answer of a host after which its tasks count as lost.
       state_dir: a folder of the server for the secret from which each job's token is derived.
-      token_variable: the environment variable of the token: ``HEADWATER_TOKEN`` where tasks listen at addresses that
-        other hosts reach.
+      token_variable: the environment variable of the token: ``HEADWATER_TOKEN`` if tasks listen at addresses that other
+        hosts can reach.
     """
 
     def __init__(

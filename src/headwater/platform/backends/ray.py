@@ -1,10 +1,10 @@
 """Ray (extra ``ray``): an existing Ray cluster places the tasks.
 
-Each job has a placement group with a bundle for each task, and each task has an actor in its bundle, which runs the
-task's process through an agent (`headwater.platform.host.agent`). Actors and groups are detached: they outlive the
-server. A task ends with its actor, and thus with its node.
+Each task has a placement group with one bundle, and an actor in it, which runs the task's process through an agent
+(`headwater.platform.host.agent`). Actors and groups are detached: they outlive the server. A task ends with its actor,
+and an actor ends with its node.
 
-When a node dies its tasks count as preempted: the job returns to the queue and is placed again.
+When a node dies, its tasks count as preempted: the job returns to the queue and is placed again.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class AttemptFolder:
         temporary.replace(self.path / "progress.json")
 
     def read(self, name: str) -> JsonObject | None:
-        """Returns the content of ``name``.json; None if it does not exist. DataLossError, with its name, if damaged."""
+        """Returns the content of ``name``.json; None if it does not exist. Raises DataLossError if it is damaged."""
         try:
             values: JsonObject = read_json(self.path / f"{name}.json")
         except NotFoundError:
