@@ -158,7 +158,7 @@ def strided_slice_grad(
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
 ) -> HostArray:
-    """Zeros of a shape with ``dy`` where a strided slice would take it from."""
+    """Returns zeros of a shape, with ``dy`` at the positions of the elements that a strided slice takes."""
     masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
     result = np.zeros(ints(shape), dy.dtype)
     result[key_of(begin, end, strides, masks, result.shape)] = dy

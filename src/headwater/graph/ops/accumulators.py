@@ -1,4 +1,4 @@
-"""Operations on accumulators. They run on the host of the task that the accumulator is placed on."""
+"""Operations on accumulators. They run in Python, on the task of the accumulator."""
 
 from __future__ import annotations
 

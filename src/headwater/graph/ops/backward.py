@@ -132,7 +132,7 @@ def strided_slice_grad(
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
 ) -> jax.Array:
-    """Zeros of a shape with ``dy`` where a strided slice would take it from."""
+    """Returns zeros of a shape, with ``dy`` at the positions of the elements that a strided slice takes."""
     masks = {
         "begin_mask": begin_mask,
         "end_mask": end_mask,

@@ -65,7 +65,7 @@ def _subscript(place: Sequence[object]) -> str:
 
 def _take(params: jax.Array, indices: jax.Array, axis: int) -> Any:
     """Returns slices of ``params``; zeros for indices out of range, as in TensorFlow on GPUs. For shapes and strings,
-    an error."""
+    such an index is an error."""
     if _is_exact(params) and isinstance(indices, np.ndarray):
         require_rows(indices, params.shape[axis])
         return np.take(params, indices, axis)
@@ -247,7 +247,7 @@ def _reversed_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("ReverseSequence", inputs="input:T, seq_lengths:Tlen|index=int64", infer=_reversed_spec)
 def reverse_sequence(input: jax.Array, seq_lengths: jax.Array, *, seq_dim: int, batch_dim: int = 0) -> jax.Array:
-    """The first ``seq_lengths[b]`` elements along ``seq_dim`` backwards, for each ``b`` of ``batch_dim``."""
+    """Reverses the first ``seq_lengths[b]`` elements along ``seq_dim``, for each position b along ``batch_dim``."""
     steps = jnp.arange(input.shape[seq_dim])
     lengths = jnp.asarray(seq_lengths)[:, None]
     order = jnp.where(steps < lengths, lengths - 1 - steps, steps)

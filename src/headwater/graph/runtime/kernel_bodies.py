@@ -46,7 +46,7 @@ class Gradient(NamedTuple):
     """A body's forward function and its gradient.
 
     Attributes:
-      forward: from the body's inputs to its outputs and the tape.
+      forward: takes the body's inputs; returns its outputs and the tape.
       backward: takes the tape, and for each output a gradient or None; returns a gradient or None for each input. Its
         third argument says whether it may change, in place, the gradients that it returned for the previous turn.
     """

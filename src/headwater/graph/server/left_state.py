@@ -240,7 +240,7 @@ class Leaving:
     Args:
       shell: the task.
       runtime: its state and plans.
-      steps: that it serves.
+      steps: the steps that it serves.
     """
 
     def __init__(self, shell: TaskShell, runtime: TaskRuntime, steps: StepService) -> None:
