@@ -289,7 +289,7 @@ class Strategy:
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], object], options: object = None
     ) -> object:
-        """Returns the dataset that ``dataset_fn`` makes for this process, a dataset of one replica's batches."""
+        """Returns the dataset that ``dataset_fn`` makes for this process; each element is a batch for one replica."""
         del options
         return dataset_fn(InputContext())
 
