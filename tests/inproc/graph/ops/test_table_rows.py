@@ -15,9 +15,15 @@ from headwater.graph.ops import table_rows
 from headwater.graph.registry import lookup
 
 ROWS, PICKED = 50, 200
+LIMIT = table_rows._WORTH_ROWS
 RANDOM = np.random.default_rng(7)
 INDICES = RANDOM.integers(-4, ROWS + 4, PICKED)
 """Many are there several times, some lie outside."""
+
+
+@pytest.fixture(autouse=True)
+def few_rows_are_worth_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_rows, "_WORTH_ROWS", 64)
 
 
 def numbers(shape: tuple[int, ...], dtype: str) -> Any:
@@ -82,7 +88,10 @@ def test_rows_are_added_up(dtype: str, index: str) -> None:
         np.testing.assert_allclose(found[0], wanted[0], rtol=1e-6)
 
 
-def test_the_array_of_an_update_is_changed_in_place() -> None:
+@pytest.mark.parametrize("limit", [64, LIMIT])
+def test_the_array_of_an_update_is_changed_in_place(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_rows, "_WORTH_ROWS", limit)
+
     def update(array: Any, state: Any, indices: Any, rows: Any) -> Any:
         before = table_rows.take_rows(array, indices, nearest=True)
         squares = table_rows.take_rows(state, indices, nearest=True) + rows * rows
@@ -146,9 +155,12 @@ def test_a_gpu_is_left_to_xla() -> None:
     assert "headwater_" not in traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
-def test_few_rows_load_nothing() -> None:
-    _, code = called(table_rows.take_rows, numbers((ROWS, 8), "float32"), np.arange(10))
-    assert "headwater_" not in code
+def test_lookups_of_a_usual_batch_load_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_rows, "_WORTH_ROWS", LIMIT)
+    array, indices, rows = numbers((5000, 64), "float32"), np.arange(1280), numbers((1280, 64), "float32")
+    assert "headwater_" not in called(table_rows.take_rows, array, indices)[1]
+    assert "headwater_" not in called(table_rows.sum_equal_rows, rows, indices)[1]
+    assert "headwater_" in called(table_rows.take_rows, array, np.arange(LIMIT))[1]
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint64"])
