@@ -31,7 +31,7 @@ from headwater.graph.runtime.devices import is_default, local_device, moved
 from headwater.graph.runtime.host_values import cell_value, check_assigned
 from headwater.graph.runtime.indices import IndexChecks
 from headwater.graph.runtime.initial_values import MOST_RUNS, split
-from headwater.graph.runtime.kernel_code import WithoutKernel
+from headwater.graph.runtime.kernel_lookup import WithoutKernel
 from headwater.graph.runtime.kernel_part import KernelPart
 from headwater.graph.runtime.programs import MOST_EXECUTABLES, Program, shapes_of, shared_program
 from headwater.graph.runtime.step import Step

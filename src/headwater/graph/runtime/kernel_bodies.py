@@ -19,17 +19,8 @@ from headwater.graph.kernels.registry import takes_outputs
 from headwater.graph.ops.bodies import Body, BodyNode, decode_body, needed
 from headwater.graph.passes.plan import Node
 from headwater.graph.registry import FunctionAttr, Kind
-from headwater.graph.runtime.kernel_code import (
-    ALIASES,
-    GRADIENT_MAKERS,
-    Code,
-    WithoutKernel,
-    as_tuple,
-    gradient_function_of,
-    listed,
-    outputs_used,
-    own_attrs,
-)
+from headwater.graph.runtime.kernel_code import ALIASES, Code, as_tuple, listed, outputs_used
+from headwater.graph.runtime.kernel_lookup import GRADIENT_MAKERS, WithoutKernel, gradient_function_of, own_attrs
 
 Run = Callable[..., tuple[Any, ...]]
 

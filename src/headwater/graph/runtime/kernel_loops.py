@@ -13,7 +13,7 @@ from headwater.graph.kernels.registry import NoKernel, kernel
 from headwater.graph.ops.bodies import decode_body
 from headwater.graph.registry import FunctionAttr
 from headwater.graph.runtime.kernel_bodies import added, body_function, body_gradient
-from headwater.graph.runtime.kernel_code import GRADIENT_MAKERS, KERNEL_MAKERS, REPEATS, Repeat
+from headwater.graph.runtime.kernel_lookup import GRADIENT_MAKERS, KERNEL_MAKERS, REPEATS, Repeat
 from headwater.graph.runtime.ways import Work
 
 Attrs = Mapping[str, Any]

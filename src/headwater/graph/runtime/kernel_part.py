@@ -16,7 +16,8 @@ from headwater.graph.passes.plan import Compute, Node
 from headwater.graph.registry import Kind
 from headwater.graph.resources.containers import Cell
 from headwater.graph.runtime.host_values import changed, check_assigned, current, replace, writable
-from headwater.graph.runtime.kernel_code import Code, Function, WithoutKernel, as_tuple, listed, outputs_used
+from headwater.graph.runtime.kernel_code import Code, Function, as_tuple, listed, outputs_used
+from headwater.graph.runtime.kernel_lookup import WithoutKernel
 from headwater.graph.runtime.kernel_loops import turns_of
 from headwater.graph.runtime.ways import Work, work_of
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headwater.graph.kernels.registry import kernel_of
-from headwater.graph.runtime import compile, kernel_code, programs
+from headwater.graph.runtime import compile, kernel_lookup, programs
 from headwater.graph.runtime.background import Compilation
 from headwater.graph.runtime.ways import VARIABLE
 from headwater.tf1.compat import tf
@@ -182,7 +182,9 @@ def test_a_loop_with_a_gradient_copies_no_array_and_runs_once(monkeypatch: pytes
         writes.append(result is array)
         return result
 
-    monkeypatch.setattr(kernel_code, "kernel_of", lambda name: noted if name == "TensorArrayWrite" else kernel_of(name))
+    monkeypatch.setattr(
+        kernel_lookup, "kernel_of", lambda name: noted if name == "TensorArrayWrite" else kernel_of(name)
+    )
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [None, 2])
         states = tf.scan(lambda state, row: state * row, x)
