@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import sys
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -13,10 +12,6 @@ _log = logging.getLogger(__name__)
 _turn: Final = threading.Lock()
 _ending: Final = threading.Event()
 _compiling: Final[set[str]] = set()
-#: Python's switch interval during a compilation, in seconds: the time after which the tracing thread has to release the
-#: interpreter's lock to a waiting thread. With the default of 5 ms, a step would wait for 5 ms after each of its
-#: operations that releases the lock.
-_INTERVAL_S: Final = 0.00001
 
 
 class Compilation:
@@ -35,20 +30,16 @@ class Compilation:
         self._thread.start()
 
     def _run(self) -> None:
-        # Compilations use all cores, which running steps need as well. Several at once would also set and restore the
-        # switch interval in any order.
+        # Compilations use all cores, which running steps need as well.
         with _turn:
             if _ending.is_set():
                 return
             _compiling.add(self._name)
-            interval = sys.getswitchinterval()
-            sys.setswitchinterval(_INTERVAL_S)
             try:
                 self._compile()
             except Exception as error:  # noqa: BLE001  raised by the first run of the executable
                 _log.debug("%s is not compiled in the background: %s", self._name, error)
             finally:
-                sys.setswitchinterval(interval)
                 _compiling.clear()
 
     def wait(self) -> None:

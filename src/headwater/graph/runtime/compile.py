@@ -126,7 +126,7 @@ class Executable:
         self._kernels = self._part(compute, fetched) if alone and jit is not Jit.ON and not self.only_reads else None
         if self._kernels is not None and jit is Jit.AUTO:
             self._ways = Ways()
-        self._compilations: dict[object, Compilation] = {}
+        self._compilations: dict[object, Compilation | None] = {}
         self._run_before = False
         first, rest = split(compute) if self._device is None and self._kernels is None else (None, None)
         if rest is not None and resources.recorder is not None:
@@ -283,8 +283,8 @@ class Executable:
             key = tuple([value.shape for value in inputs]), tuple([_static_key(inputs[i]) for i in self._static])
             way = self._ways.next_way(key)
             if way is Way.EXECUTABLE:
-                if key in self._compilations:
-                    self._compilations.pop(key).wait()
+                if compilation := self._compilations.pop(key, None):
+                    compilation.wait()
                 return None
             if way is Way.KERNELS_WHILE_COMPILING:
                 name, runs = self._compute.nodes[-1].name, self._ways.runs_of(key) - 1
@@ -333,26 +333,34 @@ class Executable:
         fixed = tuple([_static_key(inputs[i]) for i in self._static])
         program = self._by_static.get(fixed)
         if program is None:
-            static = {self._compute.inputs[i]: np.asarray(inputs[i]) for i in self._static}
+            # Copies, since the program may change arrays that it has fed.
+            static = {self._compute.inputs[i]: np.array(inputs[i]) for i in self._static}
             if len(self._by_static) >= MOST_EXECUTABLES:
                 self._by_static.clear()
             # Two threads may build it at the same time; both use the same result, so that it is compiled once.
             program = self._by_static.setdefault(fixed, self._build(static))
         return program, fixed, [inputs[i] for i in self._dynamic] if self._static else inputs
 
-    def _compile_in_background(self, inputs: Sequence[Any]) -> Compilation:
-        """Starts compiling for the shapes of ``inputs``. The thread refers to no array of a variable or input. So
-        kernels can change variables in place meanwhile, and the program can change arrays that it has fed."""
-        given = [np.array(value) if i in self._static else _shape_and_type(value) for i, value in enumerate(inputs)]
-        with self._lock:
-            state = [list(map(_shape_and_type, values)) for values in self._state()]
+    def _compile_in_background(self, inputs: Sequence[Any]) -> Compilation | None:
+        """Traces for the shapes of ``inputs`` and starts compiling; returns None if that fails.
 
-        def compile_it() -> None:
-            program, _, dynamic = self._program_for(given)
-            donated, kept, dynamic = map(shapes_of, (*state, dynamic))
-            program.compile(donated, kept, dynamic, np.uint32(0) if self._random else None)
+        The trace delays this run. Beside runs on kernels it would take several times longer, and so would these, since
+        both would wait for the interpreter's lock after each operation on arrays.
 
-        return Compilation(compile_it, self._compute.nodes[-1].name)
+        The compilation refers to no array of a variable or input. So kernels can change variables in place meanwhile,
+        and the program can change arrays that it has fed.
+        """
+        name = self._compute.nodes[-1].name
+        try:
+            program, _, dynamic = self._program_for(inputs)
+            with self._lock:
+                state = [list(map(_shape_and_type, values)) for values in self._state()]
+            donated, kept, dynamic = map(shapes_of, (*state, map(_shape_and_type, dynamic)))
+            compile_it = program.lowered(donated, kept, dynamic, np.uint32(0) if self._random else None)
+        except Exception as error:  # noqa: BLE001  raised by the first run of the executable
+            _log.debug("%s is not compiled in the background: %s", name, error)
+            return None
+        return Compilation(compile_it, name)
 
     def _admitted(self, step: Step | None) -> Sequence[Callable[[], object]]:
         """Asks operations to admit the change; returns callbacks for when it is done. Raises if an operation

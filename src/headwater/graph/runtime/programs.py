@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
@@ -109,15 +109,33 @@ class Program:
           OpError: it cannot be computed with such arrays.
           MemoryError: it needs more memory than the device has.
         """
-        key = tuple([(value.shape, value.dtype) for value in (*donated, *kept, *inputs)])
+        key = _key_of(donated, kept, inputs)
         if key in self._compiled:
             return
         # Several workers may send the same plan at once; the others wait instead of compiling it again.
         with self._compiling:
             if key not in self._compiled:
-                compiled = self.run.lower(donated, kept, inputs, counter).compile()
-                check_memory(compiled, memory_stats(self._device))
-                self._compiled.add(key)
+                self._finish(key, self.run.lower(donated, kept, inputs, counter))
+
+    def lowered(
+        self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: Any
+    ) -> Callable[[], None]:
+        """As `compile`, but traces only, and returns the function that compiles, mostly without the interpreter's
+        lock."""
+        key = _key_of(donated, kept, inputs)
+        # Without the lock, which may be held while another shape is compiled.
+        lowered = None if key in self._compiled else self.run.lower(donated, kept, inputs, counter)
+
+        def compile_it() -> None:
+            with self._compiling:
+                if lowered is not None and key not in self._compiled:
+                    self._finish(key, lowered)
+
+        return compile_it
+
+    def _finish(self, key: object, lowered: Any) -> None:
+        check_memory(lowered.compile(), memory_stats(self._device))
+        self._compiled.add(key)
 
     def bound(self) -> None:
         """Drops all executables if there are too many. Those in use are compiled again."""
@@ -127,7 +145,11 @@ class Program:
                 self._compiled.clear()
 
 
-def shapes_of(pairs: Sequence[Any]) -> list[object]:
+def _key_of(*arrays: Sequence[Any]) -> object:
+    return tuple([(value.shape, value.dtype) for values in arrays for value in values])
+
+
+def shapes_of(pairs: Iterable[Any]) -> list[object]:
     """Converts pairs of shape and type to stand-ins for arrays, to compile a program for them."""
     return [_jax.ShapeDtypeStruct(*pair) for pair in pairs]
 

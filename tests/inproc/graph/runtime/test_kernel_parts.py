@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
 from headwater.graph.kernels.registry import kernel_of
+from headwater.graph.passes.plan import Node
 from headwater.graph.runtime import compile, kernel_lookup, programs
 from headwater.graph.runtime.background import Compilation
 from headwater.graph.runtime.ways import VARIABLE
@@ -130,7 +132,15 @@ def test_a_forward_pass_is_compiled_once_when_it_pays(monkeypatch: pytest.Monkey
         wait(compilation)
         switched.append(len(compiled))
 
+    traced: list[tuple[str, threading.Thread]] = []
+    trace = programs.trace
+
+    def traced_by(node: Node, *args: Any) -> None:
+        traced.append((node.name, threading.current_thread()))
+        trace(node, *args)
+
     monkeypatch.setattr(Compilation, "wait", noted)
+    monkeypatch.setattr(programs, "trace", traced_by)
     with tf.Graph().as_default(), tf.Session() as session, compilations() as compiled:
         x = tf.placeholder(tf.float32, [200, 200])
         y = tf.reduce_sum(tf.exp(tf.tanh(tf.matmul(x, x) + 1.0)))
@@ -140,6 +150,9 @@ def test_a_forward_pass_is_compiled_once_when_it_pays(monkeypatch: pytest.Monkey
         values += [session.run(y, {x: np.ones((200, 200))}) for _ in range(3)]
     assert switched == [1]
     assert len(compiled) == 1, "the run compiles again what was compiled in the background"
+    names, threads = zip(*traced, strict=True)
+    assert len(set(names)) == len(names), "operations are traced once"
+    assert set(threads) == {threading.current_thread()}, "a thread that traces makes steps on kernels slow"
     np.testing.assert_allclose(values, values[0], rtol=1e-5)
 
 
