@@ -18,6 +18,7 @@ import numpy as np
 from headwater.dtypes import string
 from headwater.errors import FailedPreconditionError, UnimplementedError
 from headwater.graph.attr_value import read_attr
+from headwater.graph.kernels.registry import NoKernel, kernel_of
 from headwater.graph.ops.faults import error_of, fault_of
 from headwater.graph.registry import MAX_KNOWN_ELEMENTS, FunctionAttr, Kind, OpDef, as_outputs, lookup
 from headwater.graph.resources.host_context import HostContext
@@ -209,11 +210,26 @@ def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: i
         raise error_of(definition.name, node.name, node.attrs)
     if lower is None:
         raise UnimplementedError(None, None, f"{definition.name} ({node.name!r}) has no form for strings")
+    # JAX compiles each operation for each shape, and the shapes of such loops often grow.
+    kernel = None if strings else kernel_of(definition.name)
+    if kernel is not None:
+        try:
+            with np.errstate(all="ignore"):
+                return _own(_arrays(kernel(*arrays, **node.attrs)), arrays)
+        except NoKernel:
+            pass
     return _arrays(lower(*arrays, **node.attrs))
 
 
 def _arrays(result: jax.Array) -> tuple[HostArray, ...]:
     return tuple(np.asarray(value) for value in as_outputs(result))
+
+
+def _own(results: Sequence[HostArray], inputs: Sequence[Any]) -> tuple[HostArray, ...]:
+    """Copies results that share memory with an input, such as a fed array, which the program may change."""
+    return tuple(
+        result.copy() if any(np.may_share_memory(result, value) for value in inputs) else result for result in results
+    )
 
 
 def _variable(cell: Any, context: HostContext, *, needed: bool) -> jax.Array | None:

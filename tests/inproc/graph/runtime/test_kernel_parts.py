@@ -232,3 +232,21 @@ def test_the_number_of_executables_is_bounded(monkeypatch: pytest.MonkeyPatch, s
     assert len(executable._by_static) <= 3
     assert len(executable._taken) <= 3
     assert all(program.run._cache_size() <= 4 for program in executable._by_static.values())
+
+
+def test_a_loop_with_a_growing_result_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "auto")
+    start = np.arange(4, dtype=np.float32).reshape(2, 2)
+    with tf.Graph().as_default(), tf.Session() as session, compilations() as compiled:
+        x = tf.placeholder(tf.float32, [None, None])
+
+        def turn(at: Any, state: Any, found: Any) -> Any:
+            chosen = tf.argmax(tf.nn.softmax(tf.matmul(state, state)), 1, output_type=tf.int32)
+            return at + 1, tf.reshape(state, [2, -1]), tf.concat([found, chosen[:, None]], 1)
+
+        shapes = [tf.TensorShape([]), tf.TensorShape([None, None]), tf.TensorShape([None, None])]
+        loop = tf.while_loop(lambda at, *_: at < 5, turn, [0, x, tf.zeros([2, 0], tf.int32)], shape_invariants=shapes)
+        _, state, found = session.run(loop, {x: start})
+    assert not compiled
+    assert found.tolist() == [[1] * 5] * 2
+    assert not np.shares_memory(state, start), "the program may change what it has fetched"
