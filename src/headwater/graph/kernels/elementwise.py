@@ -383,6 +383,8 @@ def _rows_of(condition: HostArray, rank: int) -> HostArray:
 @kernel("Select")
 def select(condition: HostArray, t: HostArray, e: HostArray) -> HostArray:
     """``t`` where the condition holds, else ``e``; a vector of conditions chooses whole rows."""
+    if condition.ndim == 1 and not condition.any():  # usual for rows without ids
+        return e
     return np.where(_rows_of(condition, t.ndim), t, e)
 
 
@@ -394,6 +396,9 @@ def select_v2(condition: HostArray, t: HostArray, e: HostArray) -> HostArray:
 
 def _chosen(condition: HostArray, inputs: Arrays, g: HostArray, needed: Needed) -> Arrays:
     zero = g.dtype.type(0)
+    if condition.size < g.size and not condition.any():
+        nothing = np.zeros(inputs[1].shape, g.dtype) if needed[1] else None
+        return None, nothing, sum_to(g, inputs[2].shape) if needed[2] else None
     return (
         None,
         sum_to(np.where(condition, g, zero), inputs[1].shape) if needed[1] else None,

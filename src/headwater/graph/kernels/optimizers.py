@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
+from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.kernels.registry import NoKernel, update_kernel
 from headwater.graph.kernels.rows import add_rows, outside, turns
 
@@ -34,12 +35,16 @@ def _checked(var: HostArray, others: Sequence[HostArray], grad: HostArray) -> No
     _require(grad.shape == var.shape, f"var and grad do not have the same shape {var.shape} {grad.shape}")
 
 
-def _define(name: str, *, slots: int, sparse: Sequence[str] | None = None) -> Callable[[Rule], Rule]:
+def _define(
+    name: str, *, slots: int, sparse: Sequence[str] | None = None, loop: Callable[..., bool] | None = None
+) -> Callable[[Rule], Rule]:
     """Registers ``Apply<name>``, and ``SparseApply<name>`` if ``sparse`` has the order of its inputs.
 
     Args:
       slots: number of variables among the first inputs, which the rule changes.
       sparse: names of the inputs of the sparse version, including ``indices``.
+      loop: called with the rule's inputs and the indices, updates the rows with the same results in a compiled loop;
+        returns False, without a change, where that does not pay.
     """
 
     def define(rule: Rule) -> Rule:
@@ -65,7 +70,9 @@ def _define(name: str, *, slots: int, sparse: Sequence[str] | None = None) -> Ca
                 whole = [given[key] for key in order[:slots]]
                 given["grad"], at = rows_inside(whole[0], whole[1:], given["grad"], given.pop("indices"))
                 grad = given["grad"]
-                for places in turns(at) if at.size else ():
+                if not at.size or (loop is not None and loop(*(given[key] for key in order), at, **attrs)):
+                    return
+                for places in turns(at):
                     given["grad"], now = grad[places], at[places]
                     taken = [array.take(now, 0) for array in whole]
                     rule(*taken, *(given[key] for key in order[slots:]), **attrs)
@@ -112,7 +119,32 @@ def momentum(
         var -= accum * lr
 
 
-@_define("Adagrad", slots=2, sparse=("var", "accum", "lr", "grad", "indices"))
+_CALL_NS: Final = 30_000
+"""The time of NumPy's calls that update rows."""
+_NUMBER_NS: Final = 15
+"""The time in which NumPy updates one number of a row."""
+
+
+def _in_loop(arrays: Sequence[HostArray], grad: HostArray) -> bool:
+    """Whether rows of ``arrays`` are updated by a compiled loop, which takes contiguous arrays of float32."""
+    return all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays) and compiled_loops_pay(
+        _CALL_NS + _NUMBER_NS * grad.size
+    )
+
+
+def _adagrad_loop(
+    var: HostArray, accum: HostArray, lr: HostArray, grad: HostArray, at: HostArray, *, update_slots: bool = True
+) -> bool:
+    if not update_slots or not _in_loop((var, accum), grad):
+        return False
+    from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
+
+    rows, places, width = row_loops.flat(grad, np.float32), row_loops.flat(at, np.int64), grad.size // at.size
+    row_loops.adagrad(var.reshape(-1), accum.reshape(-1), np.float32(lr), rows, places, width)
+    return True
+
+
+@_define("Adagrad", slots=2, sparse=("var", "accum", "lr", "grad", "indices"), loop=_adagrad_loop)
 def adagrad(var: HostArray, accum: HostArray, lr: HostArray, grad: HostArray, *, update_slots: bool = True) -> None:
     """accum + grad²; var - grad lr / √accum."""
     if update_slots:
@@ -310,7 +342,33 @@ def _ftrl(
     var[...] = np.where(np.abs(linear) > l1, moved, var.dtype.type(0))
 
 
-@_define("Ftrl", slots=3, sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "lr_power"))
+def _ftrl_loop(
+    var: HostArray,
+    accum: HostArray,
+    linear: HostArray,
+    grad: HostArray,
+    lr: HostArray,
+    l1: HostArray,
+    l2: HostArray,
+    lr_power: HostArray,
+    at: HostArray,
+) -> bool:
+    if lr_power != -0.5 or not _in_loop((var, accum, linear), grad):
+        return False
+    from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
+
+    rows, places, width = row_loops.flat(grad, np.float32), row_loops.flat(at, np.int64), grad.size // at.size
+    whole = (var.reshape(-1), accum.reshape(-1), linear.reshape(-1))
+    row_loops.ftrl(*whole, rows, places, width, np.float32(lr), np.float32(l1), np.float32(l2))
+    return True
+
+
+@_define(
+    "Ftrl",
+    slots=3,
+    sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "lr_power"),
+    loop=_ftrl_loop,
+)
 def ftrl(
     var: HostArray,
     accum: HostArray,

@@ -12,11 +12,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.kernels.finding import in_order, run_starts
 from headwater.graph.registry import HostArray
 
 _PAIRS: Final = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
 """Complex types, as which two real numbers are added at once."""
+_CHOSEN_NS: Final = 20_000
+"""The time of NumPy's calls that choose rows and add them."""
+_ADDED_NS: Final = 10
+"""The time in which NumPy adds one number of a row."""
 
 
 def outside(indices: HostArray, size: int) -> HostArray | None:
@@ -80,12 +85,34 @@ def combine_rows(combine: Any, array: HostArray, indices: HostArray, rows: HostA
     width = math.prod(array.shape[1:])
     flat, given = array.reshape(-1), np.ascontiguousarray(rows, array.dtype).reshape(-1)
     places = indices.astype(np.int64, copy=False)
+    if combine is np.add and array.dtype == np.float32 and compiled_loops_pay(_ADDED_NS * given.size):
+        from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
+
+        row_loops.add_rows(flat, row_loops.flat(places, np.int64), row_loops.flat(given, np.float32), width)
+        return
     if combine is np.add and not width % 2 and array.dtype in _PAIRS:
         flat, given, width = flat.view(_PAIRS[array.dtype]), given.view(_PAIRS[array.dtype]), width // 2
     # A call of `at` with one dimension is several times faster than with rows.
     if width > 1:
         places = (places[:, np.newaxis] * width + np.arange(width)).reshape(-1)
     combine.at(flat, places, given)
+
+
+def add_chosen_rows(array: HostArray, indices: HostArray, rows: HostArray, chosen: HostArray) -> None:
+    """``array[indices] += rows[chosen]``, one after the other, in place. All indices are inside.
+
+    Args:
+      array: contiguous.
+      indices, chosen: ``[n]``.
+    """
+    width = math.prod(array.shape[1:])
+    if array.dtype == rows.dtype == np.float32 and compiled_loops_pay(_CHOSEN_NS + _ADDED_NS * width * chosen.size):
+        from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
+
+        into, numbers = row_loops.flat(indices, np.int64), row_loops.flat(chosen, np.int64)
+        row_loops.add_chosen_rows(array.reshape(-1), into, row_loops.flat(rows, np.float32), numbers, width)
+    else:
+        combine_rows(np.add, array, indices, rows.take(chosen, 0))
 
 
 def turns(indices: HostArray) -> Sequence[HostArray | slice]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
 from headwater.graph.kernels.common import Arrays, Needed, is_floating
 from headwater.graph.kernels.registry import gradient_kernel, kernel
-from headwater.graph.kernels.rows import combine_rows, inside, sum_equal_rows, take
+from headwater.graph.kernels.rows import add_chosen_rows, combine_rows, inside, outside, sum_equal_rows, take
 
 if TYPE_CHECKING:
     from headwater.graph.registry import Attrs, HostArray
@@ -107,3 +108,19 @@ def segment_min_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs:
 def summed_rows(values: HostArray, indices: HostArray) -> tuple[HostArray, HostArray]:
     """Adds up rows with the same index; see `headwater.graph.ops.state.sum_equal_rows`."""
     return sum_equal_rows(values, indices)
+
+
+def _chosen_gradient(op_type: str, divisor: Callable[[Any], Any]) -> None:
+    @kernel(op_type)
+    def gradient(grad: HostArray, indices: HostArray, segment_ids: HostArray, output_dim0: HostArray) -> HostArray:  # pyright: ignore[reportUnusedFunction]
+        if outside(indices, int(output_dim0)) is not None or outside(segment_ids, len(grad)) is not None:
+            raise ValueError("an index or segment id is out of range")
+        sizes = np.maximum(np.bincount(segment_ids, minlength=len(grad)), 1).astype(grad.dtype)
+        shares = grad * (1 / divisor(sizes)).reshape((-1,) + (1,) * (grad.ndim - 1))
+        result = np.zeros((int(output_dim0), *grad.shape[1:]), grad.dtype)
+        add_chosen_rows(result, indices, shares, segment_ids)
+        return result
+
+
+_chosen_gradient("SparseSegmentMeanGrad", lambda sizes: sizes)
+_chosen_gradient("SparseSegmentSqrtNGrad", np.sqrt)

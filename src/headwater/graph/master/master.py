@@ -19,6 +19,7 @@ from headwater.errors import CancelledError, InvalidArgumentError, OpError
 from headwater.graph.graph import Graph
 from headwater.graph.master.ahead import OutdatedError, ReadsAhead
 from headwater.graph.passes.ahead import read_ahead_by
+from headwater.graph.passes.bags import combine_bags
 from headwater.graph.passes.lookups import join_lookups
 from headwater.graph.passes.merge import merge_equal
 from headwater.graph.passes.partition import partition
@@ -303,7 +304,7 @@ class MasterSession:
         """
         self._check_open()
         placement = self._placed(prune(request))
-        plans = join_lookups(merge_equal(schedule(partition(placement))), placement.pruned)
+        plans = join_lookups(combine_bags(merge_equal(schedule(partition(placement)))), placement.pruned)
         number = next(self._plans)
         local: CompiledPlan | None = None
         remote: dict[str, TaskPlan] = {}

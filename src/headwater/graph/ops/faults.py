@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from headwater.errors import InternalError, InvalidArgumentError, OpError
+from headwater.graph.kernels.rows import outside
 from headwater.graph.ops.common import array_module, as_ints, normal_axis
 from headwater.graph.ops.slices import dropped_places
 from headwater.graph.ops.unsupported_windows import unsupported
@@ -39,6 +40,8 @@ def _divided(inputs: Sequence[Any], attrs: _Attrs) -> object:
 
 
 def _outside(indices: Any, sizes: Any) -> Any:
+    if type(indices) is np.ndarray and type(sizes) is int:
+        return None if outside(indices, sizes) is None else np.True_
     return _some((indices < 0) | (indices >= sizes))
 
 
@@ -92,6 +95,12 @@ def _updated_rows(inputs: Sequence[Any], attrs: _Attrs) -> object:
 def _segmented(inputs: Sequence[Any], attrs: _Attrs) -> object:
     _, ids, count = inputs
     return _some(ids >= int(count)) if attrs.get(CHECKED) else None
+
+
+def _spread(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    grad, indices, ids, count = inputs
+    return _some((indices < 0) | (indices >= int(count)) | (ids < 0) | (ids >= grad.shape[0]))
 
 
 def _labelled(inputs: Sequence[Any], attrs: _Attrs) -> object:
@@ -253,6 +262,7 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
     "TensorArrayWrite": _written,
     **dict.fromkeys(("TensorScatterAdd", "TensorScatterSub", "TensorScatterUpdate"), _updated_elements),
     **dict.fromkeys(_SEGMENTS, _segmented),
+    **dict.fromkeys(("SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"), _spread),
 }
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.graph.ops.compiled_loops import compiled_loops_pay
+from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 
 _Part = Callable[[Any], Any]
 """A function that returns the little-endian number at a place of a text, or for many texts an array of numbers."""

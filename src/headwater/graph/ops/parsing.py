@@ -14,7 +14,7 @@ from headwater.data.io.example import ExampleBatch
 from headwater.data.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.dtypes import DType, int64, string
 from headwater.errors import InvalidArgumentError
-from headwater.graph.ops.compiled_loops import compiled_loops_pay
+from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.ops.define import fixed, host
 from headwater.graph.ops.strings import string_to_number
 from headwater.graph.registry import Attrs, HostArray, Inference, Spec

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from headwater.dtypes import DType, int32, int64
+from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.kernels.finding import distinct
 from headwater.graph.ops.common import as_ints, constant_int, output
-from headwater.graph.ops.compiled_loops import compiled_loops_pay
 from headwater.graph.ops.define import host, pure
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext

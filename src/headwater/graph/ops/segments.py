@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwater.graph.kernels.finding import run_starts
-from headwater.graph.kernels.rows import combine_rows
+from headwater.graph.kernels.rows import add_chosen_rows, combine_rows
 from headwater.graph.ops.common import constant_int, constant_ints, output
 from headwater.graph.ops.define import host, pure
 from headwater.graph.ops.indexing import require_rows
@@ -170,7 +170,8 @@ def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
         count = found if num_segments is None else int(num_segments)
         if count < found:
             raise ValueError(f"segment ids must be < num_segments = {count}, not {found - 1}")
-        result = _sums(data.take(indices, 0), segment_ids, count)
+        result = np.zeros((count, *data.shape[1:]), data.dtype)
+        add_chosen_rows(result, segment_ids, data, indices)
         return result if divisor is np.ones_like else _divided(result, segment_ids, divisor)
 
     inputs = "data:T|floating, indices:Tidx|index=int32, segment_ids:int32"
@@ -182,3 +183,32 @@ def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
 _chosen_segments("SparseSegmentSum", np.ones_like)
 _chosen_segments("SparseSegmentMean", lambda sizes: sizes)
 _chosen_segments("SparseSegmentSqrtN", np.sqrt)
+
+
+# Gradients of means of chosen rows --------------------------------------------------------------------------------
+
+
+def _chosen_gradient(op_type: str, divisor: Callable[[Any], Any]) -> None:
+    """The gradient of rows that segments were made of: each segment's gradient, divided by a function of the number of
+    its rows, added up for each row."""
+
+    def lower(grad: jax.Array, indices: jax.Array, segment_ids: jax.Array, output_dim0: object) -> object:
+        sizes = jnp.zeros(grad.shape[0], grad.dtype).at[segment_ids].add(1)
+        shares = grad * (1 / divisor(jnp.maximum(sizes, 1))).reshape((-1,) + (1,) * (grad.ndim - 1))
+        return _added(shares[segment_ids], indices, int(output_dim0))  # pyright: ignore[reportArgumentType]
+
+    pure(
+        op_type,
+        inputs="grad:T|floating, indices:Tidx|index=int32, segment_ids:int32, output_dim0:int32",
+        static=(3,),
+        infer=_rows_spec,
+    )(lower)
+
+
+def _rows_spec(inference: Inference) -> Sequence[Spec]:
+    grad = inference.inputs[0].dims
+    return output(inference, None if grad is None else (constant_int(inference, 3), *grad[1:]))
+
+
+_chosen_gradient("SparseSegmentMeanGrad", lambda sizes: sizes)
+_chosen_gradient("SparseSegmentSqrtNGrad", jnp.sqrt)

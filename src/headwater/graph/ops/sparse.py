@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from headwater.dtypes import DType, bool_, int32, int64
 from headwater.errors import InvalidArgumentError
+from headwater.graph.kernels.compiled_loops import compiled_loops_pay
+from headwater.graph.kernels.finding import distinct
+from headwater.graph.kernels.rows import outside
 from headwater.graph.ops.define import host
 from headwater.graph.ops.fingerprints import concatenated, fingerprint64
 from headwater.graph.registry import HostArray, Inference, Spec
@@ -71,6 +74,11 @@ def _filled(inference: Inference) -> Sequence[Spec]:
     ]
 
 
+def _distinct_spec(inference: Inference) -> Sequence[Spec]:
+    rows = inference.partial(2)
+    return [Spec(int64, (None,)), Spec(int32, (None,)), Spec(int32, (None,)), Spec(bool_, (rows[0] if rows else None,))]
+
+
 def _fill_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
     """Returns the gradients of the original elements, and for the default the sum of the other gradients."""
     graph = op.graph
@@ -94,6 +102,10 @@ def fill_empty_rows(
     the new position of each original element."""
     del context
     rows = int(dense_shape[0])
+    bad = outside(indices[:, 0], rows)
+    if bad is not None:
+        first = int(bad.argmax())
+        raise ValueError(f"indices({first}, 0) is invalid: {indices[first, 0]} >= {rows}")
     counts = np.bincount(indices[:, 0], minlength=rows) if len(indices) else np.zeros(rows, np.int64)
     empty = counts == 0
     if not empty.any() and (indices[1:, 0] >= indices[:-1, 0]).all():  # usual, and a third of the time
@@ -107,6 +119,35 @@ def fill_empty_rows(
     went = np.empty(len(whole), np.int64)
     went[places] = np.arange(len(whole))
     return whole[places], np.concatenate([values, added])[places], empty, went[: len(indices)]
+
+
+_CALL_NS: Final = 50_000
+"""The time of NumPy's calls that sort ids into bags."""
+_ID_NS: Final = 60
+"""The time in which they sort one of many ids."""
+
+
+@host("DistinctBags", infer=_distinct_spec, inputs="ids:int64, indices:int64, dense_shape:int64, default_value:int64")
+def distinct_bags(
+    context: HostContext, ids: HostArray, indices: HostArray, dense_shape: HostArray, default: HostArray
+) -> Sequence[HostArray]:
+    """Combines the operations on the ids of a safe lookup; see `headwater.graph.passes.bags`.
+
+    Returns:
+      The distinct ids of all bags, int64; the number of each id among these, int32; the bag of each id, int32; and
+      which bags have only the default id.
+    """
+    if indices.ndim == 2 and indices.shape[1] == 2 and compiled_loops_pay(_CALL_NS + _ID_NS * ids.size):
+        from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
+
+        given = row_loops.flat(ids, np.int64), row_loops.flat(indices, np.int64)
+        found, numbers, bags, empty, bad = row_loops.distinct_bags(*given, int(dense_shape[0]), int(default))
+        if bad < 0:
+            return found, numbers, bags, empty
+    kept = ids >= 0
+    places, values, empty, _ = fill_empty_rows(context, indices[kept], ids[kept], dense_shape, default)
+    found, numbers, _ = distinct(values)
+    return found, numbers.astype(np.int32), places[:, 0].astype(np.int32), empty
 
 
 def _reshaped(inference: Inference) -> Sequence[Spec]:

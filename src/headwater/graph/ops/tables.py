@@ -10,7 +10,7 @@ import numpy as np
 from headwater.data.io import files
 from headwater.dtypes import DType, int64, resource, string, uint8
 from headwater.errors import InvalidArgumentError
-from headwater.graph.ops.compiled_loops import compiled_loops_pay
+from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.ops.define import fixed, host, no_outputs
 from headwater.graph.ops.fingerprints import fingerprint64, fingerprint128, fingerprints64, old_hash, sip_hash
 from headwater.graph.ops.queues import as_handle

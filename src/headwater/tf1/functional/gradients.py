@@ -199,23 +199,24 @@ RegisterGradient("SegmentMax")(_segment_extreme)
 RegisterGradient("SegmentMin")(_segment_extreme)
 
 
-def _chosen_segments(mean: Callable[[Tensor], Tensor]) -> Rule:
-    """The gradient of sums of chosen rows, divided by ``mean`` of the number of rows in each segment."""
+def _chosen_segments(kind: str) -> Rule:
+    """The gradient of segments of chosen rows."""
 
     def rule(op: Operation, grad: Tensor) -> list[Tensor | None]:
         data, indices, ids = op.inputs[:3]
-        grad = convert_to_tensor(grad)
-        counts = reductions.segment_sum(arrays.ones(arrays.shape(ids), data.dtype.base_dtype), ids)
-        share = indexing.gather(_per_row(data, math.reciprocal(mean(counts))), ids)
-        rows = indexing.gather(grad, ids) * share
-        return [reductions.unsorted_segment_sum(rows, indices, arrays.shape(data)[0]), *[None] * (len(op.inputs) - 1)]
+        grad, count = convert_to_tensor(grad), arrays.shape(data)[0]
+        if kind == "Sum":
+            rows = reductions.unsorted_segment_sum(indexing.gather(grad, ids), indices, count)
+        else:
+            rows = one(f"SparseSegment{kind}Grad", grad, indices, ids, count)
+        return [rows, *[None] * (len(op.inputs) - 1)]
 
     return rule
 
 
-for _type, _mean in (("Sum", arrays.ones_like), ("Mean", arrays.identity), ("SqrtN", math.sqrt)):
-    RegisterGradient(f"SparseSegment{_type}")(_chosen_segments(_mean))
-    RegisterGradient(f"SparseSegment{_type}WithNumSegments")(_chosen_segments(_mean))
+for _kind in ("Sum", "Mean", "SqrtN"):
+    RegisterGradient(f"SparseSegment{_kind}")(_chosen_segments(_kind))
+    RegisterGradient(f"SparseSegment{_kind}WithNumSegments")(_chosen_segments(_kind))
 
 
 @RegisterGradient("Print")

@@ -10,7 +10,8 @@ import pytest
 from headwater.data.io.example import Example, Feature, Features, FloatList, Int64List
 from headwater.dtypes import float32, int64
 from headwater.errors import InvalidArgumentError
-from headwater.graph.ops import compiled_loops, parsing
+from headwater.graph.kernels import compiled_loops
+from headwater.graph.ops import parsing
 
 
 def example(**features: list[Any]) -> bytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headwater.graph.ops import compiled_loops, fingerprints, searching, tables
+from headwater.graph.kernels import compiled_loops
+from headwater.graph.ops import fingerprints, searching, tables
 
 NUMBERS = np.concatenate(
     [

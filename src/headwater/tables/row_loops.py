@@ -1,0 +1,138 @@
+"""Compiled loops over rows of arrays that programs hold: sums of rows, updates by optimizers, and bags of ids.
+
+Operations on float32 are the same, in the same order, as in `headwater.graph.kernels`, so that results have the same
+bits. Nothing checks that rows are within an array.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headwater.tables.compiled import compiled
+from headwater.tables.hashing import U64, Reals, Words, mix, slots_for
+
+
+def flat(array: Any, dtype: Any) -> Any:
+    """Returns the elements as a contiguous, writable vector: one type of argument, for which a loop is compiled once.
+
+    It shares memory with ``array`` where that is such memory.
+    """
+    found = np.ascontiguousarray(array, dtype).reshape(-1)
+    return found if found.flags.writeable else found.copy()
+
+
+@compiled
+def add_rows(target: Reals, places: Words, rows: Reals, width: int) -> None:
+    """Adds each of several rows of ``width`` numbers to the row of ``target`` at its place, one after the other."""
+    for i in range(len(places)):
+        into, start = places[i] * width, i * width
+        for j in range(width):
+            target[into + j] += rows[start + j]
+
+
+@compiled
+def add_chosen_rows(target: Reals, places: Words, rows: Reals, chosen: Words, width: int) -> None:
+    """As `add_rows`, for the rows with the numbers ``chosen``."""
+    for i in range(len(places)):
+        into, start = places[i] * width, chosen[i] * width
+        for j in range(width):
+            target[into + j] += rows[start + j]
+
+
+@compiled
+def adagrad(var: Reals, accum: Reals, rate: Any, grad: Reals, places: Words, width: int) -> None:
+    """Updates rows by Adagrad: a ← a + g², θ ← θ − g·η / √a.
+
+    Args:
+      var, accum: rows of θ and a, one after the other.
+      rate: η, float32.
+      grad: rows of g.
+      places: the row of θ and a for each row of g.
+      width: numbers of a row.
+    """
+    for i in range(len(places)):
+        into, start = places[i] * width, i * width
+        for j in range(width):
+            slope = grad[start + j]
+            total = accum[into + j] + slope * slope
+            accum[into + j] = total
+            var[into + j] -= slope * rate / np.sqrt(total)
+
+
+@compiled
+def ftrl(
+    var: Reals, accum: Reals, linear: Reals, grad: Reals, places: Words, width: int, rate: Any, l1: Any, l2: Any
+) -> None:
+    """Updates rows by FTRL with a learning rate power of -0.5; arguments as for `adagrad`, with linear terms and
+    regularisation."""
+    twice = np.float32(2) * l2
+    for i in range(len(places)):
+        into, start = places[i] * width, i * width
+        for j in range(width):
+            slope, before = grad[start + j], np.sqrt(accum[into + j])
+            total = accum[into + j] + slope * slope
+            accum[into + j] = total
+            after = np.sqrt(total)
+            term = linear[into + j] + (slope - (after - before) / rate * var[into + j])
+            linear[into + j] = term
+            if np.abs(term) > l1:
+                var[into + j] = (l1 * np.sign(term) - term) / (after / rate + twice)
+            else:
+                var[into + j] = np.float32(0)
+
+
+@compiled
+def distinct_bags(ids: Words, indices: Words, rows: int, default: int) -> Any:
+    """Sorts ids into bags by row, drops negative ids, adds an id to each empty bag, and finds the distinct ids.
+
+    Args:
+      ids: ``[n]``.
+      indices: row and column of each, ``[2 n]``.
+      rows: number of bags.
+      default: the id for an empty bag.
+
+    Returns:
+      The distinct ids in order of first occurrence, int64; the number of each id among these, int32; the bag of each
+      id, int32; which bags were empty; and the position of the first id with a row out of range, or -1.
+    """
+    sizes = np.zeros(rows + 1, np.int64)
+    empty = np.zeros(rows, np.bool_)
+    for i in range(len(ids)):
+        row = indices[2 * i]
+        if ids[i] >= 0 and (row < 0 or row >= rows):
+            return ids[:0].copy(), np.empty(0, np.int32), np.empty(0, np.int32), empty, i
+        sizes[row + 1] += ids[i] >= 0
+    for row in range(rows):
+        empty[row] = sizes[row + 1] == 0
+        sizes[row + 1] += sizes[row] + empty[row]
+    ordered, bags = np.empty(sizes[rows], np.int64), np.empty(sizes[rows], np.int32)
+    for row in range(rows):
+        if empty[row]:
+            ordered[sizes[row]], bags[sizes[row]] = default, row
+    for i in range(len(ids)):
+        if ids[i] >= 0:
+            row = indices[2 * i]
+            ordered[sizes[row]], bags[sizes[row]] = ids[i], row
+            sizes[row] += 1
+    found, numbers = _numbered(ordered)
+    return found, numbers, bags, empty, -1
+
+
+@compiled
+def _numbered(ids: Words) -> Any:
+    """Returns the distinct ids in order of first occurrence, and the number of each id among these, int32."""
+    size = slots_for(len(ids))
+    slots = np.full(size, -1, np.int32)
+    found, numbers = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
+    count = 0
+    for i in range(len(ids)):
+        at = np.int64(mix(ids[i]) & U64(size - 1))
+        while slots[at] >= 0 and found[slots[at]] != ids[i]:
+            at = (at + 1) & (size - 1)
+        if slots[at] < 0:
+            slots[at], found[count] = count, ids[i]
+            count += 1
+        numbers[i] = slots[at]
+    return found[:count].copy(), numbers

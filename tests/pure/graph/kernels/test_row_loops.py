@@ -1,0 +1,68 @@
+"""Compiled loops over rows have the same bits as NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+
+from headwater.graph.kernels import compiled_loops
+from headwater.graph.kernels.registry import kernel_of, update_kernel_of
+from headwater.graph.kernels.rows import add_chosen_rows, add_rows
+
+F = np.float32
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+def both(monkeypatch: pytest.MonkeyPatch, run: Callable[[], list[Array]]) -> tuple[list[Array], list[Array]]:
+    """Returns the results of ``run`` by compiled loops and by NumPy."""
+    results: list[list[Array]] = []
+    for needed_ns in (0, 1 << 62):
+        monkeypatch.setattr(compiled_loops, "_CALL_NS", needed_ns)
+        monkeypatch.setattr(compiled_loops, "_LOADING_NS", needed_ns)
+        results.append(run())
+    return results[0], results[1]
+
+
+@pytest.mark.parametrize("width", [1, 3, 8])
+@pytest.mark.parametrize("repeated", [False, True])
+def test_updates_of_rows(monkeypatch: pytest.MonkeyPatch, width: int, repeated: bool) -> None:
+    rng = np.random.default_rng(width)
+    start = [rng.uniform(0.1, 2, (50, width)).astype(F) for _ in range(3)]
+    at = rng.integers(-1, 50, 40).astype(np.int32) if repeated else np.sort(rng.permutation(50)[:40])
+    grad = rng.normal(size=(40, width)).astype(F)
+    grad.flags.writeable = False
+
+    def run() -> list[Array]:
+        var, accum, linear = (array.copy() for array in start)
+        adagrad, ftrl = update_kernel_of("SparseApplyAdagrad"), update_kernel_of("SparseApplyFtrl")
+        assert adagrad is not None
+        assert ftrl is not None
+        adagrad(var, accum, F(0.05), grad, at)
+        ftrl(var, accum, linear, grad, at, F(0.05), F(0.4), F(0.02), F(-0.5))
+        adagrad(var, accum, F(0.05), grad[:0], at[:0])
+        ftrl(var, accum, linear, grad[:1], at[:1] - 100, F(0.05), F(0.4), F(0.02), F(-0.5))
+        added = start[0].copy()
+        add_rows(added, at, grad)
+        add_chosen_rows(added, np.arange(30) % 7, grad, np.arange(30) % 40)
+        return [var, accum, linear, added]
+
+    for ours, numpys in zip(*both(monkeypatch, run), strict=True):
+        np.testing.assert_array_equal(ours.view(np.uint32), numpys.view(np.uint32))
+
+
+@pytest.mark.parametrize("op_type", ["SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"])
+def test_gradients_of_segments(monkeypatch: pytest.MonkeyPatch, op_type: str) -> None:
+    grad, indices, ids = np.array([[1, 2], [3, 4]], F), np.array([3, 0, 3]), np.array([0, 1, 1], np.int32)
+    kernel = kernel_of(op_type)
+    assert kernel is not None
+    share = 2 if op_type == "SparseSegmentMeanGrad" else np.sqrt(F(2))
+    expected = np.array([[3 / share, 4 / share], [0, 0], [0, 0], [1 + 3 / share, 2 + 4 / share]], F)
+    ours, numpys = both(monkeypatch, lambda: [kernel(grad, indices, ids, np.int32(4))])
+    np.testing.assert_allclose(ours[0], expected, rtol=1e-6)
+    np.testing.assert_array_equal(ours[0], numpys[0])
+    for bad in (np.array([4, 0, 0]), np.array([0, -1, 0])):
+        with pytest.raises(ValueError, match="out of range"):
+            kernel(grad, bad, ids, np.int32(4))
