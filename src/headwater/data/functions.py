@@ -25,6 +25,7 @@ from headwater.data.node import (
     closing,
     fully_defined,
     known,
+    one_by_one,
     positive,
     rows_of,
 )
@@ -208,9 +209,21 @@ class Interleave(Wrapper):
 
     @property
     def columnar(self) -> bool:
-        return False
+        # Other datasets than files may be slow, infinite or fail, so their elements are not made before they are taken.
+        in_turn = known(self.cycle_length) == 1 and known(self.parallel) == 1
+        return self.reads_files and in_turn and fully_defined(self.of)
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        positive(int(self.block_length), "block_length")
+        with closing(self.input.elements(context)) as source:
+            for index, element in enumerate(source):
+                (value,) = call(self.function, context, element, index)
+                node = node_of(value)
+                yield from node.blocks(context, rows) if node.columnar else one_by_one(node.elements(context))
 
     def elements(self, context: Context) -> Iterator[Element]:
+        if self.columnar:
+            return rows_of(self.blocks(context, 256))
         cycle = positive(int(self.cycle_length), "cycle_length")
         length = positive(int(self.block_length), "block_length")
         calls = int(self.parallel)

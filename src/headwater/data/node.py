@@ -163,6 +163,13 @@ def rows_of(blocks: Iterator[Block]) -> Generator[Element]:
                 yield tuple(row(column, index) for column in block)
 
 
+def one_by_one(elements: Iterator[Element]) -> Generator[Block]:
+    """Yields each element as a block of its own."""
+    with closing(elements):
+        for element in elements:
+            yield tuple(stack([value], "block", index) for index, value in enumerate(element))
+
+
 def stack(values: Sequence[Any], label: str, component: int = 0) -> Any:
     """Stacks values of equal shape as the rows of one array; sparse and ragged values as rows of their class.
 

@@ -394,3 +394,24 @@ class TestDatasetsAtTheSameTime:
         with closing(endless.node.elements(Context())) as elements:
             assert [part.item() for part in next(elements)] == [0]
         assert workers() == []
+
+
+def test_files_one_after_the_other_are_read_in_blocks(tmp_path: Path) -> None:
+    names = [str(tmp_path / f"{index}.tfrecord") for index in range(3)]
+    for index, name in enumerate(names):
+        with TFRecordWriter(name) as writer:
+            for row in range(5):
+                writer.write(b"%d %d" % (index, row))
+
+    def read(cycle: int, **options: int) -> Dataset:
+        return Dataset.from_tensor_slices(names).interleave(lambda name: TFRecordDataset(name), cycle, **options)
+
+    assert read(1).node.columnar
+    assert not read(2).node.columnar
+    assert not read(1, num_parallel_calls=2).node.columnar
+    assert not Dataset.range(3).flat_map(lambda n: Dataset.range(n + 1)).node.columnar
+    expected = [b"%d %d" % (index, row) for index in range(3) for row in range(5)]
+    assert numbers(read(1)) == expected
+    assert numbers(read(1).batch(4)) == [expected[at : at + 4] for at in range(0, 15, 4)]
+    some = numbers(Dataset.from_tensor_slices(names).flat_map(lambda name: TFRecordDataset(name).take(2)).batch(4))
+    assert some == [[b"0 0", b"0 1", b"1 0", b"1 1"], [b"2 0", b"2 1"]]
