@@ -13,8 +13,10 @@ import argparse
 import json
 import os
 import runpy
+import shutil
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -54,7 +56,10 @@ def in_cluster(command: Sequence[str], environment: Mapping[str, str], servers: 
     hosts = [f"127.0.0.1:{port}" for port in free_ports(servers + workers)]
     cluster = {"chief": hosts[:1], "ps": hosts[1 : 1 + servers], "worker": hosts[1 + servers :]}
     cluster = {job: addresses for job, addresses in cluster.items() if addresses}
-    launched = [*command, "train", f"--launched={time.time()}"]
+    pipes = tempfile.mkdtemp()
+    for index in range(workers - 1):
+        os.mkfifo(os.path.join(pipes, f"worker{index}"))
+    launched = [*command, "train", f"--launched={time.time()}", f"--pipes={pipes}"]
     tasks: dict[str, list[Running]] = {job: [] for job in cluster}
     try:
         for job, addresses in cluster.items():
@@ -68,6 +73,7 @@ def in_cluster(command: Sequence[str], environment: Mapping[str, str], servers: 
     finally:
         for task in [task for members in tasks.values() for task in members]:
             task.kill()
+        shutil.rmtree(pipes)
     return {f"{key}, {servers} ps + {workers}": value for key, value in found.items()}
 
 
@@ -103,6 +109,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=200_000, help="in the file of training records")
     parser.add_argument("--folder", type=Path, default=Path("build/clicks"), help="of the records")
     parser.add_argument("--only-one-process", action="store_true", help="measure no clusters")
+    parser.add_argument("--only-clusters", action="store_true", help="measure clusters only")
     parser.add_argument("--out", type=Path, default=Path("build/bench"))
     args = parser.parse_args()
     write_records(args.folder, args.records)
@@ -114,7 +121,7 @@ def main() -> None:
         for name, python in contenders.items():
             # The phase follows the program's name.
             command = [*python, str(PROGRAM), *given, f"--model={args.model}", f"--steps={args.steps}"]
-            found = in_one_process(command, environment)
+            found = {} if args.only_clusters else in_one_process(command, environment)
             for servers, workers in () if args.only_one_process else CLUSTERS:
                 found |= in_cluster(command, environment, servers, workers)
             runs[name].append(found)

@@ -124,11 +124,12 @@ class Clock(tf.train.SessionRunHook):
       launched: when this program was started, in seconds since 1970.
       batch: examples in a batch.
       last: the last step.
+      others: named pipes of the other workers, which are waited for after ``WARM`` steps.
     """
 
-    def __init__(self, launched, batch, last):
-        self._launched, self._batch, self._last = launched, batch, last
-        self._from = 0, 0.0
+    def __init__(self, launched, batch, last, others=()):
+        self._launched, self._batch, self._last, self._others = launched, batch, last, others
+        self._warm, self._from = False, (0, 0.0)
 
     def begin(self):
         self._step = tf.train.get_global_step()
@@ -138,13 +139,39 @@ class Clock(tf.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         step, now = int(run_values.results), time.time()
-        if not self._from[0] and step >= WARM:
-            self._from = step, now
+        if not self._warm and step >= WARM:
+            self._warm = True
             tell(launch_s=now - self._launched)
-        elif self._last is not None and step >= self._last - 1:
+            for path in self._others:
+                open(path).close()
+        elif self._warm and not self._from[0]:
+            self._from = step, now
+        elif self._warm and self._last is not None and step >= self._last - 1:
             first, began = self._from
             tell(examples_per_s=self._batch * (step - first) / (now - began))
             self._last = None
+
+
+class Arrival(tf.train.SessionRunHook):
+    """Opens a named pipe after the first step of this worker, which waits until the chief opens it, too: TensorFlow's
+    workers start up to 30 seconds after the chief."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def after_run(self, run_context, run_values):
+        if self._path:
+            open(self._path, "w").close()
+            self._path = ""
+
+
+def hooks_of(args, config):
+    """Returns the hooks of this task."""
+    workers = config.cluster_spec.num_tasks("worker") if "worker" in config.cluster_spec.jobs else 0
+    pipes = [os.path.join(args.pipes, "worker%d" % index) for index in range(workers)] if args.pipes else []
+    if config.is_chief:
+        return [Clock(args.launched, args.batch, args.steps, pipes)]
+    return [Arrival(pipes[config.task_id])] if config.task_type == "worker" and pipes else []
 
 
 def train(args):
@@ -152,7 +179,7 @@ def train(args):
     config = tf.estimator.RunConfig(args.model_dir or tempfile.mkdtemp(), args.seed, save_checkpoints_secs=3600)
     estimator = {"wide_deep": wide_deep, "deepfm": deepfm}[args.model](args, config)
     receiver = tf.estimator.export.build_parsing_serving_input_receiver_fn(features())
-    hooks = [Clock(args.launched, args.batch, args.steps)] if config.is_chief else []
+    hooks = hooks_of(args, config)
     if config.cluster_spec.jobs:
         spec = tf.estimator.TrainSpec(lambda: batches(args, "train.tfrecord", None, True), args.steps, hooks)
         exporter = tf.estimator.FinalExporter("served", receiver)
@@ -215,6 +242,7 @@ def main():
     parser.add_argument("--folder", required=True, help="with the records")
     parser.add_argument("--model", choices=["wide_deep", "deepfm"], default="wide_deep")
     parser.add_argument("--model_dir", help="folder of checkpoints; default: a new one")
+    parser.add_argument("--pipes", help="folder of named pipes by which the chief waits for workers")
     parser.add_argument("--steps", type=int, default=300, help="of all workers together")
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--buckets", type=int, default=10000, help="rows of each table")
