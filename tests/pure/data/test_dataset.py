@@ -403,12 +403,13 @@ def test_files_one_after_the_other_are_read_in_blocks(tmp_path: Path) -> None:
             for row in range(5):
                 writer.write(b"%d %d" % (index, row))
 
-    def read(cycle: int, **options: int) -> Dataset:
-        return Dataset.from_tensor_slices(names).interleave(lambda name: TFRecordDataset(name), cycle, **options)
+    def read(cycle: int, calls: int | None = None) -> Dataset:
+        sources = Dataset.from_tensor_slices(names)
+        return sources.interleave(lambda name: TFRecordDataset(name), cycle, num_parallel_calls=calls)
 
     assert read(1).node.columnar
     assert not read(2).node.columnar
-    assert not read(1, num_parallel_calls=2).node.columnar
+    assert not read(1, calls=2).node.columnar
     assert not Dataset.range(3).flat_map(lambda n: Dataset.range(n + 1)).node.columnar
     expected = [b"%d %d" % (index, row) for index in range(3) for row in range(5)]
     assert numbers(read(1)) == expected
