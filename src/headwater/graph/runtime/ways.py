@@ -10,8 +10,7 @@ executable pays off. That run waits if the compilation has not ended. Where kern
 on small arrays, a part stays on kernels.
 
 If an executable is several times faster and pays off within few runs, as for convolutions, the first shape of a part
-is compiled at its second run: most programs train with one shape, and steps on kernels take several times longer while
-a thread traces.
+is compiled from its second run on: most programs train with one shape.
 """
 
 from __future__ import annotations
@@ -40,8 +39,10 @@ _COMPILE_NS: Final = 200_000_000
 _COMPILE_OPERATION_NS: Final = 4_000_000
 _COMPILE_PAIR_NS: Final = 8_000
 
-#: The first shape of a part is compiled at its second run if the executable pays off within this number of runs, and is
-#: faster by this factor.
+#: Share of a compilation that runs beside kernels: all but the trace.
+_BESIDE: Final = 0.75
+#: The first shape of a part is compiled from its second run on if the executable pays off within this number of runs,
+#: and is faster by this factor.
 _SOON: Final = 30
 _FASTER: Final = 3
 
@@ -134,8 +135,7 @@ class Way(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """The numbers of runs on kernels after which the executable is compiled, and after which it takes over. If they are
-    equal, it is not compiled in the background."""
+    """The numbers of runs on kernels after which the executable is compiled, and after which it takes over."""
 
     compiled: int
     used: int
@@ -152,7 +152,7 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
     if until is None:
         return None
     if first and until <= _SOON and work.kernels_ns() >= _FASTER * work.executable_ns():
-        return Switch(1, 1)
+        return Switch(1, 1 - int(-_BESIDE * work.compilation_ns() // work.kernels_ns()))
     compiled = -(-until // 2)
     return Switch(compiled, max(until, compiled - (-work.compilation_ns() // work.kernels_ns())))
 
