@@ -15,18 +15,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.dtypes import string
+from headwater.dtypes import DType, string
 from headwater.errors import FailedPreconditionError, UnimplementedError
 from headwater.graph.attr_value import read_attr
 from headwater.graph.kernels.registry import NoKernel, kernel_of
 from headwater.graph.ops.faults import error_of, fault_of
-from headwater.graph.registry import MAX_KNOWN_ELEMENTS, FunctionAttr, Kind, OpDef, as_outputs, lookup
+from headwater.graph.registry import MAX_KNOWN_ELEMENTS, FunctionAttr, Inference, Kind, OpDef, Spec, as_outputs, lookup
 from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import is_jax_array, jax, jnp
+from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import graph_pb2
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
+
+
+def declared(inference: Inference) -> Sequence[Spec]:
+    """Returns the outputs that attributes ``Tout`` and ``output_shapes`` declare."""
+    types: Sequence[DType] = inference.attrs["Tout"]
+    shapes: Sequence[TensorShape] = inference.attrs["output_shapes"]
+    return [Spec(dtype, shape.as_dims) for dtype, shape in zip(types, shapes, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import numpy as np
 
 from headwater.dtypes import DType, int32, uint32
 from headwater.errors import InvalidArgumentError
-from headwater.graph.ops.bodies import Body, decode_body, evaluate, interpret, static_inputs
+from headwater.graph.ops.bodies import Body, declared, decode_body, evaluate, interpret, static_inputs
 from headwater.graph.ops.define import fixed, host, pure, random
 from headwater.graph.registry import Attrs, FunctionAttr, HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
@@ -38,12 +38,6 @@ def random_key(key: jax.Array, *, seed: int = 0, seed2: int = 0) -> jax.Array:
     return jax.random.key_data(key)
 
 
-def _declared(inference: Inference) -> Sequence[Spec]:
-    types: Sequence[DType] = inference.attrs["Tout"]
-    shapes: Sequence[TensorShape] = inference.attrs["output_shapes"]
-    return [Spec(dtype, shape.as_dims) for dtype, shape in zip(types, shapes, strict=True)]
-
-
 # Conditions -----------------------------------------------------------------------------------------------------
 
 
@@ -53,7 +47,7 @@ def _if_static(attrs: Attrs, count: int) -> frozenset[int]:
     return frozenset(positions | ({0} if attrs["shapes_differ"] else set()))
 
 
-@pure("StatelessIf", infer=_declared, static_of=_if_static, types={"Tcond": 0})
+@pure("StatelessIf", infer=declared, static_of=_if_static, types={"Tcond": 0})
 def stateless_if(
     predicate: Any,
     *inputs: jax.Array,
@@ -121,7 +115,7 @@ def _grow(value: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     return value
 
 
-@host("If", infer=_declared, ref_attr="refs", types={"Tcond": 0}, blocking=True)
+@host("If", infer=declared, ref_attr="refs", types={"Tcond": 0}, blocking=True)
 def run_if(
     context: HostContext,
     predicate: HostArray,
@@ -224,7 +218,7 @@ class _Loop(Turns):
         return tuple(_grow(_as_type(value, dtype), first.shape) for value, dtype, first in pairs)
 
 
-@pure("StatelessWhile", infer=_declared, static_of=_while_static, types={})
+@pure("StatelessWhile", infer=declared, static_of=_while_static, types={})
 def stateless_while(
     *inputs: jax.Array,
     cond: FunctionAttr,
@@ -315,7 +309,7 @@ def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Seq
 
 
 def _scan_specs(inference: Inference) -> Sequence[Spec]:
-    return _declared(inference)[:-1]
+    return declared(inference)[:-1]
 
 
 def _scan_static(attrs: Attrs, count: int) -> frozenset[int]:
@@ -392,7 +386,7 @@ def _rounded(turns: jax.Array) -> jax.Array:
     return jnp.stack([powers[jnp.searchsorted(powers, turns)], jnp.int32(0)])
 
 
-@host("While", infer=_declared, ref_attr="refs", types={}, blocking=True)
+@host("While", infer=declared, ref_attr="refs", types={}, blocking=True)
 def run_while(
     context: HostContext,
     *inputs: Any,

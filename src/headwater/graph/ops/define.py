@@ -278,6 +278,13 @@ def unary(inference: Inference) -> Sequence[Spec]:
     return [Spec(first.dtype.base_dtype, first.dims)]
 
 
+def unary_not_scalar(inference: Inference) -> Sequence[Spec]:
+    """As `unary`. Raises ValueError for a scalar."""
+    if inference.inputs[0].dims == ():
+        raise ValueError("Shape must be at least rank 1 but is rank 0")
+    return unary(inference)
+
+
 def unary_predicate(inference: Inference) -> Sequence[Spec]:
     """One output of truth values, of the shape of the only input."""
     return [Spec(bool_, inference.inputs[0].dims)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from headwater.dtypes import bool_, int32
 from headwater.graph.ops.common import constant_int, output
-from headwater.graph.ops.define import pure, unary
+from headwater.graph.ops.define import pure, unary, unary_not_scalar
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.lazy_jax import custom_jvp, deferred, jax, jnp
 from headwater.shapes import Dims, merge_dims
@@ -57,19 +57,13 @@ def leaky_relu(features: jax.Array, *, alpha: float = 0.2) -> jax.Array:
     return jnp.where(features > 0, features, features * jnp.asarray(alpha, features.dtype))
 
 
-def _at_least_vector(inference: Inference) -> Sequence[Spec]:
-    if inference.inputs[0].dims == ():
-        raise ValueError("Shape must be at least rank 1 but is rank 0")
-    return unary(inference)
-
-
-@pure("Softmax", inputs="logits:T|floating", infer=_at_least_vector)
+@pure("Softmax", inputs="logits:T|floating", infer=unary_not_scalar)
 def softmax(logits: jax.Array) -> jax.Array:
     """exp(xᵢ) / Σⱼ exp(xⱼ) along the last dimension."""
     return jax.nn.softmax(logits, axis=-1)
 
 
-@pure("LogSoftmax", inputs="logits:T|floating", infer=_at_least_vector)
+@pure("LogSoftmax", inputs="logits:T|floating", infer=unary_not_scalar)
 def log_softmax(logits: jax.Array) -> jax.Array:
     """xᵢ - log Σⱼ exp(xⱼ) along the last dimension."""
     return jax.nn.log_softmax(logits, axis=-1)

@@ -32,6 +32,10 @@ def _dims(shapes: Sequence[TensorShape]) -> list[Dims]:
     return [as_shape(shape).as_dims for shape in shapes]
 
 
+def _signature(kind: str, capacity: int, component_types: Sequence[DType], shapes: Sequence[TensorShape]) -> Signature:
+    return {"type": kind, "capacity": capacity, "component types": component_types, "component shapes": shapes}
+
+
 def _queue(
     context: HostContext, container: str, shared_name: str, make: Callable[[], Queue], signature: Signature
 ) -> HostArray:
@@ -48,12 +52,7 @@ def fifo_queue(
     container: str = "",
     shared_name: str = "",
 ) -> HostArray:
-    signature = {
-        "type": "FIFOQueue",
-        "capacity": capacity,
-        "component types": component_types,
-        "component shapes": shapes,
-    }
+    signature = _signature("FIFOQueue", capacity, component_types, shapes)
     make = lambda: FifoQueue(context.op_name, capacity, _dims(shapes))  # noqa: E731 - it is one
     return _queue(context, container, shared_name, make, signature)
 
@@ -68,12 +67,7 @@ def padding_fifo_queue(
     container: str = "",
     shared_name: str = "",
 ) -> HostArray:
-    signature = {
-        "type": "PaddingFIFOQueue",
-        "capacity": capacity,
-        "component types": component_types,
-        "component shapes": shapes,
-    }
+    signature = _signature("PaddingFIFOQueue", capacity, component_types, shapes)
     make = lambda: PaddingQueue(context.op_name, capacity, _dims(shapes))  # noqa: E731 - it is one
     return _queue(context, container, shared_name, make, signature)
 
@@ -93,10 +87,7 @@ def random_shuffle_queue(
 ) -> HostArray:
     order = None if seed == 0 and seed2 == 0 else (seed & 0xFFFFFFFF) << 32 | (seed2 & 0xFFFFFFFF)
     signature = {
-        "type": "RandomShuffleQueue",
-        "capacity": capacity,
-        "component types": component_types,
-        "component shapes": shapes,
+        **_signature("RandomShuffleQueue", capacity, component_types, shapes),
         "min_after_dequeue": min_after_dequeue,
         "seeds": (seed, seed2),
     }
@@ -115,12 +106,7 @@ def priority_queue(
     shared_name: str = "",
 ) -> HostArray:
     dims: list[Dims] = [(), *_dims(shapes)] if shapes else []
-    signature = {
-        "type": "PriorityQueue",
-        "capacity": capacity,
-        "component types": component_types,
-        "component shapes": shapes,
-    }
+    signature = _signature("PriorityQueue", capacity, component_types, shapes)
     make = lambda: PriorityQueue(context.op_name, capacity, dims)  # noqa: E731 - it is one
     return _queue(context, container, shared_name, make, signature)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from headwater.dtypes import DType, int64
 from headwater.graph.ops.common import AnyArray, array_module, as_ints, constant_int, constant_ints, normal_axis, output
-from headwater.graph.ops.define import pure, unary
+from headwater.graph.ops.define import pure, unary_not_scalar
 from headwater.graph.registry import Inference, Spec
 from headwater.lazy_jax import jax, jnp, lax
 
@@ -166,13 +166,7 @@ def _cumulative(op_type: str, compute: Callable[..., object], neutral: float) ->
             x = lax.slice_in_dim(x, 1, None, axis=where) if reverse else lax.slice_in_dim(x, 0, -1, axis=where)
         return compute(x, where, reverse)
 
-    pure(op_type, inputs="x:T|numeric, axis:Tidx=int32", static=(1,), infer=_same_rank_at_least_one)(lower)
-
-
-def _same_rank_at_least_one(inference: Inference) -> Sequence[Spec]:
-    if inference.inputs[0].dims == ():
-        raise ValueError("Shape must be at least rank 1 but is rank 0")
-    return unary(inference)
+    pure(op_type, inputs="x:T|numeric, axis:Tidx=int32", static=(1,), infer=unary_not_scalar)(lower)
 
 
 _cumulative("Cumsum", lambda x, axis, reverse: lax.cumsum(jnp.asarray(x), axis, reverse=reverse), 0)

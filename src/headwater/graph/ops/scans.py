@@ -13,20 +13,14 @@ from typing import Any
 import numpy as np
 
 from headwater.dtypes import DType
-from headwater.graph.ops.bodies import decode_body, evaluate, interpret, static_inputs
+from headwater.graph.ops.bodies import declared, decode_body, evaluate, interpret, static_inputs
 from headwater.graph.ops.define import host, pure
-from headwater.graph.registry import Attrs, FunctionAttr, HostArray, Inference, Spec
+from headwater.graph.registry import Attrs, FunctionAttr, HostArray
 from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import jax, jnp, lax
 from headwater.shapes import TensorShape
 
 _lax: Any = lax
-
-
-def _declared(inference: Inference) -> Sequence[Spec]:
-    types: Sequence[DType] = inference.attrs["Tout"]
-    shapes: Sequence[TensorShape] = inference.attrs["output_shapes"]
-    return [Spec(dtype, shape.as_dims) for dtype, shape in zip(types, shapes, strict=True)]
 
 
 def _static(attrs: Attrs, count: int) -> frozenset[int]:
@@ -35,7 +29,7 @@ def _static(attrs: Attrs, count: int) -> frozenset[int]:
     return frozenset(i for i in static_inputs(decode_body(attrs["body"])) if i >= begin)
 
 
-@pure("StatelessScan", infer=_declared, static_of=_static, types={})
+@pure("StatelessScan", infer=declared, static_of=_static, types={})
 def stateless_scan(
     *inputs: jax.Array,
     body: FunctionAttr,
@@ -72,7 +66,7 @@ def stateless_scan(
     return (*last, *stacked)
 
 
-@host("Scan", infer=_declared, ref_attr="refs", types={}, blocking=True)
+@host("Scan", infer=declared, ref_attr="refs", types={}, blocking=True)
 def run_scan(
     context: HostContext,
     *inputs: Any,

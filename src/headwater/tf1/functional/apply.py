@@ -6,7 +6,7 @@ converted to tensors accordingly, and constants among them are named after the i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from headwater import dtypes
@@ -83,6 +83,16 @@ def apply(op_type: str, *values: OperationInput, name: str | None = None, **attr
 def one(op_type: str, *values: OperationInput, name: str | None = None, **attrs: object) -> Tensor:
     """The only, or first, output of `apply`."""
     return apply(op_type, *values, name=name, **attrs).outputs[0]
+
+
+def of_input(op_type: str, doc: str) -> Callable[..., Tensor]:
+    """Returns the function, documented by ``doc``, that adds an operation of type ``op_type`` with one input."""
+
+    def function(input: TensorLike, name: str | None = None) -> Tensor:
+        return one(op_type, input, name=name)
+
+    function.__doc__ = doc
+    return function
 
 
 def _graph_of(values: Sequence[object]) -> Graph:

@@ -11,25 +11,17 @@ from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.tf1.functional import arrays
-from headwater.tf1.functional.apply import one
+from headwater.tf1.functional.apply import of_input, one
 
 Function = Callable[..., Tensor]
 
 
-def _complex(op_type: str, doc: str) -> Function:
-    def function(input: TensorLike, name: str | None = None) -> Tensor:
-        return one(op_type, input, name=name)
-
-    function.__doc__ = doc
-    return function
-
-
-fft: Function = _complex("FFT", "The discrete Fourier transform along the last dimension.")
-ifft: Function = _complex("IFFT", "The inverse of `fft`.")
-fft2d: Function = _complex("FFT2D", "The discrete Fourier transform along the last two dimensions.")
-ifft2d: Function = _complex("IFFT2D", "The inverse of `fft2d`.")
-fft3d: Function = _complex("FFT3D", "The discrete Fourier transform along the last three dimensions.")
-ifft3d: Function = _complex("IFFT3D", "The inverse of `fft3d`.")
+fft: Function = of_input("FFT", "The discrete Fourier transform along the last dimension.")
+ifft: Function = of_input("IFFT", "The inverse of `fft`.")
+fft2d: Function = of_input("FFT2D", "The discrete Fourier transform along the last two dimensions.")
+ifft2d: Function = of_input("IFFT2D", "The inverse of `fft2d`.")
+fft3d: Function = of_input("FFT3D", "The discrete Fourier transform along the last three dimensions.")
+ifft3d: Function = of_input("IFFT3D", "The inverse of `fft3d`.")
 
 
 def _real(op_type: str, rank: int, doc: str) -> Function:

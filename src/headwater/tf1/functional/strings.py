@@ -12,21 +12,12 @@ from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.tf1.functional import arrays
-from headwater.tf1.functional.apply import apply, one
+from headwater.tf1.functional.apply import apply, of_input, one
 from headwater.tf1.functional.reductions import either
 from headwater.tf1.functional.sparse import SparseTensor
 
-
-def _of_input(op_type: str, doc: str) -> Callable[..., Tensor]:
-    def function(input: TensorLike, name: str | None = None) -> Tensor:
-        return one(op_type, input, name=name)
-
-    function.__doc__ = doc
-    return function
-
-
-string_strip: Callable[..., Tensor] = _of_input("StringStrip", "Without blanks at both ends.")
-decode_base64: Callable[..., Tensor] = _of_input("DecodeBase64", "Decodes web-safe Base64 text.")
+string_strip: Callable[..., Tensor] = of_input("StringStrip", "Without blanks at both ends.")
+decode_base64: Callable[..., Tensor] = of_input("DecodeBase64", "Decodes web-safe Base64 text.")
 
 
 def encode_base64(input: TensorLike, pad: bool = False, name: str | None = None) -> Tensor:
