@@ -20,9 +20,10 @@ from headwater.platform.backends.base import BackendError, HostCapacity, Resourc
 from headwater.platform.errors import Refused
 from headwater.platform.finding import CURSOR, find_lines, whole_log
 from headwater.platform.job_file import JobSpecError, read_job_file
+from headwater.platform.job_secrets import SecretError
 from headwater.platform.logfiles import MAX_PART, plain, read_part
 from headwater.platform.records import JobRecord
-from headwater.platform.secret_store import MAX_BYTES, SecretError
+from headwater.platform.secret_store import MAX_BYTES
 from headwater.platform.service import HOSTS_S
 from headwater.platform.spec import JobSpec, SecretName, job_of, job_schema
 from headwater.platform.states import AskRestart, AskScale, AskStop, JobPhase

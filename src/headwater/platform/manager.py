@@ -24,12 +24,12 @@ from headwater.platform import policy
 from headwater.platform.archive_store import ArchiveStore
 from headwater.platform.backends.base import Backend, BackendError, JobBackend, TaskBackend, TaskOrder
 from headwater.platform.engines import EngineJobs
+from headwater.platform.job_secrets import GivenSecrets, SecretError, Secrets
 from headwater.platform.job_store import JobStore
 from headwater.platform.lanes import BackendSource, Lane
 from headwater.platform.live import JobIsGone, LiveJobs
 from headwater.platform.policy import NotPossible
 from headwater.platform.records import JobRecord
-from headwater.platform.secret_store import GivenSecrets, SecretError, Secrets
 from headwater.platform.spec import JobSpec
 from headwater.platform.states import AskRestart, AskScale, AskStop, JobTick, Note, NotPlaced, label
 from headwater.platform.task_jobs import TaskJobs

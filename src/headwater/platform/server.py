@@ -20,10 +20,11 @@ from headwater.platform.auth import Auth
 from headwater.platform.backends.base import Backend
 from headwater.platform.host.folders import private_file, private_folder
 from headwater.platform.host.signals import handling
+from headwater.platform.job_secrets import SecretError
 from headwater.platform.lanes import BackendSource
 from headwater.platform.logging_setup import LogFormat, set_up_logging
 from headwater.platform.manager import Manager, ManagerSettings
-from headwater.platform.secret_store import KEY_FILE, KEY_VARIABLE, SecretError, StoredSecrets, secrets_keys
+from headwater.platform.secret_store import KEY_FILE, KEY_VARIABLE, StoredSecrets, secrets_keys
 from headwater.platform.server_clock import server_clock
 from headwater.platform.service import Platform
 from headwater.platform.store import Store

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import psutil
 
+from headwater.cluster.machine_memory import machine_memory
 from headwater.cluster.telemetry.sizes import size_text
 from headwater.errors import ResourceExhaustedError
 from headwater.lazy_jax import is_loaded, jax
@@ -45,7 +45,7 @@ def no_memory(
     wanted = _wanted(error, text)
     how_many = f"{size_text(wanted)} are wanted" if wanted else "it is not known how many bytes are wanted"
     where = " on its GPU" if gpu else ""
-    free = size_text(gpu["bytes_limit"] - gpu["bytes_in_use"] if gpu else psutil.virtual_memory().available)
+    free = size_text(gpu["bytes_limit"] - gpu["bytes_in_use"] if gpu else machine_memory("MemAvailable"))
     return ResourceExhaustedError(None, None, f"{task} has no memory{where} for {what}: {how_many}, {free} are free")
 
 
@@ -101,7 +101,7 @@ def check_memory(compiled: Any, gpu: Mapping[str, int] | None = None) -> None:
 
 @functools.cache
 def _memory_of_machine() -> int:
-    return psutil.virtual_memory().total + psutil.swap_memory().total
+    return machine_memory("MemTotal", "SwapTotal")
 
 
 def _wanted(error: Exception, text: str) -> int:

@@ -33,9 +33,10 @@ from headwater.platform.app import MAX_BODY, create_app
 from headwater.platform.auth import Auth
 from headwater.platform.backends.local import LocalBackend, LocalSettings
 from headwater.platform.host.lines import stamp
+from headwater.platform.job_secrets import SecretError
 from headwater.platform.manager import Manager, ManagerSettings
 from headwater.platform.records import TokenRole
-from headwater.platform.secret_store import KEY_FILE, KEY_VARIABLE, SecretError, StoredSecrets, secrets_keys
+from headwater.platform.secret_store import KEY_FILE, KEY_VARIABLE, StoredSecrets, secrets_keys
 from headwater.platform.server import proxy_settings
 from headwater.platform.service import Platform
 from headwater.platform.store import Store

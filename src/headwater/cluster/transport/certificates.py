@@ -9,10 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+try:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "making certificates needs cryptography, which is not installed: pip install 'headwater[tls]'", name=error.name
+    ) from error
 
 from headwater.cluster.transport.security import AUTHORITY, CERTIFICATE, KEY
 from headwater.errors import AlreadyExistsError

@@ -30,9 +30,9 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgpack
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
+from headwater.cluster.machine_memory import machine_memory
 from headwater.cluster.transport.wire_dtypes import DTYPES, STRING, dtype_code
 from headwater.errors import InvalidArgumentError, ResourceExhaustedError
 
@@ -316,7 +316,7 @@ def parse_prefix(
         raise _malformed(f"a frame announces {payload_bytes} bytes of tensors; {max_payload_bytes} are allowed")
     # Query the memory for large payloads only: for a small one, the query takes longer than the allocation.
     if payload_bytes >= _ASK_FOR_MEMORY_FROM_BYTES:
-        available = psutil.virtual_memory().available
+        available = machine_memory("MemAvailable")
         if payload_bytes > available:
             raise ResourceExhaustedError(
                 None, None, f"a frame announces {payload_bytes} bytes of tensors; {available} are available here"

@@ -6,14 +6,13 @@ import contextlib
 import errno
 import json
 import os
+import pwd
 import socket
 import threading
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.variables import LISTEN_FDS
@@ -171,7 +170,7 @@ def holders_of_port(port: int) -> list[Holder]:
         return []
     processes = _processes_with({f"socket:[{inode}]" for inode in users})
     if processes:
-        return [_holder(process) for process in processes]
+        return [_holder(pid) for pid in processes]
     return [Holder(pid=None, command="", user=user) for user in sorted(set(users.values()))]
 
 
@@ -187,22 +186,22 @@ def _listening_inodes(port: int) -> dict[int, str]:
     return inodes
 
 
-def _processes_with(links: set[str]) -> list[psutil.Process]:
-    found: list[psutil.Process] = []
-    for pid in psutil.pids():
+def _processes_with(links: set[str]) -> list[int]:
+    found: list[int] = []
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
         # Skip a process that exits meanwhile, or is another user's.
-        with contextlib.suppress(OSError, psutil.Error):
+        with contextlib.suppress(OSError):
             directory = f"/proc/{pid}/fd"
             if any(os.readlink(f"{directory}/{name}") in links for name in os.listdir(directory)):
-                found.append(psutil.Process(pid))
+                found.append(int(pid))
     return found
 
 
-def _holder(process: psutil.Process) -> Holder:
+def _holder(pid: int) -> Holder:
     command, user = "", ""
-    with contextlib.suppress(psutil.Error):
-        command = " ".join(" ".join(process.cmdline()).split())
-        user = process.username()
+    with contextlib.suppress(OSError, KeyError):
+        command = " ".join(Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ").split())
+        user = pwd.getpwuid(os.stat(f"/proc/{pid}").st_uid).pw_name
     if len(command) > _MAX_COMMAND:
         command = command[: _MAX_COMMAND - 3] + "..."
-    return Holder(pid=process.pid, command=command, user=user)
+    return Holder(pid=pid, command=command, user=user)

@@ -43,8 +43,10 @@ _PROGRAM_FOLLOWS = {
 _WrongArguments: Any = typer.BadParameter.__base__
 
 
-# Import names of the packages of the extra `platform`.
-_OF_PLATFORM = frozenset({"alembic", "fastapi", "httpx", "jinja2", "sqlalchemy", "sse_starlette", "uvicorn", "yaml"})
+# Import names of the packages of the extra `platform`, one of which `tls` has, too.
+_OF_EXTRAS = frozenset(
+    {"alembic", "cryptography", "fastapi", "httpx", "jinja2", "sqlalchemy", "sse_starlette", "uvicorn", "yaml"}
+)
 
 
 def run_app() -> int:
@@ -60,10 +62,11 @@ def run_app() -> int:
     except typer.Abort:  # an interrupt outside of a command's own handling
         return 130
     except ModuleNotFoundError as error:
-        if error.name not in _OF_PLATFORM:
+        if error.name not in _OF_EXTRAS:
             raise
+        extra = "tls" if sys.argv[1] == "certs" else "platform"
         print(
-            f"headwater {sys.argv[1]} needs {error.name}, which is not installed: pip install 'headwater[platform]'",
+            f"headwater {sys.argv[1]} needs {error.name}, which is not installed: pip install 'headwater[{extra}]'",
             file=sys.stderr,
         )
         return 2

@@ -90,6 +90,7 @@ def test_a_taken_port_names_its_holder(start: Start) -> None:
     assert "\n" not in caught.value.message
     (holder,) = holders_of_port(address.port)
     assert holder.pid == process.pid
+    assert holder.user == psutil.Process(process.pid).username()
 
 
 def test_a_free_port_has_no_holder() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-PLATFORM = ("alembic", "fastapi", "httpx", "jinja2", "sqlalchemy", "sse_starlette", "uvicorn", "yaml")
-OTHERS = ("fsspec", "psycopg", "psycopg2", "pyarrow")
+PLATFORM = ("alembic", "cryptography", "fastapi", "httpx", "jinja2", "sqlalchemy", "sse_starlette", "uvicorn", "yaml")
+OTHERS = ("fsspec", "psutil", "psycopg", "psycopg2", "pyarrow")
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 
 
@@ -73,6 +73,15 @@ def test_a_command_of_the_platform_names_the_extra(
     assert done.returncode == 2
     assert "pip install 'headwater[platform]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_making_certificates_names_the_extra(without_extras: dict[str, str], tmp_path: Path) -> None:
+    done = _headwater(without_extras, "certs", str(tmp_path / "certificates"))
+    text = "headwater certs needs cryptography, which is not installed: pip install 'headwater[tls]'\n"
+    assert (done.returncode, done.stderr) == (2, text)
+    done = _headwater(without_extras, "exec", "-c", "import headwater.cluster.transport.certificates")
+    assert done.returncode == 1
+    assert "pip install 'headwater[tls]'" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("module", ["from headwater.keras import ParameterServerStrategy", "headwater.tf.keras.Model"])
