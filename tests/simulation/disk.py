@@ -1,5 +1,7 @@
-"""The disk of a history. It may be full temporarily, a write may be incomplete when its process is killed, and a bit of
-a file may flip."""
+"""The disk of a history, with faults.
+
+It may be full temporarily; a write may be incomplete because its process is killed; and a bit of a file may flip.
+"""
 
 from __future__ import annotations
 

@@ -281,8 +281,10 @@ def _open_grpc(address: Address, security: Any, pings: Any) -> control.Simulated
 
 
 def _process_name(real: str) -> str:
-    """Returns the random name of the running process. It is a constant of a module, which all simulated processes
-    share."""
+    """Returns a name for the running process, in place of a random constant of a module.
+
+    All simulated processes share the module, and would otherwise have the same name.
+    """
     return real if simulation() is None else f"{real} {running().current.process}"
 
 
@@ -363,6 +365,7 @@ def install() -> None:
                         setattr(module, key, facade)
                 if isinstance(value, threading.local):
                     setattr(module, key, _shared(value))
+    # Default arguments were evaluated at import, so they still refer to the real clocks.
     for function in gc.get_objects():
         if isinstance(function, types.FunctionType) and (function.__module__ or "").startswith("headwater"):
             _mend_defaults(function)

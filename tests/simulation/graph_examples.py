@@ -66,8 +66,7 @@ class GraphExamplesHistory(GraphHistory):
         except (AbortedError, UnavailableError) as error:
             if not over:
                 raise
-            # The training was over, and the last checkpoint or a hook has failed. Programs get an error then, as they
-            # should.
+            # The training was over when the last checkpoint or a hook failed. Such an error has to reach the program.
             running().note(f"worker{index} ends with an error after the training: {error.message}")
             self._alone = True
             self.cluster.changed()

@@ -82,7 +82,7 @@ class JobSetting:
     requests: tuple[JobRequest, ...]
 
     def text(self, number: int) -> str:
-        """The job's file; its name says which job of the history it is."""
+        """Returns the job file. The job's name contains the number of the job in the history."""
         least, most = self.workers
         ends = "" if self.evaluator is None else "evaluator: true\n"
         return ends + (
@@ -147,8 +147,15 @@ class Setting:
 
 @dataclass(kw_only=True)
 class _Incarnation:
-    """One attempt of a task at the hosts; ``told``: whether a server has heard of its end; ``finished``: whether it has
-    done its work."""
+    """One attempt of a task on the hosts.
+
+    Attributes:
+      attempt: the number of the attempt.
+      state: its present state.
+      asked: whether it was asked to end.
+      told: whether a server has learnt of its end.
+      finished: whether it has completed its work.
+    """
 
     attempt: int
     state: TaskState
@@ -188,6 +195,8 @@ class Hosts(TaskBackend):
 
     def ask(self) -> None:
         """Simulates the latency of a request or an answer; may raise `BackendError` before or after the action."""
+        # Called before and after each action: if the host stops answering in between, the action has been carried out
+        # although the server gets an error, and it must not be carried out twice.
         chance = self.simulation.random
         running().sleep(chance.expovariate(1.0 / self.setting.delay_s))
         if self.silent:
@@ -379,6 +388,7 @@ class JobsHistory:
             for job_id in self._submitted
         ):
             simulation.sleep(1.0)
+        # The server may still release places and delete records of jobs that are over.
         simulation.sleep(60.0)
         self._check()
 
@@ -554,8 +564,9 @@ def _template() -> bytes:
 
 def _new_database(path: Path) -> None:
     path.write_bytes(_template())
+    # The template has all tables already. Creating them again takes longer than most histories.
     modules: Any = store_module
-    modules.migrate = lambda connection: None  # the template has all tables
+    modules.migrate = lambda connection: None
 
 
 def history(seed: int, *, ends: bool = False) -> tuple[Simulation, JobsHistory]:

@@ -69,7 +69,7 @@ class MovedCopies(CopiesHistory):
 
             def end() -> None:
                 running().sleep(ends_at)
-                # A server that drains without another server to take its replicas would lose them.
+                # Only one server drains at a time: without another server that takes its replicas, they would be lost.
                 while self._going or not self._is_whole():
                     running().sleep(_AWAY_S)
                 self._going.add(index)

@@ -147,6 +147,7 @@ class Network:
     def delay(self) -> float:
         """Draws the latency of a message, in seconds."""
         chance = self.simulation.random
+        # One of 100 messages is much slower than the others, so that messages on different connections overtake it.
         return chance.expovariate(1.0 / self.delay_s) * (30.0 if chance.random() < 0.01 else 1.0)
 
     def after_messages(self, count: int, call: Callable[[], None]) -> None:
@@ -165,6 +166,7 @@ class Network:
         when = max(at, self.simulation.now + self.delay())
 
         def arrives() -> None:
+            # The partition may have begun while the message was in transit.
             if self.parted(source, target):
                 self._held.append((source, target, then))
             else:
@@ -270,6 +272,7 @@ class _Link:
             if self._transit[target]:
                 self.ends[target].arrived(self._transit[target].popleft())
 
+        # Not before the previous message in this direction, as TCP delivers in order.
         source, there = self.processes[end].name, self.processes[target].name
         self._last[target] = self.network.send(source, there, arrives, self._last[target])
 
@@ -332,6 +335,7 @@ class SimulatedChannel:
                 raise nothing_came(self.peer, timeout_s or 0.0)
             self._waiters.wait(f"a frame of {self.peer}", left)
         data = self._incoming.popleft()
+        # The threads of a process share one core: this frame waits until the core has processed earlier ones.
         if cost := self._link.network.message_s:
             process = simulation.current.process
             process.free_at = max(simulation.now, process.free_at) + cost
@@ -342,6 +346,7 @@ class SimulatedChannel:
 
     def sends_at_once(self, payload_bytes: int) -> bool:
         del payload_bytes
+        # Frames of histories are small, so draw the answer: otherwise the code for large frames would never run.
         return running().random.random() >= 0.05
 
     def peer_gone(self) -> bool:

@@ -45,6 +45,7 @@ class Waiters:
         if not self._threads:
             return
         simulation = running()
+        # A random waiter, as the real primitives guarantee no order. A dead thread would consume the notification.
         living = [thread for thread in self._threads if not thread.process.dead]
         for _ in range(min(count, len(living))):
             thread = living.pop(simulation.random.randrange(len(living)) if len(living) > 1 else 0)
@@ -111,6 +112,7 @@ class Lock:
         return depth
 
     def _take_again(self, depth: int) -> None:
+        # In a loop: another thread may acquire the lock between the wake-up and the run of this thread.
         while self._owner is not None:
             self._waiters.wait(f"a lock that {self._owner} holds", None)
         self._owner, self._depth = running().current, depth

@@ -286,7 +286,7 @@ class Simulation:
         thread.waits += 1
         waiting = thread.waits
         if timeout_s is not None:
-
+            # The event stays scheduled when the wait ends earlier: it must not end a later wait of this thread.
             def over() -> None:
                 if thread.waits_for and thread.waits == waiting:
                     thread.timed_out = True
@@ -411,6 +411,7 @@ class Simulation:
         self.switches += 1
         if self.switches > self._max_switches:
             raise OutOfTime(self.report(f"the history has changed threads {self._max_switches} times"))
+        # Covers every switch, so that two runs of a seed that differ anywhere have different traces.
         self.trace = hash((self.trace, self.now, thread.number))
         return thread
 
@@ -425,6 +426,7 @@ class Simulation:
             if not runs:
                 return None
             at = self.random.choice(runs)
+        # The order of the list does not matter, as the choice is random: fill the place with the last thread.
         thread, ready[at] = ready[at], ready[-1]
         ready.pop()
         thread.is_ready = False
@@ -432,6 +434,7 @@ class Simulation:
 
     def _unwind(self) -> None:
         """Ends all threads, one at a time."""
+        # Each thread runs once more and raises Killed, so that its `finally` blocks run and its objects are freed.
         for process in self.processes:
             process.dead = True
         while self._live:

@@ -1,8 +1,8 @@
 """Histories of synchronous workers that share each batch, as in Keras's `fit`, with faults.
 
-A worker's gradient is 1 / its fraction of the batch at the positions of its examples. So an update on the first server
-is 1 at each position of one whole batch and 0 elsewhere, whichever workers were lost, restarted or disconnected
-within it.
+At the positions of its examples, a worker's gradient is the reciprocal of its fraction of the batch. An update is the
+weighted mean of these gradients, so on the first server it is 1 at each position of one whole batch and 0 elsewhere,
+whichever workers were lost, restarted or disconnected during the update.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def history(seed: int) -> tuple[Simulation, SharedBatchHistory]:
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"shared batches {seed}")
     setting = Setting.draw(chance)
-    # The chief keeps what restores the first server: not both are lost.
+    # The chief has the snapshot from which the first server is restored, so at most one of the two may be lost.
     lost = chance.choice(("ps0", "worker0"))
     faults = [fault for fault in setting.faults if fault.task != lost] if chance.random() < 0.8 else []
     setting = replace(setting, consistency="sync", faults=tuple(faults))

@@ -9,8 +9,7 @@ from tests.simulation.scheduler import Deadlock, HistoryError, Killed, OutOfTime
 
 
 def _counting(seed: int) -> tuple[list[tuple[float, str]], int]:
-    """Runs a history of threads that append to a list under a lock, with random pauses; returns the list and the
-    trace."""
+    """Runs threads that append to a list under a lock, with random pauses; returns the list and the trace."""
     simulation = Simulation(seed, preemption=0.3)
     seen: list[tuple[float, str]] = []
 

@@ -1,4 +1,4 @@
-"""What a ``ps`` within this process, which can be killed, asks the witness."""
+"""Requests to the witness of a ``ps`` within this process that can be killed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from headwater.state.witness import Ask
 
 
 class LivingAsk:
-    """Asks the witness for a ``ps`` as long as that lives.
+    """Sends a ``ps``'s requests to the witness until the ``ps`` is killed.
 
-    Unlike the threads of a killed process, the threads of a ``ps`` that is killed within this process run on for a
-    moment: one of them may find that the other copy is gone, because its own channels are, and ask to be alone.
+    In contrast to a killed process, the threads of a ``ps`` within this process run on for a moment after it is killed.
+    Because its channels are closed, one of these threads may conclude that the other replica is lost, and ask to be
+    alone: this would remove the replica that survives.
 
     Args:
       ask: asks the witness.
@@ -22,7 +23,7 @@ class LivingAsk:
         self._killed = False
 
     def kill(self) -> None:
-        """From now on nothing is asked; to be called before the channels of the ``ps`` are closed."""
+        """Blocks all further requests. Call this before the channels of the ``ps`` are closed."""
         self._killed = True
 
     def __call__(self, name: str, shard: int, request: WitnessRequest) -> View | None:

@@ -1,4 +1,4 @@
-"""A cluster within this process: every task has its own runtime, and tasks talk over channels in memory."""
+"""A cluster within this process: every task has its own runtime, and tasks are connected by channels in memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MemoryTask:
         return f"grpc://{self.name.job}-{self.name.index}-in-memory"
 
     def connect(self, client: MemoryTask) -> Channel:
-        """A channel to this task, served by a thread of its own."""
+        """Opens a channel from ``client`` to this task, which serves it in a new thread."""
         theirs, ours = memory_pair((str(self.name), str(client.name)), generations=(self.generation, client.generation))
         if self._cluster.cuts is not None:
             theirs, ours = self._cluster.cuts.between(theirs, ours)
@@ -53,7 +53,8 @@ class MemoryTask:
         )
         self._channels.append(ours)
         thread.start()
-        self._threads.append(thread)  # only then: the task may be stopped meanwhile, which joins what is here
+        # Added only after the start: `stop`, which may run at the same time, cannot join a thread before its start.
+        self._threads.append(thread)
         return theirs
 
     def _serve(self, channel: Channel) -> None:
@@ -64,7 +65,7 @@ class MemoryTask:
             self.steps.serve(channel, channel.recv(), nothing_else)
 
     def stop(self) -> None:
-        """Closes all channels, as a task's death does, and waits for its threads."""
+        """Closes all channels, as at the end of a task's process, and waits for its threads."""
         self.steps.stop()
         self.master.close()
         for channel in self._channels:
@@ -74,7 +75,7 @@ class MemoryTask:
 
 
 class MemoryLink:
-    """How one task reaches another; see `headwater.graph.master.peers.PeerLink`."""
+    """The link of one task to another; see `headwater.graph.master.peers.PeerLink`."""
 
     def __init__(self, cluster: MemoryCluster, me: MemoryTask, other: TaskName) -> None:
         self._cluster = cluster
@@ -122,11 +123,11 @@ class MemoryLink:
 
 
 class MemoryCluster:
-    """Tasks by name.
+    """The tasks of a cluster.
 
     Args:
-      jobs: how many tasks each job has.
-      cuts: where connections between tasks are cut.
+      jobs: the number of tasks of each job.
+      cuts: the frames at which to cut channels.
     """
 
     def __init__(self, jobs: Mapping[str, int], cuts: Cuts | None = None) -> None:
@@ -144,18 +145,18 @@ class MemoryCluster:
         return self.tasks[TaskName(job, index)]
 
     def target(self, job: str, index: int = 0) -> str:
-        """The target of a task's master."""
+        """Returns the target of sessions with a task's master."""
         return self.task(job, index).target
 
     def restart(self, job: str, index: int = 0) -> None:
-        """Restarts a task, without state and with another generation."""
+        """Restarts a task without its state, with another generation."""
         old = self.task(job, index)
         forget_master(old.target)
         old.stop()
         self._start(old.name, old.generation + 1000)
 
     def move_house(self, job: str, index: int = 0) -> None:
-        """Tells a task to end; another life of it continues with what it has left."""
+        """Shuts a task down gracefully; its next incarnation continues with the deposited state."""
         old = self.task(job, index)
         running = old.steps.hold(60.0)
         assert not running
@@ -163,7 +164,7 @@ class MemoryCluster:
         old.stop()
 
     def replace(self, old: MemoryTask) -> None:
-        """Has another life of a task, whose steps are held, continue with what it leaves."""
+        """Starts the next incarnation of a task whose steps are held, with the state of the old incarnation."""
         left = LeftState.of(left_of(old.runtime, old.steps, old.generation, ()))
         new = MemoryTask(
             self, old.name, left.predecessor.generation if left.predecessor is not None else old.generation + 1000
@@ -182,7 +183,7 @@ class MemoryCluster:
 
 @contextmanager
 def memory_cluster(cuts: Cuts | None = None, **jobs: int) -> Iterator[MemoryCluster]:
-    """A cluster for the length of a test, e.g. ``memory_cluster(ps=2, worker=1)``."""
+    """Context manager for a cluster, such as ``memory_cluster(ps=2, worker=1)``."""
     cluster = MemoryCluster(jobs, cuts)
     try:
         yield cluster

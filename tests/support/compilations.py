@@ -1,4 +1,4 @@
-"""What XLA compiles while a test looks."""
+"""Compilations by XLA during a test."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import jax.monitoring
 
 @contextmanager
 def compilations() -> Iterator[list[str]]:
-    """What XLA compiles in this process meanwhile."""
+    """Context manager that yields a list, to which each compilation by XLA in this process adds its duration."""
     found: list[str] = []
+    # The listener stays registered after the context, so it is disabled at the end.
     listening = True
 
     def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:

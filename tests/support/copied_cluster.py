@@ -1,4 +1,4 @@
-"""A cluster within this process whose ``ps`` keep a backup of each other's variables, and can be killed."""
+"""A cluster within this process, whose ``ps`` have backups of each other's variables and can be killed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SERVERS = 2
 
 
 class _CopyLink:
-    """How a task reaches one copy; see `headwater.graph.server.replicas.links.OneCopy`."""
+    """A task's link to one replica; see `headwater.graph.server.replicas.links.OneCopy`."""
 
     def __init__(self, cluster: CopiedCluster, me: TaskName, host: int, task: TaskName) -> None:
         self.status: PeerStatus | None = None
@@ -68,7 +68,7 @@ class _CopyLink:
 
 
 class _PeerLink:
-    """How one ``ps`` reaches another; see `headwater.state.copy.PeerServerLink`."""
+    """The link of one ``ps`` to another; see `headwater.state.sites.PeerServerLink`."""
 
     def __init__(self, cluster: CopiedCluster, me: int, other: int) -> None:
         self._cluster = cluster
@@ -86,25 +86,25 @@ class _PeerLink:
         channel.close()
 
     def watch(self, channel: Channel) -> None:
-        """A server here is killed with its channels, and never only stopped."""
+        """Does nothing: a server of this cluster is never stopped without closing its channels."""
 
     def lost(self) -> bool:
         return self._cluster.parted or self._other in self._cluster.killed
 
 
 class CopiedCluster:
-    """Two ``ps`` tasks with two copies of each one's variables, and workers.
+    """Two ``ps`` tasks, each with two replicas of its variables, and workers.
 
     Args:
-      workers: how many.
-      cuts: where to cut channels.
-      processes: of ``ps``; at the beginning the first two have copies.
+      workers: number of workers.
+      cuts: the frames at which to cut channels.
+      processes: number of ``ps`` processes. The first two have the replicas at the beginning.
 
     Attributes:
-      copies: by process, those that it has or may have: of each task.
-      killed: the numbers of the ``ps`` that are.
-      lost: the numbers of the workers that are.
-      parted: whether the two ``ps`` cannot reach each other.
+      copies: by process, its replicas of both tasks, which may be spare.
+      killed: the numbers of the ``ps`` processes that were killed.
+      lost: the numbers of the workers that were lost.
+      parted: whether the network between the ``ps`` is partitioned.
     """
 
     def __init__(self, workers: int, cuts: Cuts | None = None, processes: int = _SERVERS) -> None:
@@ -149,7 +149,7 @@ class CopiedCluster:
         return link
 
     def start(self, index: int) -> None:
-        """Starts a ``ps``, with nothing."""
+        """Starts a ``ps`` process without state."""
         me = TaskName("ps", index)
         peers = ClusterPeers(self.spec, me, list, self._link_from(me))
         around = Surroundings(
@@ -184,56 +184,60 @@ class CopiedCluster:
         )
 
     def kill(self, index: int) -> None:
-        """Ends a ``ps`` with all that it has, without a word. Any thread may do it, also one of its own."""
+        """Kills a ``ps`` process: its state is lost, and it tells no other task. Any thread may call this."""
         if index in self.killed:
             return
+        # Block requests to the witness before the channels close: a thread of the killed ps would take the loss of the
+        # channels for a loss of the other ps, and ask to serve alone.
         self.killed.add(index)
         self._asks[index].kill()
         for channel in self._channels[index]:
             channel.close()
         copies, self.copies[index] = self.copies[index], []
         self._former += copies
+        # In threads of their own, as the caller may be a thread of this ps, for whose end `close` waits.
         for copy in copies:
             thread = threading.Thread(target=copy.close, daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def lose(self, worker: int) -> None:
-        """Ends a worker without a word. Its program ends with CancelledError; any thread may do it."""
+        """Closes a worker's channels, as if it was killed; its program ends with CancelledError. Thread-safe."""
         self.lost.add(worker)
         for channel in self._of_workers[worker]:
             channel.close()
 
     def end_at_once(self) -> None:
-        """Shuts all ``ps`` down at the same moment, and restarts them. May be called by any thread."""
+        """Shuts all ``ps`` down gracefully at the same time, and restarts them. Any thread may call this."""
         former = [copy._contents for copies in self.copies for copy in copies]
         for copies in self.copies:
             for copy in copies:
                 copy.leave()
         for index in self._processes:
             self.kill(index)
-        for contents in former:  # their threads, which end with a process, wait for masters to reconnect
+        # Threads of these contents wait for masters to reconnect. In a process of its own they would end with it.
+        for contents in former:
             contents.cancel()
         for index in self._processes:
             self.start(index)
 
     def part(self) -> None:
-        """From now on the two ``ps`` cannot reach each other."""
+        """Partitions the network between the ``ps``."""
         self.parted = True
         for channel in self._between:
             channel.close()
 
     def meet(self) -> None:
-        """The two ``ps`` reach each other again."""
+        """Ends the network partition."""
         self.parted = False
 
     def feed_bytes(self, index: int) -> int:
-        """How much a ``ps`` has sent to the other one so far, in bytes."""
+        """Returns the number of bytes that a ``ps`` has sent to other ``ps`` so far."""
         mine = set(self._channels[index])
         return sum(channel.statistics().bytes_sent for channel in self._between if channel in mine)
 
     def open(self, index: int, me: TaskName) -> Channel:
-        """A channel of ``me`` to a ``ps``, served by a thread of its own."""
+        """Opens a channel from ``me`` to a ``ps``, which serves it in a new thread."""
         if index in self.killed:
             raise UnavailableError(None, None, f"ps {index} is killed")
         if me.job == "worker" and me.index in self.lost:
@@ -264,7 +268,7 @@ class CopiedCluster:
                     copy.take(channel, first)
 
     def primary(self, task: int) -> GraphCopy:
-        """The copy that serves a task, once it says so."""
+        """Waits until a replica of a task serves in the witness's view; returns this replica."""
         looks = threading.Event()
         while True:
             view = self.witnesses.view(SET, task)
@@ -276,13 +280,13 @@ class CopiedCluster:
             looks.wait(0.01)
 
     def paired(self) -> None:
-        """Waits until each task has two copies that are alike."""
+        """Waits until each task has a primary and a complete backup."""
         looks = threading.Event()
         while sum(copy.is_whole for copies in self.copies for copy in copies) < _SERVERS:
             looks.wait(0.01)
 
     def move(self, task: int, primary: int, second: int | None) -> GraphCopy:
-        """Has the copies of a task go to other processes; that which serves it then."""
+        """Moves the replicas of a task to other processes; returns the replica that serves afterwards."""
         looks = threading.Event()
         for copies in self.copies:
             for copy in copies:
@@ -307,7 +311,7 @@ class CopiedCluster:
 
 @contextmanager
 def copied_cluster(workers: int = 1, cuts: Cuts | None = None, processes: int = _SERVERS) -> Iterator[CopiedCluster]:
-    """A cluster for the length of a test."""
+    """Context manager for a cluster."""
     cluster = CopiedCluster(workers, cuts, processes)
     try:
         yield cluster

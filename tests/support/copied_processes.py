@@ -1,4 +1,4 @@
-"""Two ``ps`` of a graph with second copies of each other, and two workers, as processes that are killed and stopped."""
+"""Two ``ps`` of a graph with backups of each other, and two workers, as processes that are killed and stopped."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from tests.support.processes import Process, Processes
 
 
 class CopiedTasks:
-    """The processes of a program, whose workers print lines that begin with ``step``, and take a ``--folder``.
+    """The processes of a training program. Its workers print a line that begins with ``step`` for each step.
 
     Args:
       cluster: the processes.
-      folder: of the program.
-      program: it.
+      folder: passed to the program as ``--folder``.
+      program: the program's file.
 
     Attributes:
-      ps: the two ``ps``, each with a copy of both of the graph's tasks.
+      ps: the two ``ps``, each with replicas of both ``ps`` tasks of the graph.
       workers: the two workers.
     """
 
@@ -40,8 +40,10 @@ class CopiedTasks:
             worker.wait_for("^step ", after=worker.line_count())
 
     def kill_each_ps_in_turn(self) -> None:
-        """Each ``ps`` is killed, the other one serves both tasks, fills it up when it is restarted, and gives its
-        task back."""
+        """Kills each ``ps`` in turn, restarts it, and checks the failover and the handoff.
+
+        The other ``ps`` serves both tasks meanwhile, sends snapshots to the restarted ``ps``, and hands its task back.
+        """
         for index in (0, 1):
             other = self.ps[1 - index]
             self.go_on()
@@ -56,7 +58,10 @@ class CopiedTasks:
         self.go_on()
 
     def stop_a_ps(self) -> None:
-        """The first ``ps`` is stopped, the other one serves; then it continues, drops what it has, and is filled up."""
+        """Stops the first ``ps`` until the other one serves both tasks, and then continues it.
+
+        It has to discard its replicas, get snapshots from the other ``ps``, and serve its task again.
+        """
         self.go_on()
         self.ps[0].suspend()
         self.ps[1].wait_for("/job:ps/task:1 serves the state of /job:ps/task:0 now")
@@ -70,6 +75,6 @@ class CopiedTasks:
         self.go_on()
 
     def _gives_back(self, index: int, after: int) -> None:
-        """Waits until the other ``ps`` has said that it serves the task of this one no more."""
+        """Waits until the other ``ps`` has logged that it has handed this one's task back."""
         task = f"/job:ps/task:{index}"
         self.ps[1 - index].wait_for(f"has handed the state of {task} over to {task} in ", after=after)

@@ -1,4 +1,4 @@
-"""Counts what threads call: what a step costs, whatever the machine."""
+"""Counts of function calls of threads: a measure of the cost of a step that does not depend on the machine."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from types import CodeType, FrameType
 from typing import Any
 
 WINDOWS = 6
-"""How often a step is counted; what else the interpreter does meanwhile is not in all of them."""
+"""Number of counts, of which the least is used: other activities of the interpreter are not part of all counts."""
 
 
 class Calls:
-    """Calls of the thread that counts, and of threads that are started while it does.
+    """Numbers of calls of the counting thread, and of threads that are started during the counting.
 
     Attributes:
-      here: of the counting thread: Python functions by name, functions in C by name.
-      elsewhere: those of the other threads.
+      here: calls of the counting thread: of Python functions, by name, and of C functions, by name.
+      elsewhere: the same for the other threads.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Calls:
         self._names: dict[CodeType, str] = {}
 
     def note(self, frame: FrameType, event: str, argument: Any) -> None:
-        """What `sys.setprofile` calls."""
+        """Counts a call. Registered with `sys.setprofile`."""
         if not self._counting:
             return
         python, native = self.here if threading.get_ident() == self._thread else self.elsewhere
@@ -44,7 +44,7 @@ class Calls:
             native[getattr(argument, "__qualname__", str(argument))] += 1
 
     def per_step(self, step: Callable[[], object], steps: int) -> Calls:
-        """What a step calls: the least of several counts of ``steps`` steps each, rounded."""
+        """Returns the calls of one step: the least of `WINDOWS` counts of ``steps`` steps each, divided and rounded."""
         found: list[Calls] = []
         for _ in range(WINDOWS):
             window = Calls()
@@ -62,7 +62,7 @@ class Calls:
 
 @contextmanager
 def counting() -> Iterator[Calls]:
-    """Counts from now on in threads that are started, and in this one."""
+    """Context manager that counts calls of this thread, and of threads that are started in the context."""
     calls = Calls()
     before = sys.getprofile()
     threading.setprofile(calls.note)

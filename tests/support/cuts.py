@@ -1,4 +1,4 @@
-"""Connections that are cut at chosen frames."""
+"""Channels that are cut at chosen frames, to test each point at which a connection may be lost."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _REASON = "the test has cut it"
 
 
 class Cuts:
-    """Counts the frames of all channels of a cluster, and cuts the channel of some of them.
+    """Numbers the frames of all channels of a cluster in the order of sending, and cuts channels at chosen numbers.
 
     Attributes:
       frames: the number of the next frame, from 0.
-      made: how many channels were cut.
-      on_cut: called where a frame is lost.
+      made: the number of channels that were cut.
+      on_cut: called when a frame in ``before`` was lost; see `plan`.
       on_frame: called with the number of each frame before it is sent.
     """
 
@@ -35,22 +35,22 @@ class Cuts:
     def plan(
         self, *, before: Collection[int] = (), after: Collection[int] = (), unnoticed: Collection[int] = ()
     ) -> None:
-        """Counts from 0 again.
+        """Sets the frames at which channels are cut, and restarts the numbering at 0.
 
         Args:
-          before: numbers of frames that are lost, with their channels.
-          after: numbers of frames that arrive, and are the last of their channels.
-          unnoticed: numbers of frames that are lost, with their channels, though their sender could send them.
+          before: numbers of frames that are not sent: the channel is cut before, and the sender gets an error.
+          after: numbers of frames that arrive: the channel is cut afterwards.
+          unnoticed: numbers of frames that are lost with their channel, while the sender gets no error.
         """
         self._numbers, self.frames, self.made = itertools.count(), 0, 0
         self._before, self._after, self._unnoticed = before, after, unnoticed
 
     def between(self, one: Channel, other: Channel) -> tuple[Channel, Channel]:
-        """The ends of a channel, with the cuts between them."""
+        """Returns the ends of a channel, wrapped so that their frames are counted and cut."""
         return _CutChannel(one, self), _CutChannel(other, self)
 
     def pass_on(self, frame: Frame, channel: Channel) -> None:
-        """Sends a frame, or cuts the channel, or both."""
+        """Sends a frame, cuts the channel, or does both, as planned."""
         number = next(self._numbers)
         self.frames = number + 1
         self.on_frame(number)

@@ -1,4 +1,4 @@
-"""Small Keras programs, each a choice from a table, that must give the same alone and on several workers."""
+"""Small Keras programs, drawn from a table of options, with equal results in one process and on several workers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Largest(keras.metrics.Metric):
 
 
 class LastMean(keras.metrics.Metric):
-    """The mean target of the last batch, which workers' values are to be averaged for."""
+    """The mean target of the last batch. The values of the workers are averaged."""
 
     def __init__(self, name: str = "last") -> None:
         super().__init__(name=name)
@@ -57,22 +57,22 @@ class LastMean(keras.metrics.Metric):
 
 
 def batch_range(y_true: Any, y_pred: Any) -> Any:
-    """One number for a batch."""
+    """Metric function that returns one number for a batch, rather than one for each row."""
     return ops.cast(ops.max(y_true), "float32")
 
 
 def mean_cubed(y_true: Any, y_pred: Any) -> Any:
-    """A loss that is one number for a batch, a mean over rows."""
+    """Loss function that returns one number for a batch: a mean over rows."""
     return ops.mean(ops.abs(ops.cast(y_true, y_pred.dtype) - y_pred) ** 3)
 
 
 def sum_squared(y_true: Any, y_pred: Any) -> Any:
-    """A loss that is one number for a batch, a sum over rows."""
+    """Loss function that returns one number for a batch: a sum over rows."""
     return ops.sum(ops.square(y_true - y_pred)) / 10
 
 
 def dense(regularizer: Any, activity: Any) -> Any:
-    """From four numbers to one."""
+    """Returns the layers of a network with four inputs and one output."""
     return [
         keras.Input((4,)),
         keras.layers.Dense(3, activation="tanh", kernel_regularizer=regularizer, activity_regularizer=activity),
@@ -81,7 +81,7 @@ def dense(regularizer: Any, activity: Any) -> Any:
 
 
 def masked(regularizer: Any, activity: Any) -> Any:
-    """A number for each step of a sequence that is not padding."""
+    """Returns the layers of a network with one output for each step of a sequence; padding is masked."""
     return [
         keras.Input((5, 2)),
         keras.layers.Masking(0.0),
@@ -90,7 +90,7 @@ def masked(regularizer: Any, activity: Any) -> Any:
 
 
 def classes(regularizer: Any, activity: Any) -> Any:
-    """Logits of three classes."""
+    """Returns the layers of a classifier: logits of three classes."""
     return [
         keras.Input((4,)),
         keras.layers.Dense(3, kernel_regularizer=regularizer, activity_regularizer=activity),
@@ -133,7 +133,7 @@ VALIDATION = (False, True)
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """A choice from each column of the table."""
+    """A program: one option from each column of the table (`COLUMNS`)."""
 
     model: str = "dense"
     loss: str = "mse"
@@ -147,11 +147,11 @@ class Program:
 
     @property
     def possible(self) -> bool:
-        """Whether Keras takes it."""
+        """Whether Keras supports this combination."""
         of_classes = self.model == "classes"
         if self.loss.endswith("function") and (self.weights != "none" or self.model != "dense"):
             return False
-        if self.metrics == "of a batch" and self.model == "masked":  # Keras's metrics want a value for each row
+        if self.metrics == "of a batch" and self.model == "masked":  # Keras's metrics need a value for each row then
             return False
         if self.weights == "class" and (not of_classes or self.data == "generator"):
             return False
@@ -176,7 +176,8 @@ assert list(COLUMNS) == [field.name for field in fields(Program)]
 
 
 def every_pair() -> list[Program]:
-    """Programs that have every possible pair of choices from two columns; drawn greedily, always the same."""
+    """Returns programs that cover every possible pair of options of two columns. Each call returns the same ones."""
+    # All combinations would be too many to train. Take the candidate that covers most pairs that are still missing.
     rng = np.random.default_rng(1)
 
     def pairs(program: Program) -> set[Any]:
@@ -195,11 +196,12 @@ def every_pair() -> list[Program]:
 
 
 def make(program: Program) -> Any:
-    """The compiled model of a program."""
+    """Returns the compiled model of a program."""
     penalty: Any = keras.regularizers.L2(0.05)
     regularizer = penalty if program.penalty == "kernel" else None
     activity = penalty if program.penalty == "activity" else None
     model = keras.Sequential(MODELS[program.model](regularizer, activity), name="program")
+    # The initial weights must be the same in each process, whatever random numbers Keras has drawn before.
     values = np.random.default_rng(2)
     model.set_weights([values.normal(size=weight.shape).astype("float32") * 0.5 for weight in model.get_weights()])
     loss = LOSSES[program.loss](program.reduction)
@@ -215,13 +217,13 @@ def make(program: Program) -> Any:
 
 
 def arrays(program: Program) -> tuple[Any, ...]:
-    """Its examples: x, y and weights, where it has some of its own."""
+    """Returns the examples of a program: x, y and, where it uses weights of examples, these weights."""
     x, y = {"dense": (DENSE, TARGETS), "masked": (SEQUENCES, STEPS), "classes": (DENSE, CLASSES)}[program.model]
     return (x, y, WEIGHTS) if program.weights == "sample" else (x, y)
 
 
 class Batches(keras.utils.PyDataset):
-    """Batches of examples; with ``endless``, the same ones over and over under ever larger numbers."""
+    """Batches of examples; with ``endless``, the same batches repeat, with increasing indices."""
 
     def __init__(self, data: tuple[Any, ...], *, endless: bool) -> None:
         super().__init__()
@@ -238,7 +240,7 @@ class Batches(keras.utils.PyDataset):
 
 
 def data_of(program: Program) -> dict[str, Any]:
-    """Arguments of `fit` that give a program its data."""
+    """Returns the arguments of `fit` for the data of a program."""
     held = arrays(program)
     whole = Batches(held, endless=False)
     found: dict[str, Any] = {"shuffle": False, "epochs": 3}
@@ -265,7 +267,7 @@ def data_of(program: Program) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of a program."""
+    """The result of training and evaluating a program."""
 
     history: dict[str, list[Any]]
     evaluated: dict[str, Any]
@@ -274,7 +276,7 @@ class Outcome:
 
 
 def run(model: Any, program: Program) -> Outcome:
-    """Trains and evaluates."""
+    """Trains and evaluates a model; returns the result."""
     history = model.fit(verbose=0, **data_of(program)).history
     return _outcome(model, program, history)
 
@@ -294,17 +296,17 @@ def _outcome(model: Any, program: Program, history: Any) -> Outcome:
 
 
 def alone(program: Program) -> Outcome:
-    """By Keras in one process."""
+    """Returns the result of Keras in one process."""
     return run(make(program), program)
 
 
 def mirrored(program: Program, workers: int = 2) -> list[Outcome]:
-    """By mirrored workers; of each."""
+    """Returns the result of each of several mirrored workers."""
     return with_workers(workers, lambda _, mirror: run(mirror(make(program)), program))
 
 
 def served(program: Program, workers: int = 2, consistency: str = "sync", servers: int = 1) -> list[Outcome]:
-    """By workers of parameter servers; of each."""
+    """Returns the result of each of several workers that train with parameter servers."""
     cluster = Cluster(functools.partial(make, program), workers=workers, servers=servers, consistency=consistency)
     try:
 
@@ -318,7 +320,7 @@ def served(program: Program, workers: int = 2, consistency: str = "sync", server
 
 
 def require_equal(found: Outcome, expected: Outcome, what: str) -> None:
-    """Raises AssertionError where two outcomes differ by more than rounding."""
+    """Raises AssertionError where two results differ by more than rounding errors; ``what`` begins the message."""
     assert found.history.keys() >= {name for name in expected.history if not name.startswith("val_")}, what
     for name in found.history.keys() & expected.history.keys():
         _close(found.history[name], expected.history[name], f"{what}: {name}")

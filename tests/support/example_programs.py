@@ -1,4 +1,4 @@
-"""The programs in ``examples``, loaded for their functions, with flags of the test's own."""
+"""The programs in ``examples``, imported as modules, with flags that the test sets."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples"
 
 
 def load(name: str, **values: Any) -> ModuleType:
-    """The module of an example, to which ``import tensorflow`` means Headwater. Nothing else of the process changes.
+    """Returns the module of an example, in which ``import tensorflow`` imports Headwater.
+
+    The module, its flags and ``tensorflow`` are removed from the process's registries afterwards.
 
     Args:
-      name: of the file.
-      values: of flags; others have their defaults.
+      name: the name of the file, without suffix.
+      values: the values of flags; others have their defaults.
     """
     known, modules = set(flags.FLAGS), set(sys.modules)
     spec = importlib.util.spec_from_file_location(f"example_{name}", FOLDER / f"{name}.py")
@@ -37,12 +39,13 @@ def load(name: str, **values: Any) -> ModuleType:
         for imported in set(sys.modules) - modules:
             if imported.partition(".")[0] == "tensorflow":
                 del sys.modules[imported]
-        # Several examples have flags of the same name.
+        # Several examples define flags of the same name, and absl rejects a second definition.
         defined = {flag: flags.FLAGS[flag].value for flag in set(flags.FLAGS) - known}
         for flag in defined:
             delattr(flags.FLAGS, flag)
     unknown = set(values) - set(defined)
     assert not unknown, f"{name}.py has no flags {unknown}"
-    vars(module)["tf"] = tf  # what the finder gave finds the rest by importing, too
+    # The finder's module imports further modules when they are first used, which fails now that the finder is removed.
+    vars(module)["tf"] = tf
     vars(module)["FLAGS"] = SimpleNamespace(**{**defined, **values})
     return module

@@ -1,4 +1,4 @@
-"""A disk that fails on purpose: full, torn, with a flipped bit, or its process killed, at any step."""
+"""A disk with injected faults at any step: it is full, writes a part, flips a bit, or its process is killed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from headwater.data.io.disk import Change, Disk
 
 
 class Killed(BaseException):
-    """The process ended here. What it does afterwards, as it cleans up, changes nothing any more."""
+    """Simulates a kill of the process. Later actions, such as in handlers of this exception, do not change the disk."""
 
 
 class FaultyDisk(Disk):
-    """Counts steps, each a change or a piece that is written, and fails at one of them.
+    """A disk that counts its steps, and fails at one of them. A step is a `Change`, or one write to a file.
 
     Args:
-      kill_at: the step at which the process is killed, from 1. Of a piece that is written then, half gets to the disk.
-      flip_at: the step whose piece gets to the disk with a bit flipped in its middle.
-      room: how many bytes may be written; None for any number.
+      kill_at: the step at which the process is killed, from 1. If the step is a write, half of its bytes are written.
+      flip_at: the step at which a bit in the middle of the written bytes is flipped.
+      room: the number of bytes that may be written; None for no limit.
 
     Attributes:
-      steps: how many there were.
+      room: the number of bytes that may still be written; None for no limit.
+      steps: the number of steps so far.
     """
 
     def __init__(self, *, kill_at: int = 0, flip_at: int = 0, room: int | None = None) -> None:
@@ -46,7 +47,7 @@ class FaultyDisk(Disk):
         return Stream(self.write, raw)
 
     def write(self, raw: io.FileIO, data: memoryview) -> int:
-        """Writes a piece, or what the disk makes of it; how many bytes count as written."""
+        """Writes bytes to a file, with the fault of this step; returns the number of bytes to report as written."""
         if self._dead:
             return len(data)
         self.steps += 1
@@ -67,10 +68,10 @@ class FaultyDisk(Disk):
 
 
 class Stream(io.RawIOBase):
-    """A file whose pieces go through a function.
+    """A file whose writes are replaced by a function.
 
     Args:
-      piece: writes a piece to the file, or something else; gives how many bytes count as written.
+      piece: called for each write with the file and the bytes; returns the number of bytes to report as written.
       raw: the file.
     """
 

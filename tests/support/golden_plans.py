@@ -1,6 +1,6 @@
-"""The plans of the training steps that matter most, as text for people to review.
+"""The plans of the most important training steps, as text for review.
 
-``python -m tests.support.golden_plans`` writes them anew after a change that is meant to change them.
+``python -m tests.support.golden_plans`` rewrites the stored text after an intended change of plans.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def network() -> RunRequest:
 
 
 def embedding() -> RunRequest:
-    """A table of which a step reads and updates a few rows, by momentum."""
+    """A model with an embedding table, of which a step reads and updates a few rows, by momentum."""
     ids, y = tf.placeholder(tf.int32, [None]), tf.placeholder(tf.float32, [None])
     table = tf.Variable(tf.zeros([1000, 8]), name="table")
     weights = tf.Variable(tf.zeros([8, 1]), name="weights")
@@ -59,7 +59,7 @@ def embedding() -> RunRequest:
 
 
 def divided() -> RunRequest:
-    """Three tables in two parts each, two of them with rows of the same size, by Adagrad."""
+    """A model with three tables of two parts each, by Adagrad. Two of the tables have rows of the same size."""
     ids, y = tf.placeholder(tf.int64, [3, None]), tf.placeholder(tf.float32, [None])
     sums = []
     for index, width in enumerate((8, 8, 4)):
@@ -133,7 +133,7 @@ PS_COUNTS = (1, 2)
 
 
 def plans(program: str, ps_count: int) -> str:
-    """The plans of a worker's step with variables on ``ps_count`` parameter servers; each pass is verified."""
+    """Returns the plans of a worker's step with variables on ``ps_count`` parameter servers; verifies each pass."""
     devices = [f"/job:ps/replica:0/task:{index}/device:CPU:0" for index in range(ps_count)]
     devices.append("/job:worker/replica:0/task:0/device:CPU:0")
     with tf.Graph().as_default():
@@ -144,7 +144,7 @@ def plans(program: str, ps_count: int) -> str:
 
 
 def plan_of_towers(program: str) -> str:
-    """The plan of a step on one task with two GPUs; each pass is verified."""
+    """Returns the plan of a step on one task with two GPUs; verifies each pass."""
     devices = [f"/job:localhost/replica:0/task:0/device:{name}" for name in ("CPU:0", "GPU:0", "GPU:1")]
     with tf.Graph().as_default():
         return _planned(TOWERS[program](), devices)
@@ -163,12 +163,12 @@ def _planned(request: RunRequest, devices: Sequence[str]) -> str:
 
 
 def path(program: str, ps_count: int) -> Path:
-    """Where the reviewed text is."""
+    """Returns the path of the stored text."""
     return FOLDER / f"{program}_{ps_count}_ps.txt"
 
 
 def path_of_towers(program: str) -> Path:
-    """Where the reviewed text of a program for GPUs is."""
+    """Returns the path of the stored text of a program for GPUs."""
     return FOLDER / f"{program}_2_gpus.txt"
 
 

@@ -1,4 +1,4 @@
-"""Operation types for tests that run in Python: each of a kind that the passes treat in its own way."""
+"""Host operations for tests, implemented in Python: one for each kind that the passes treat differently."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def fails(context: Any, *, how: str = "unavailable") -> Any:
 
 
 class Gate:
-    """What the blocking operation of a test waits for."""
+    """A gate that the operation `TestWait` waits for, so that a test can hold a step."""
 
     def __init__(self) -> None:
         self.condition = threading.Condition()
@@ -69,7 +69,7 @@ class Gate:
         self.reached = threading.Event()
 
     def open(self) -> None:
-        """Lets the operation continue."""
+        """Opens the gate: the operation continues."""
         with self.condition:
             self.is_open = True
             self.condition.notify_all()

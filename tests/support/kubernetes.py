@@ -1,9 +1,9 @@
-"""An API server of Kubernetes for tests: stores objects, checks what it is sent, and plays what pods go through.
+"""An API server of Kubernetes for tests: stores objects, validates requests, and simulates pods.
 
-It speaks HTTP as the real one does, as far as the backend asks: create, list, delete and delete a collection, with
-label selectors, and logs of pods. What is created is checked against the published schemas of some version. It
-makes a pod for each Job, and a further one when a pod has failed and the Job's limit allows; what a pod does is for the
-test to say.
+It implements the part of the HTTP interface that the backend uses: create, list, delete and delete a collection, with
+label selectors, and logs of pods. Created objects are validated by a function, such as against the published schemas of
+a version of Kubernetes. It makes a pod for each Job, and another one when a pod has failed and the Job's backoff limit
+allows it. The test determines the states of the pods.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GROUPS = {
 
 @dataclass
 class Request:
-    """What was asked."""
+    """A received request."""
 
     method: str
     path: str
@@ -46,10 +46,10 @@ class FakeKubernetes:
     """The state of the cluster.
 
     Attributes:
-      check: is given each object that is created; raises what is wrong with it.
-      refuse: the status with which to answer the next requests, whatever they ask.
-      forbid: kinds of objects of which no more can be made, as where a quota is used up.
-      rules: what may be done, as a Role says it; None for all.
+      check: called with each object to create; raises an error where the object is invalid.
+      refuse: HTTP status codes with which the next requests are refused, one for each.
+      forbid: kinds of objects that can no longer be created, as with an exhausted quota.
+      rules: the permitted requests, as rules of a Role; None permits all.
     """
 
     check: Callable[[dict[str, Any]], None]
@@ -71,7 +71,7 @@ class FakeKubernetes:
             return next(one for (of, _, named), one in self._objects.items() if (of, named) == (kind, name))
 
     def pods_of(self, job: str) -> list[str]:
-        """The pods of a Job, oldest first."""
+        """Returns the names of the pods of a Job, oldest first."""
         return [name for name in self.names("pods") if name.rpartition("-")[0] == job]
 
     def add_node(self, name: str, **allocatable: str) -> None:
@@ -83,11 +83,11 @@ class FakeKubernetes:
         )
 
     def log(self, pod: str, *lines: str) -> None:
-        """The pod prints lines."""
+        """Adds lines to a pod's log."""
         self._logs.setdefault(pod, []).extend(f"{self._now()} {line}" for line in lines)
 
     def wait(self, pod: str, message: str) -> None:
-        """The pod finds no node."""
+        """Marks a pod as unschedulable, with the scheduler's message."""
         with self._lock:
             status = self.get("pods", pod)["status"]
             status["phase"] = "Pending"
@@ -96,12 +96,12 @@ class FakeKubernetes:
             ]
 
     def run(self, *pods: str) -> None:
-        """The pods run."""
+        """Marks pods as running."""
         for pod in pods:
             self.get("pods", pod)["status"] = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
 
     def end(self, pod: str, code: int, *, reason: str = "", status_reason: str = "") -> None:
-        """The pod's container ends; its Job makes another pod, or has failed, or is complete."""
+        """Ends a pod's container. Its Job then makes another pod, has failed, or is complete."""
         with self._lock:
             found = self.get("pods", pod)
             ended = {"exitCode": code, "reason": reason, "finishedAt": "2026-01-01T00:01:00Z"}
@@ -126,7 +126,7 @@ class FakeKubernetes:
                 self._make_pod(job)
 
     def admit(self, name: str) -> None:
-        """A queue lets the Job ``name`` start."""
+        """Starts the suspended Job ``name``, as a queueing controller does."""
         with self._lock:
             job = self.get("jobs", name)
             job["spec"]["suspend"] = False
@@ -150,7 +150,7 @@ class FakeKubernetes:
         self._put("pods", namespace, {"metadata": metadata, "spec": template["spec"], "status": {"phase": "Pending"}})
 
     def answer(self, request: Request) -> tuple[int, Any]:
-        """The status and the body with which ``request`` is answered."""
+        """Returns the status code and the body of the answer to ``request``."""
         with self._lock:
             self.requests.append(request)
             if self.refuse:
@@ -247,7 +247,7 @@ class _Handler(BaseHTTPRequestHandler):
     cluster: FakeKubernetes
 
     def handle(self) -> None:
-        with contextlib.suppress(ConnectionResetError):  # a client that has no more to ask
+        with contextlib.suppress(ConnectionResetError):  # a client that disconnects between two requests
             super().handle()
 
     def do_GET(self) -> None:
@@ -276,12 +276,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 @contextmanager
 def fake_kubernetes(folder: Path, check: Callable[[dict[str, Any]], None]) -> Iterator[tuple[FakeKubernetes, Path]]:
-    """A cluster, and the file that says how to reach it."""
+    """Context manager for a cluster; yields it, and the path of a kubeconfig file for it."""
     cluster = FakeKubernetes(check)
     handler = type("Handler", (_Handler,), {"cluster": cluster})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:

@@ -1,4 +1,4 @@
-"""A chief within this process that keeps what ``ps`` leave."""
+"""A chief within this process, with which ``ps`` deposit their state."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ CHIEF: Final = "/job:worker/task:0"
 
 
 class Link:
-    """Channels to a chief, of which some are lost before the answer.
+    """A link to the chief. Some of its channels are lost before the answer.
 
     Args:
-      service: the chief's.
-      lost: numbers of such channels.
+      service: the chief's service.
+      lost: numbers of the channels that are lost before the answer, in the order of opening, from 0.
       incarnation: the generation of the task at this end.
 
     Attributes:
-      opened: how many there were.
-      tried: how often one was asked for.
-      refuses: why there is none now; None where there are some.
+      opened: the number of opened channels.
+      tried: the number of attempts to open one.
+      refuses: returns the problem with which the next attempt fails; None where it succeeds.
     """
 
     def __init__(self, service: LeftStates, *lost: int, incarnation: int = 0) -> None:
@@ -62,5 +62,5 @@ class Link:
 
 
 def left_copies(service: LeftStates, ps: int) -> LeftCopies:
-    """Where a ``ps`` leaves copies."""
+    """Returns the object with which a ``ps`` hands replicas to the chief."""
     return LeftCopies(CHIEF, Link(service, incarnation=ps + 1))

@@ -1,4 +1,4 @@
-"""Mirrored workers as threads of one process, over channels within it."""
+"""Mirrored workers as threads of one process, connected by channels in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headwater.keras.mirrored.replicas import GroupReplicas
 
 
 def collectives(count: int, pair: Callable[[], tuple[Channel, Channel]] = memory_pair) -> list[Collective]:
-    """One end of a group for each of ``count`` workers."""
+    """Returns the collective of each of ``count`` workers of a group."""
     channels: list[dict[int, Channel]] = [{} for _ in range(count)]
     for first, second in itertools.combinations(range(count), 2):
         channels[first][second], channels[second][first] = pair()
@@ -24,7 +24,7 @@ def collectives(count: int, pair: Callable[[], tuple[Channel, Channel]] = memory
 
 
 def in_threads(bodies: list[Callable[[], Any]]) -> list[Any]:
-    """What each of ``bodies`` returns, all run at the same time; raises what the first that failed did."""
+    """Runs ``bodies`` at the same time, in threads; returns their results. Raises the first error, if there are any."""
     results: list[Any] = [None] * len(bodies)
     errors: dict[int, BaseException] = {}
 
@@ -45,7 +45,7 @@ def in_threads(bodies: list[Callable[[], Any]]) -> list[Any]:
 
 
 def with_workers(count: int, body: Callable[[int, Callable[[Any], Any]], Any]) -> list[Any]:
-    """What ``body(rank, mirror)`` returns for each worker; ``mirror(model)`` gives the model to the strategy."""
+    """Returns each worker's result of ``body(rank, mirror)``; ``mirror(model)`` mirrors a model and returns it."""
     groups = collectives(count)
 
     def run(rank: int) -> Any:

@@ -1,4 +1,4 @@
-"""The way to another ``ps``, for tests of one of them."""
+"""A link to another ``ps`` that does not exist, for tests of a single ``ps``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from headwater.errors import UnavailableError
 
 
 class PeerLink:
-    """Where nobody is."""
+    """A link to a ``ps`` that can never be reached; see `headwater.state.sites.PeerServerLink`."""
 
     def reach(self, deadline_s: float | None = None) -> None:
-        """Nothing is looked after."""
+        """Does nothing."""
 
     def take_now(self) -> Channel:
         raise UnavailableError(None, None, "nobody is there")
@@ -20,7 +20,7 @@ class PeerLink:
         channel.close()
 
     def watch(self, channel: Channel) -> None:
-        """A ``ps`` of a test is never only stopped."""
+        """Does nothing: a ``ps`` of a test is never stopped without closing its channels."""
 
     def lost(self) -> bool:
         return False

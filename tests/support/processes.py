@@ -1,4 +1,4 @@
-"""Clusters of real processes: started one by one, watched by their output, killed and restarted."""
+"""Clusters of real processes: tests start them one by one, read their output, kill and restart them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ LIGHT = Path(__file__).with_name("light")
 
 
 def bound(place: tuple[str, int] = ("127.0.0.1", 0)) -> socket.socket:
-    """A socket at an address, by default a free one of this machine, at which others, too, can bind, and then listen.
+    """Returns a socket bound to an address, by default to a free port of this machine; it does not listen.
 
-    As long as it is open the system gives the port to nobody who asks for any.
+    With SO_REUSEADDR, another socket can be bound to the same address, and listen. While the returned socket is open,
+    the system does not assign the port to a process that binds port 0.
     """
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -36,10 +37,10 @@ def bound(place: tuple[str, int] = ("127.0.0.1", 0)) -> socket.socket:
 
 
 class Process:
-    """A program whose output is collected, standard error among standard output.
+    """A running program, whose standard output and standard error are collected together.
 
     Args:
-      command: what to run.
+      command: the command line.
       env: the environment.
       pass_fds: descriptors that it inherits.
     """
@@ -77,7 +78,7 @@ class Process:
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended."""
+        """Whether it is still running."""
         return self._process.poll() is None
 
     @property
@@ -87,11 +88,11 @@ class Process:
             return "\n".join(self._lines)
 
     def wait_for(self, pattern: str, *, after: int = 0) -> re.Match[str]:
-        """Waits for a line with a match, from line ``after`` on; AssertionError when the process ends without one."""
+        """Waits for a line that matches, from line ``after`` on. AssertionError if the process ends without one."""
         return self._find(pattern, after)[1]
 
     def next_line(self, pattern: str, *, after: int) -> int:
-        """The number of the line that `wait_for` finds."""
+        """Returns the number of the line that `wait_for` would find."""
         return self._find(pattern, after)[0]
 
     def _find(self, pattern: str, after: int) -> tuple[int, re.Match[str]]:
@@ -115,7 +116,7 @@ class Process:
             return len(self._lines)
 
     def ends(self) -> int:
-        """Waits for the end; gives the exit code."""
+        """Waits for the end of the process; returns the exit code."""
         code = self._process.wait()
         self._reader.join()
         assert self._process.stdout is not None
@@ -123,13 +124,13 @@ class Process:
         return code
 
     def succeeds(self) -> str:
-        """Waits for the end, which must be with exit code 0; gives the output."""
+        """Waits for the end of the process; returns the output. Raises AssertionError if the exit code is not 0."""
         code = self.ends()
         assert code == 0, f"exit code {code}:\n{self.output}"
         return self.output
 
     def kill(self) -> None:
-        """SIGKILL, and waits for the end."""
+        """Sends SIGKILL, and waits for the end of the process."""
         self._process.kill()
         self.ends()
 
@@ -139,21 +140,22 @@ class Process:
         os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Sends SIGCONT."""
         self._process.send_signal(signal.SIGCONT)
 
     def tell_to_end(self) -> None:
-        """SIGTERM."""
+        """Sends SIGTERM."""
         self._process.send_signal(signal.SIGTERM)
 
     def terminate(self) -> int:
-        """SIGTERM, and waits for the end; gives the exit code."""
+        """Sends SIGTERM, and waits for the end of the process; returns the exit code."""
         self.tell_to_end()
         return self.ends()
 
 
 def tell_all_to_end(processes: Sequence[Process]) -> None:
-    """Sends SIGTERM to all at one moment, and waits until they have ended."""
+    """Sends SIGTERM to all processes at the same time, and waits until they have ended."""
+    # A suspended process handles SIGTERM only when it continues, so that none of them ends before the others get it.
     for one in processes:
         one.suspend()
         one.tell_to_end()
@@ -164,10 +166,10 @@ def tell_all_to_end(processes: Sequence[Process]) -> None:
 
 
 class Processes:
-    """The tasks of a cluster, and whatever else a test starts beside them. Its ports are taken from the beginning.
+    """The tasks of a cluster, and other processes that a test starts. Ports are reserved when it is created.
 
     Args:
-      jobs: how many tasks each job has.
+      jobs: the number of tasks of each job.
     """
 
     def __init__(self, jobs: dict[str, int]) -> None:
@@ -177,7 +179,7 @@ class Processes:
         self._started: list[Process] = []
 
     def _hold(self) -> str:
-        """An address at which nothing listens, and that nobody else gets, not even while its task does not run."""
+        """Returns an address at which no process listens, reserved until `stop`, also while its task is not running."""
         sock = bound()
         place = sock.getsockname()
         self._kept.append(bound(place))
@@ -189,7 +191,7 @@ class Processes:
         return self.hosts[job][index]
 
     def start(self, job: str, index: int, program: Path, *arguments: str, **environ: str) -> Process:
-        """Starts a task; again, after its end."""
+        """Starts a task; called again after its end, restarts it."""
         flags = [f"--{name}_hosts={','.join(hosts)}" for name, hosts in self.hosts.items()]
         command = [*EXEC, str(program), *flags, f"--job_name={job}", f"--task_index={index}", *arguments]
         held = self._held.pop(self.address(job, index), None)
@@ -201,13 +203,13 @@ class Processes:
             return self.run(*command, pass_fds=(held.fileno(),), **environ)
 
     def release(self, job: str) -> list[str]:
-        """The addresses of a job whose tasks are started by other means."""
+        """Returns the addresses of a job whose tasks the test starts without `start`, and closes their sockets."""
         for address in self.hosts[job]:
             self._held.pop(address).close()
         return self.hosts[job]
 
     def run(self, *command: str, pass_fds: tuple[int, ...] = (), **environ: str) -> Process:
-        """Starts something else."""
+        """Starts another program."""
         paths = os.pathsep.join(filter(None, (str(LIGHT), os.environ.get("PYTHONPATH"))))
         environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": paths} | environ
         started = Process(list(command), environment, pass_fds)
@@ -215,13 +217,13 @@ class Processes:
         return started
 
     def show(self, lines: int = 30) -> None:
-        """Prints the last lines of every process: pytest shows them with a test that fails."""
+        """Prints the last lines of every process, which pytest shows if the test fails."""
         for number, process in enumerate(self._started):
             print(f"--- process {process.pid}, the {number + 1}. that was started:")
             print("\n".join(process.output.splitlines()[-lines:]))
 
     def stop(self) -> None:
-        """Kills what still runs."""
+        """Kills all processes that are still running, and releases the ports."""
         for process in self._started:
             process.kill()
         for sock in (*self._held.values(), *self._kept):
@@ -230,7 +232,7 @@ class Processes:
 
 @contextmanager
 def processes(**jobs: int) -> Iterator[Processes]:
-    """A cluster for the length of a test, e.g. ``processes(ps=1, worker=2)``."""
+    """Context manager for a cluster, such as ``processes(ps=1, worker=2)``."""
     cluster = Processes(jobs)
     try:
         yield cluster

@@ -1,8 +1,8 @@
-"""Random programs over several tasks, for properties of passes and of what they lead to.
+"""Random programs over several tasks, for property tests of passes and of the execution of their plans.
 
-A `Program` is plain data. `build` makes a graph of it: placed on the tasks it names, or without any devices. All
-values are float32 vectors of `SIZE` whole numbers, so that sums are exact in any order. All that reads or changes one
-variable is ordered by control edges, so that the outcome does not depend on how tasks share the work.
+A `Program` is plain data. `build` makes a graph from it: placed on the tasks that the program names, or without
+devices. All values are float32 vectors of `SIZE` whole numbers, so that sums are exact in any order. Control edges
+order all reads and updates of a variable, so that the result does not depend on the placement of operations.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Step:
 
     Attributes:
       kind: one of `VALUES` or `EFFECTS`.
-      picks: numbers that choose inputs, variables and the like, each modulo how many there are.
-      task: which of `TASKS` it is on; -1 for none.
-      controls: choose earlier operations that it runs after.
+      picks: random numbers that choose inputs, variables and other parameters, each modulo the number of choices.
+      task: the index in `TASKS` of the task to run on; -1 for none.
+      controls: random numbers that choose earlier operations, as control inputs.
     """
 
     kind: str
@@ -63,14 +63,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A graph and a request.
+    """A graph and a request, described by random numbers.
 
     Attributes:
-      variables: the task of each variable.
-      steps: in order.
-      fetches: choose tensors.
-      targets: choose operations.
-      feeds: choose tensors that are fed besides the placeholders.
+      variables: the index of the task of each variable.
+      steps: the steps, in order.
+      fetches: numbers that choose the fetched tensors.
+      targets: numbers that choose the target operations.
+      feeds: numbers that choose the tensors to feed besides the placeholders.
     """
 
     variables: tuple[int, ...]
@@ -112,10 +112,10 @@ class Built:
 
     Attributes:
       graph: the graph.
-      initializers: give every variable a value.
-      references: the variables.
-      request: what to run.
-      values: for the request's feeds.
+      initializers: the operations that initialize the variables.
+      references: the reference tensors of the variables.
+      request: the request to run.
+      values: the values of the request's feeds, in order.
     """
 
     graph: Graph
@@ -126,7 +126,7 @@ class Built:
 
 
 def build(program: Program, *, placed: bool) -> Built:
-    """The graph of ``program``; without ``placed`` nothing asks for a device."""
+    """Returns the graph of ``program``; without ``placed``, no operation requests a device."""
     return _Builder(program, placed).run()
 
 
@@ -207,7 +207,8 @@ class _Builder:
         ref = self._op("VariableV2", [], task, attrs).outputs[0]
         self._variables.append(_Variable(task, ref))
         self._initializers.append(self._op("Assign", [ref, self._const(_vector(index + 2), task)], task))
-        self._ops.clear()  # initialisers run in a step of their own
+        # Initializers run in a step of their own, so no operation of the program may depend on them.
+        self._ops.clear()
 
     def _variable(self, step: Step) -> _Variable:
         return self._variables[step.picks[2] % len(self._variables)]
@@ -295,7 +296,7 @@ class _Builder:
         self._keep(self._op("Reshape", [matrix.outputs[0], flat], step.picks[2] % len(TASKS)).outputs[0])
 
     def _two_uses_of_a_shape(self, step: Step) -> None:
-        """A shape that an update needs at once, and that something else needs after whatever else must come first."""
+        """Adds two consumers of one shape: an update, and an operation that may have to wait for other operations."""
         variable = self._variable(step)
         wanted = self._const(np.array(SHAPES[step.picks[1] % len(SHAPES)], np.int32), variable.task)
         matrix = self._op("Reshape", [self._value(step.picks[0]), wanted], variable.task).outputs[0]
@@ -326,6 +327,7 @@ class _Builder:
         self._change(op_type, self._variable(step), self._value(step.picks[0]), step)
 
     def _change(self, op_type: str, variable: _Variable, value: Tensor, step: Step) -> None:
+        # After all reads of the previous value: otherwise the result would depend on the order of execution.
         after = [*([variable.last_update] if variable.last_update else []), *variable.readers]
         op = self._op(op_type, [variable.ref, value], variable.task, controls=[*self._controls(step), *after])
         variable.last_update, variable.readers = op, []
@@ -342,4 +344,4 @@ class _Builder:
             self._op("NoOp", [], step.task, controls=[*self._controls(step), self._ops[step.picks[0] % len(self._ops)]])
 
 
-del host_ops  # imported for what it does: it registers the operation types
+del host_ops  # imported for its side effect: it registers the operation types

@@ -1,4 +1,4 @@
-"""A network between two tasks that a test can part and make whole again."""
+"""A network connection to a task that a test can interrupt and restore."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Relay:
     """Forwards bytes in both directions while the relay is not cut.
 
     Args:
-      target: ``host:port`` to pass it on to.
+      target: the ``host:port`` to which connections are forwarded.
 
     Attributes:
-      address: its own ``host:port``.
+      address: the relay's own ``host:port``.
     """
 
     def __init__(self, target: str) -> None:
@@ -32,15 +32,15 @@ class Relay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """Nothing goes through any more; nobody is told."""
+        """Stops forwarding, without closing connections, as in a network partition."""
         self._whole.clear()
 
     def heal(self) -> None:
-        """What has come meanwhile goes through, and all else."""
+        """Resumes forwarding, beginning with the bytes that have arrived meanwhile."""
         self._whole.set()
 
     def drop(self) -> None:
-        """Closes the present connections; what is on its way here is lost, and what has left arrives."""
+        """Closes the present connections. Bytes that the relay has not forwarded yet are lost."""
         present = self._sockets[1:]
         del self._sockets[1 : len(present) + 1]
         self._close(present)
@@ -85,7 +85,7 @@ class Relay:
 
 @contextmanager
 def relay(target: str) -> Iterator[Relay]:
-    """A relay for the length of a test."""
+    """Context manager for a relay."""
     made = Relay(target)
     try:
         yield made

@@ -30,7 +30,7 @@ def _bounded() -> Any:
 
 @dataclass
 class Worker:
-    """One worker's program: each of its steps adds 1 to what each ``ps`` has of it."""
+    """One worker's program: each of its steps adds 1 to this worker's element of the variable on each ``ps``."""
 
     index: int
     target: str
@@ -39,7 +39,7 @@ class Worker:
     begin: Callable[[], None]
 
     def run(self) -> list[Any]:
-        """All steps; the chief gives what the variables are."""
+        """Makes all steps; returns the values of the variables at the end."""
         chief = self.index == 0
         with tf.Graph().as_default():
             with tf.device("/job:ps/task:0"):
@@ -98,7 +98,7 @@ def _values(steps: int, each: float) -> list[Any]:
 
 
 KINDS = {
-    # A round is the mean of what both workers give: half of each.
+    # A round is the mean of the gradients of both workers, so each element grows by 1 / WORKERS.
     "sync": (_sync, _values(STEPS + 1, (STEPS + 1) / WORKERS)),
     "consistent": (_consistent, _values(STEPS + 1, (STEPS + 1) / WORKERS)),
     "bounded": (_bounded, _values(WORKERS * (STEPS + 1), STEPS + 1.0)),
@@ -106,12 +106,12 @@ KINDS = {
 
 
 def check_rounds(kind: str, target: Callable[[int], str], begin: Callable[[], None]) -> None:
-    """Trains, and looks at what the variables are at the end.
+    """Trains, and checks the values of the variables at the end.
 
     Args:
-      kind: of `KINDS`.
-      target: of each worker's session.
-      begin: called once each worker has made its first step, and makes others only afterwards.
+      kind: a key of `KINDS`.
+      target: returns the target of a worker's session, by its number.
+      begin: called once, after the first step of each worker. The workers continue when it has returned.
     """
     optimizer, expected = KINDS[kind]
     for value, other in zip(_train(target, optimizer, begin), expected, strict=True):

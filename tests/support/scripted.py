@@ -1,4 +1,4 @@
-"""Backends whose tasks do what the test says, when it says so."""
+"""Backends without processes: the test determines the states of tasks and jobs, and injects faults."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ from headwater.platform.spec import JobSpec
 
 
 class Killed(BaseException):
-    """The server was killed at this very moment: nothing may handle it."""
+    """Simulates a kill of the server. A BaseException, so that no handler of errors catches it."""
 
 
 class ScriptedTasks(TaskBackend):
-    """Runs no processes. It outlives managers, as processes do.
+    """A backend of tasks without processes. A test may use it with several managers, one after the other.
 
     Attributes:
-      tasks: what has become of each attempt that was started.
-      starts: all attempts that were started, each once.
-      stops: the handles that were asked to end.
-      reserved: the tasks that have places, for each job.
-      room: how many tasks there is room for.
-      die_after_start: the next start happens, and then the server is killed.
-      die_before_release: the server is killed before the next places are given back.
-      unreachable: starting fails with this message.
-      unstartable: starting these tasks fails.
-      no_place: finding places for these tasks fails as where a host does not answer.
-      cannot_release: giving places back fails with this error.
-      meanwhile: what happens once, when the next places are found or given back, and that is not told yet.
+      tasks: the state of each attempt that was started, by handle.
+      starts: the handles of all started attempts, each once.
+      stops: the handles of the attempts that were asked to end.
+      orders: the order of each attempt, by handle.
+      reserved: by job, the tasks that have places.
+      room: the maximum number of tasks that have places.
+      die_after_start: whether the server is killed after the next start, before it learns of the success.
+      die_before_release: whether the server is killed before it releases the next places.
+      unreachable: the message with which starts fail; empty where they succeed.
+      unstartable: tasks whose start fails.
+      no_place: tasks for which no place can be reserved, because a host does not answer.
+      cannot_release: the error with which releases fail.
+      meanwhile: called once, after the next reservation or release, before the server learns of its success.
     """
 
     name: ClassVar[str] = "local"
@@ -122,11 +123,11 @@ class ScriptedTasks(TaskBackend):
         self.reserved.pop(job_id, None)
 
     def ends(self, handle: str, code: int = 0, *, at: float = 0.0, stopped: bool = False) -> None:
-        """A task ends."""
+        """Sets the state of a task to exited."""
         self.tasks[handle] = Exited(code=code, reason=f"exit code {code}", at=at, stopped=stopped)
 
     def is_lost(self, handle: str) -> None:
-        """A task's host is gone."""
+        """Sets the state of a task to lost, as its host is gone."""
         self.tasks[handle] = Lost(reason="host h does not answer")
 
     def _let_happen(self) -> None:
@@ -135,24 +136,24 @@ class ScriptedTasks(TaskBackend):
             happens()
 
     def all_asked_end(self) -> None:
-        """All tasks that were asked to end do."""
+        """Ends all running tasks that were asked to end."""
         for handle in self.stops:
             if isinstance(self.tasks[handle], Running):
                 self.ends(handle, -15, stopped=True)
 
 
 class ScriptedEngine(JobBackend):
-    """Runs no jobs.
+    """A backend of whole jobs, without an engine.
 
     Attributes:
-      reports: what is told of each job that was submitted.
-      orders: what was submitted, by handle.
+      reports: the report on each submitted job, by handle.
+      orders: the order of each submitted job, by handle.
       stopped: the handles of jobs that were asked to end.
       deleted: the handles of jobs that were deleted.
-      removed: the jobs of which all was removed, whatever there was.
-      refuses: submitting fails with this error.
-      cannot_delete: deleting fails with this error.
-      meanwhile: what happens once, when the next job is submitted and its handle not told yet.
+      removed: the ids of jobs for which `remove` was called, which deletes all attempts.
+      refuses: the error with which submissions fail.
+      cannot_delete: the error with which deletions fail.
+      meanwhile: called once, after the next submission, before the server learns the job's handle.
     """
 
     name: ClassVar[str] = "slurm"

@@ -1,4 +1,4 @@
-"""A real Slurm on this machine: a controller and several nodes, all of them for the length of a test."""
+"""A real Slurm cluster on this machine, which runs during a test: a controller and several nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMANDS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squ
 
 
 def require_slurm() -> None:
-    """Skips the test where there can be no Slurm."""
+    """Skips the test where Slurm is not installed, or cannot be started."""
     for command in _COMMANDS:
         if shutil.which(command, path=f"{os.environ['PATH']}:/usr/sbin") is None:
             pytest.skip(f"{command} is not installed")
@@ -30,7 +30,7 @@ class Slurm:
     """The cluster.
 
     Attributes:
-      environment: what its commands need to find it.
+      environment: the environment variables with which Slurm's commands find the cluster.
       nodes: the names of its nodes.
     """
 
@@ -92,7 +92,7 @@ class Slurm:
             ),
             "PreemptType=preempt/partition_prio",
             "PreemptMode=REQUEUE",
-            # Jobs of "urgent" take the place of others: of those in "spot" for good.
+            # Jobs of "urgent" preempt other jobs. A preempted job of "spot" is cancelled, others are requeued.
             *(
                 f"PartitionName={name} Nodes={','.join(self.nodes)} MaxTime=INFINITE State=UP {options}"
                 for name, options in (
@@ -113,14 +113,14 @@ class Slurm:
         stack.callback(self._end_jobs)
 
     def _end_jobs(self) -> None:
-        """Ends what tests have left: without the daemons nothing would."""
+        """Ends the remaining jobs of tests, as long as the daemons run, which alone can end them."""
         self.run("scancel", "--me", "--state=PENDING")
         self.run("scancel", "--me", "--full", "--signal=KILL")
         while self.run("squeue", "--noheader"):
             pass
 
     def run(self, *command: str) -> str:
-        """Runs one of Slurm's commands; what it prints."""
+        """Runs one of Slurm's commands; returns its output."""
         done = subprocess.run(command, env=os.environ | self.environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -135,6 +135,6 @@ class Slurm:
 
 @contextmanager
 def slurm(folder: Path, nodes: int) -> Iterator[Slurm]:
-    """A cluster for the length of a test."""
+    """Context manager for a cluster."""
     with ExitStack() as stack:
         yield Slurm(folder, nodes, stack)

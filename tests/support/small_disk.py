@@ -1,4 +1,4 @@
-"""A real file system of a few megabytes, which can be full."""
+"""A real file system of a few megabytes, which tests can fill."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class SmallDisk:
         self._ballast = path / "ballast"
 
     def fill(self, leave: int = 0) -> None:
-        """Takes all room but ``leave`` bytes."""
+        """Fills the disk, except ``leave`` bytes."""
         with self._ballast.open("wb", buffering=0) as file:
             status = os.statvfs(self.path)
             file.write(bytes(max(0, status.f_bavail * status.f_bsize - leave)))
 
     def free(self) -> None:
-        """Gives the room back."""
+        """Frees the space that `fill` has taken."""
         self._ballast.unlink()
 
 

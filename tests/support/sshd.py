@@ -1,4 +1,4 @@
-"""Hosts for tests: network namespaces on one bridge, each with a real sshd that only the test's key opens."""
+"""Hosts for tests: network namespaces on one bridge, each with a real sshd that accepts only the test's key."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ import pytest
 
 from tests.support.processes import Process
 
-# For tests of devices; no such address is anywhere in use. Two runs of the tests may continue at once.
+# A range that is reserved for benchmarks of network devices (RFC 2544), so that no real host has such an address. The
+# third byte is random, so that two test runs at the same time probably use different networks.
 _NETWORK = f"198.18.{secrets.randbelow(256)}"
 _PORT = 2022
 
 
 def require_sshd() -> None:
-    """Skips the test where it cannot have hosts."""
+    """Skips the test where hosts cannot be made."""
     for command in ("/usr/sbin/sshd", "ssh", "ssh-keygen", "ip"):
         if shutil.which(command) is None:
             pytest.skip(f"{command} is not installed")
@@ -36,11 +37,11 @@ def _run(*command: str) -> None:
 
 
 class SshHosts:
-    """Hosts and the way to them.
+    """Hosts, and the options to reach them.
 
     Attributes:
       addresses: the address of each host.
-      options: what ssh has to be told to get there.
+      options: the options with which ssh connects to a host.
     """
 
     def __init__(self, folder: Path, count: int, stack: ExitStack) -> None:
@@ -90,15 +91,15 @@ class SshHosts:
             socket.create_connection((address, _PORT)).close()
 
     def cut(self, number: int) -> None:
-        """Takes a host off the network."""
+        """Disconnects a host from the network."""
         _run("ip", "link", "set", self._link(number), "down")
 
     def mend(self, number: int) -> None:
-        """Puts a host on the network again."""
+        """Reconnects a host to the network."""
         _run("ip", "link", "set", self._link(number), "up")
 
     def _end(self, namespace: str, server: Process) -> None:
-        # A session whose client was cut off outlives its sshd.
+        # A session whose client was disconnected continues after the end of sshd: kill all processes of the namespace.
         listed = subprocess.run(["ip", "netns", "pids", namespace], check=True, capture_output=True, text=True)
         for pid in map(int, listed.stdout.split()):
             with contextlib.suppress(ProcessLookupError):
@@ -114,6 +115,6 @@ class SshHosts:
 
 @contextmanager
 def ssh_hosts(folder: Path, count: int) -> Iterator[SshHosts]:
-    """Hosts for the length of a test."""
+    """Context manager for hosts."""
     with ExitStack() as stack:
         yield SshHosts(folder, count, stack)

@@ -1,4 +1,4 @@
-"""Tasks of the platform's backends in tests: orders, and waiting for what tasks do without asking again and again."""
+"""Tasks for tests of the platform's backends: orders, and waits for tasks without polling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headwater.platform.logfiles import plain
 
 WORKER = TaskName("worker", 0)
 
-#: Begins the programs of tasks: `tell` writes a line to the pipe that the test reads.
+#: The beginning of the programs of tasks. Its function `tell` writes a line to the pipe that the test reads.
 PREAMBLE = """
 import json, os, signal, socket, subprocess, sys, threading
 def tell(what=""):
@@ -27,12 +27,12 @@ def tell(what=""):
 
 
 class Told:
-    """A named pipe through which tasks tell the test something; each call waits for the next that they tell."""
+    """A named pipe through which tasks send values to the test. Each call waits for the next value and returns it."""
 
     def __init__(self, folder: Path) -> None:
         path = folder / "tell"
         os.mkfifo(path)
-        # Open for writing, too, so that the pipe does not end when a task closes it.
+        # Open for writing as well, so that the reader sees no end of file when the last task closes the pipe.
         self._pipe = os.fdopen(os.open(path, os.O_RDWR), "r", closefd=True)
 
     def __call__(self) -> Any:
@@ -55,7 +55,7 @@ def order(
     env: Mapping[str, str] | None = None,
     **more: Any,
 ) -> TaskOrder:
-    """An order for a Python program, or a command line; at a place that is reserved unless given."""
+    """Returns an order to run a Python program or a command line; reserves a place unless one is given."""
     argv = program if isinstance(program, list) else [sys.executable, "-c", PREAMBLE + program]
     if place is None:
         (place,) = backend.reserve(job_id, [TaskRequest(task=task, resources=resources or Resources())])
@@ -71,14 +71,15 @@ def order(
 
 
 def keeper_of(handle: str) -> int:
-    """The process that keeps a task on this machine."""
+    """Returns the id of the process that supervises a task on this machine."""
     keeper = AttemptFolder(Path(json.loads(handle)["folder"])).keeper()
     assert keeper is not None
     return keeper.pid
 
 
 def wait_for_end(pid: int) -> None:
-    """Waits until there is no process ``pid`` any more, whoever's child it is."""
+    """Waits until the process ``pid`` has ended, also where it is not a child of this process."""
+    # A pidfd becomes readable at the end of any process; `os.waitpid` works for children only.
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -88,7 +89,7 @@ def wait_for_end(pid: int) -> None:
 
 
 def ends(backend: TaskBackend, handle: str) -> Exited:
-    """Waits for a task's keeper on this machine to end; how the task ended."""
+    """Waits until the supervisor of a task on this machine has ended; returns how the task ended."""
     state = backend.poll(handle)
     if isinstance(state, Running):
         wait_for_end(keeper_of(handle))
@@ -98,5 +99,5 @@ def ends(backend: TaskBackend, handle: str) -> Exited:
 
 
 def printed(log: Path) -> str:
-    """What a task has printed, without the times that stand before the lines of its log."""
+    """Returns a task's output, without the timestamps in its log."""
     return plain(log.read_bytes())

@@ -26,8 +26,8 @@ class _Link(Protocol):
 class Arrival:
     """Checks whether the job is over, while a worker that has joined the cluster waits for a ``ps`` it has not met yet.
 
-    The job is over where another task reports it, or where neither a ``ps`` nor the chief can be reached any more,
-    since they were running when the worker joined. A worker of the cluster spec needs no such check: the ``ps`` wait
+    The job is over if another task reports it, or if neither a ``ps`` nor the chief can be reached: they were running
+    when the worker joined, so all of them have ended. A worker of the cluster spec needs no such check: the ``ps`` wait
     for it even when others have ended.
 
     Args:

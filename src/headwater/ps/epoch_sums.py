@@ -1,6 +1,7 @@
-"""Sums that workers add up over an epoch, such as losses and metrics of their rows, so that they cover the whole job.
+"""Sums over the epochs of all workers, such as losses and metrics of their rows.
 
-Most numbers are added over all workers. Others have a code that says how they combine:
+Each worker contributes an array of numbers for each of its gradients. By default the numbers are added. Otherwise each
+number has a code, which determines how its contributions are combined:
 
     code % 3    within an update, over the gradients that it is made of: 0 sum, 1 maximum, 2 minimum
     code // 3   over the updates of an epoch: 0 sum, 1 the last one, 2 maximum, 3 minimum

@@ -52,7 +52,7 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
 
 A ``ps`` asks another ``ps``::
 
-    ROUND_SUM (set, (worker, incarnation, number)…)   answered by DONE (its part of a sum over all ``ps``), see
+    ROUND_SUM (set, (worker, incarnation, number)…)   answered by DONE (its part of a sum over all ``ps``); see
                                             `headwater.ps.round_sums`
 
 ``set`` names a set of parameters; a task can host several. ``step_request`` is None, or (number of the training, epoch,
@@ -91,5 +91,5 @@ NOTHING_YET: Final = -3
 SET_ASIDE: Final = -4
 #: Sent instead of a number of steps that is not known yet.
 UNKNOWN_STEPS: Final = -1
-#: The set name of all tables that grow, for the witness and for other tasks; no set of parameters has this name.
+#: The set name of all dynamic tables, for the witness and for other tasks; no set of parameters has this name.
 TABLES: Final = "+tables"

@@ -72,8 +72,10 @@ class WayBack:
     seen: int = field(default=-1)
 
     def told(self, incarnation: int, version: int) -> bool:
-        """Notes the version that a worker has read of an incarnation; returns whether more updates are lost than was
-        known."""
+        """Notes a version that a worker has read from an incarnation.
+
+        Returns whether this shows that more updates are lost than was known.
+        """
         if incarnation != self.incarnation or version <= max(self.seen, self.version):
             return False
         self.seen = version

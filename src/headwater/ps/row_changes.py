@@ -1,7 +1,7 @@
 """Tracks the rows of a table that changed since the last save, and the rows of a save in progress.
 
-A save holds the state of one moment while training continues: if a row of the
-save changes before it is copied, its old values are first set aside. The caller holds one lock in all methods.
+A save holds the state of one moment while training continues: if a row changes before the save has copied it, its old
+values are set aside first. The caller holds the same lock for all methods.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RowChanges:
           numbers: the numbers of rows.
           parts: the table's arrays, before the change.
         """
-        # True only during a save. `_waiting` excludes the rows before `_next`, which were copied already.
+        # Only during a save. Rows that were copied or set aside already are not in `_waiting` any more.
         if self._next < len(self._waiting):
             found = numbers[self._waiting[numbers]]
             if len(found):

@@ -43,8 +43,8 @@ class TableSessions:
       links: routes to every ``ps``, with its name.
       tables: returns the first words of every connection: each table's name, configuration, and a folder with saves or
         None.
-      twice: whether there are two replicas of each part; the first frame of a connection names the part then.
-      shards: number of parts, where they move.
+      twice: whether there are two replicas of each part. If so, the first frame of a connection names the part.
+      shards: number of parts that move between ``ps``; None where each ``ps`` has one fixed part.
       met: called after each handshake with a ``ps``, with its number and the generation of its process.
     """
 
@@ -84,7 +84,7 @@ class TableSessions:
             self._drop(session)
 
     def exchange(self, frames: Sequence[Frame | None]) -> list[Frame | None]:
-        """Sends one frame to each ``ps``, or None; all work at the same time. Waits for a ``ps`` that is lost."""
+        """Sends one frame to each ``ps``, except where it is None, and returns the answers. Waits for lost ``ps``."""
         # Send all frames before receiving any answer, so that all ps work at the same time.
         sent = [self._send(session, frame) for session, frame in zip(self._sessions, frames, strict=True)]
         answers: list[Frame | None] = []

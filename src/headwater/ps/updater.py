@@ -18,8 +18,10 @@ class HostedTable(Protocol):
         ...
 
     def read(self, start: int, stop: int, parts: Sequence[int]) -> list[Array]:
-        """Returns parts of rows: their values are part 0, their optimizer state is in part 1 and up. All parts if
-        ``parts`` is empty."""
+        """Returns parts of the rows from ``start`` up to, but excluding, ``stop``.
+
+        Part 0 has the values; the other parts have the optimizer state. All parts are returned if ``parts`` is empty.
+        """
         ...
 
     def write(self, start: int, arrays: Sequence[Array]) -> None:
@@ -59,8 +61,8 @@ class HostedTable(Protocol):
 class Updater(Protocol):
     """The values of a task's blocks, and the optimizer that updates them. The host calls one method at a time.
 
-    Blocks are those of the task in its layout's order; *optimized* ones take gradients, to others (*extras*) changes
-    are added. Rows of tables are read and written separately.
+    Blocks are the task's blocks, in the layout's order. The optimizer updates *optimized* blocks from gradients.
+    Workers add changes to the other blocks (*extras*). Rows of tables are read and written separately.
     """
 
     @property
@@ -116,13 +118,13 @@ class Updater(Protocol):
 
         Args:
           gradients: one for each optimized block.
-          changes: summands for some of the others, by position among these.
-          tables: for each table the numbers of rows, none listed twice, and the gradients of these.
+          changes: summands for some of the other blocks, by position among the other blocks.
+          tables: for each table, the numbers of rows, each at most once, and the gradients of these rows.
           hyperparameters: hyperparameters that the workers' program sets, such as the learning rate.
           scale: factor for the change of the values; the optimizer's state accumulates the unscaled gradients.
         """
         ...
 
     def rows(self, numbers: Sequence[Array]) -> list[Array]:
-        """Returns for each table the rows with these numbers."""
+        """Returns, for each table, its rows with the given numbers."""
         ...

@@ -14,8 +14,8 @@ class WorkerConnection:
     Attributes:
       worker: its name.
       channel: the channel to it.
-      waits_for: reason and start of the worker's wait here; None while it does not wait. The reason is empty for an
-        update, which `waiting_text` describes.
+      waits_for: reason and start of the worker's wait here; None while it does not wait. The reason is empty for a wait
+        for an update, which `headwater.ps.consistency.waiting_text` describes.
       turn: notified when the worker may continue.
       watched: whether the watchdog counts its steps.
     """

@@ -23,7 +23,7 @@ class Intervals:
             self.add(start, stop)
 
     def add(self, start: int, stop: int) -> None:
-        """Adds the numbers from ``start`` up to, but excluding, ``stop``, which is greater."""
+        """Adds the numbers from ``start`` up to, but excluding, ``stop``; ``stop`` must be greater than ``start``."""
         first = bisect_left(self._stops, start)
         behind = bisect_right(self._starts, stop)
         if first < behind:  # merge the ranges that it touches

@@ -32,7 +32,8 @@ class EitherLink:
         self.check: Callable[[], None] | None = None
         self._links = links
         self._at = 0
-        # Whether to try the next replica even if it counts as lost: the other replica may have said that it serves.
+        # Whether to try the next replica even if it counts as lost: the replica that was tried before may have refused
+        # the worker because the other one serves.
         self._tries_lost = False
 
     def reach(self, deadline_s: float | None = None) -> Any:

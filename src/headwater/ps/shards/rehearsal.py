@@ -21,7 +21,8 @@ def rehearse(layout: Layout, updater: Updater, shard: int, hyperparameters: Sequ
       layout: the placement of all shards.
       updater: the shard's updater.
       shard: its number.
-      hyperparameters: those of the latest update; empty before the first update, which then compiles as usual.
+      hyperparameters: the hyperparameters of the latest update. Empty before the first update, which then compiles the
+        function itself.
     """
     specs = [(layout.variables[block.variable], block) for block in layout.blocks[shard]]
     zeros = [np.zeros(block_shape(spec, block), spec.dtype) for spec, block in specs if not spec.table]
