@@ -129,6 +129,14 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "scaled": lambda: _optimizers.LossScaleOptimizer(_optimizers.SGD(0.01)),
 }
 VALIDATION = (False, True)
+_callbacks: Any = keras.callbacks
+CALLBACKS: dict[str, Callable[[], list[Any]]] = {
+    "none": list,
+    "early": lambda: [_callbacks.EarlyStopping(monitor="loss", mode="max", restore_best_weights=True)],
+    "plateau": lambda: [_callbacks.ReduceLROnPlateau(monitor="loss", mode="max", factor=0.5, patience=1)],
+    "schedule": lambda: [_callbacks.LearningRateScheduler(lambda epoch, rate: rate / (1 + epoch))],
+}
+FIRST_EPOCHS = (0, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +152,8 @@ class Program:
     data: str = "arrays"
     optimizer: str = "sgd"
     validation: bool = False
+    callbacks: str = "none"
+    first_epoch: int = 0
 
     @property
     def possible(self) -> bool:
@@ -171,6 +181,8 @@ COLUMNS: dict[str, tuple[Any, ...]] = {
     "data": DATA,
     "optimizer": tuple(OPTIMIZERS),
     "validation": VALIDATION,
+    "callbacks": tuple(CALLBACKS),
+    "first_epoch": FIRST_EPOCHS,
 }
 assert list(COLUMNS) == [field.name for field in fields(Program)]
 
@@ -243,7 +255,8 @@ def data_of(program: Program) -> dict[str, Any]:
     """Returns the arguments of `fit` for the data of a program."""
     held = arrays(program)
     whole = Batches(held, endless=False)
-    found: dict[str, Any] = {"shuffle": False, "epochs": 3}
+    found: dict[str, Any] = {"shuffle": False, "epochs": 3, "initial_epoch": program.first_epoch}
+    found |= {"callbacks": CALLBACKS[program.callbacks]()}
     match program.data:
         case "arrays" | "shorter epochs":
             found |= dict(zip(("x", "y", "sample_weight"), held, strict=False)) | {"batch_size": 8}

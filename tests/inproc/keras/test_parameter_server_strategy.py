@@ -16,6 +16,7 @@ from headwater.keras.internals import in_symbolic_scope
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
 from headwater.keras.parameter_server.own_momentum import MomentumAt, OwnMomentum
 from headwater.keras.parameter_server.strategy import ParameterServerStrategy
+from headwater.keras.preemption import Preempted
 from headwater.keras.programs import updates_made
 from headwater.ps.consistency import Consistency, from_text
 from headwater.ps.layout import FixedShardsPartitioner, Partitioner
@@ -617,6 +618,31 @@ def test_a_learning_rate_that_a_callback_sets_outlives_a_save_before_the_next_st
         assert_same(model, alone)
     np.testing.assert_allclose(float(cluster.models[0].optimizer.learning_rate), 0.0125)
     cluster.stop()
+
+
+def test_a_chief_that_is_asked_to_end_after_a_restart_continues_with_the_same_epoch(tmp_path: Path) -> None:
+    def fit(*more: Any) -> tuple[list[int], int]:
+        cluster = Cluster(lambda: dense(lambda: keras.optimizers.SGD(0.1)))
+        backup = keras.callbacks.BackupAndRestore(str(tmp_path / "backup"))
+        ends = [keras.callbacks.LambdaCallback(on_epoch_begin=each(cluster)) for each in more]
+        try:
+            (history,) = cluster.fit(X, Y, batch_size=16, epochs=3, callbacks=lambda: [backup, *ends])
+            return history.epoch, updates_made(cluster.models[0].optimizer)
+        finally:
+            cluster.stop()
+
+    def ask_to_end(cluster: Cluster) -> Callable[[int, Any], None]:
+        def ask(epoch: int, _logs: Any) -> None:
+            cluster.served[0].stop_wanted = epoch == 1
+
+        return ask
+
+    for _ in range(2):
+        with pytest.raises(Preempted) as ended:
+            fit(ask_to_end)
+        assert ended.value.epoch == 1
+    # The one update that each of the interrupted jobs has made of epoch 1 is part of its values, and made again.
+    assert fit() == ([0, 1, 2], 3 * 6 + 2)
 
 
 def test_training_continues_after_a_ps_restarts() -> None:

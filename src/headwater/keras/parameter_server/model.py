@@ -277,6 +277,8 @@ class ServedModel(ModelValues):
         try:
             with Preempted.noticed_by(self, wanted=bool(self._backups)):
                 for epoch in range(initial_epoch, epochs):
+                    for backup in self._backups:  # Keras's callback learns of an epoch at its end only
+                        backup._current_epoch = epoch
                     over = self._epoch(epoch, batches, container)
                     if over is None:
                         break
