@@ -9,11 +9,11 @@ def cases(tf):
     return {name[5:]: case for name, case in globals().items() if name.startswith("case_")}
 
 
-def _outcomes(tf, uses, said=0):
+def _outcomes(tf, uses, said=0, config=None):
     """The result of each use, or the class of its error and the beginning of the message."""
     found = {}
     for name, build in uses.items():
-        with tf.Graph().as_default(), tf.Session() as session:
+        with tf.Graph().as_default(), tf.Session(config=config) as session:
             try:
                 found[name] = session.run(build())
             except Exception as error:  # noqa: BLE001 - the class of any error is an outcome
@@ -47,6 +47,108 @@ def case_not_a_number(tf):
 
     uses["slope of abs"] = lambda: slope(tf.abs)
     return _outcomes(tf, uses)
+
+
+def _ways(tf, uses):
+    """The outcomes of uses on kernels and in executables."""
+    compiled = tf.ConfigProto()
+    compiled.graph_options.optimizer_options.global_jit_level = tf.OptimizerOptions.ON_2
+    return [_outcomes(tf, uses), _outcomes(tf, uses, config=compiled)]
+
+
+def _slope(tf, function, value):
+    """Builds the gradient alone: with a known shape, it needs no result of ``function``."""
+
+    def build():
+        given = _fed(tf, value, np.shape(value))
+        return tf.convert_to_tensor(tf.gradients(function(given), given)[0])
+
+    return build
+
+
+def case_gradients_alone(tf):
+    """Gradients of operations that fail."""
+    singular, x = [[1.0, 2.0], [2.0, 4.0]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+
+    def labelled(v):
+        labels = _fed(tf, [0, 1, 5], [3])
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=v)
+
+    functions = {
+        "inverse": (tf.matrix_inverse, singular),
+        "determinant": (tf.matrix_determinant, singular),
+        "logdet": (lambda v: tf.linalg.slogdet(v)[1], singular),
+        "cholesky": (tf.cholesky, [[1.0, 2.0], [2.0, 1.0]]),
+        "solve": (lambda v: tf.matrix_solve(v, tf.ones_like(v)), singular),
+        "triangular": (lambda v: tf.matrix_triangular_solve(v, tf.ones_like(v)), [[0.0, 0.0], [1.0, 1.0]]),
+        "good inverse": (tf.matrix_inverse, [[1.0, 2.0], [2.0, 5.0]]),
+        "good determinant": (tf.matrix_determinant, [[1.0, 2.0], [2.0, 5.0]]),
+        "labels": (labelled, x),
+        "gather_nd": (lambda v: tf.gather_nd(v, _fed(tf, [[5, 1]], [1, 2])), x),
+        "slice": (lambda v: tf.slice(v, _fed(tf, [2, 0], [2]), [3, 1]), x),
+        "band": (lambda v: tf.matrix_band_part(v, _fed(tf, 7, []), 0), x),
+        "lengths": (lambda v: tf.reverse_sequence(v, _fed(tf, [1, 2, 9], [3]), 1), x),
+        "segments": (lambda v: tf.unsorted_segment_sum(v, _fed(tf, [0, 1, 9], [3]), 3), x),
+        "scatter": (lambda v: tf.scatter_nd(_fed(tf, [[0], [1], [9]], [3, 1]), v, [3, 2]), x),
+    }
+    return _ways(tf, {name: _slope(tf, *use) for name, use in functions.items()})
+
+
+def case_failures_in_loops(tf):
+    """Indices out of range, divisions by zero and singular matrices in loops and branches."""
+    table = [1.0, 2.0, 3.0]
+
+    def loop(most, step, start=0.0):
+        return tf.while_loop(lambda i, v: i < _fed(tf, most, []), lambda i, v: (i + 1, step(i, v)), [0, start])[1]
+
+    def row(i):
+        return tf.gather(_fed(tf, table, [3]), i)
+
+    def inner(n):
+        return loop(3, lambda i, v: tf.cond(i > 1, lambda: v + row(i + _fed(tf, n, []) - 2), lambda: v))
+
+    def written(n):
+        array = tf.TensorArray(tf.float32, 3, clear_after_read=False)
+        return loop(n, lambda i, v: v.write(i, 1.0), array).stack()
+
+    uses = {}
+    for n in (2, 5):
+        uses.update(
+            {
+                f"loop {n}": lambda n=n: loop(n, lambda i, v: v + row(i)),
+                f"condition {n}": lambda n=n: tf.while_loop(
+                    lambda i, v: row(i) < n + 0.5, lambda i, v: (i + 1, v * 2), (0, 1.0)
+                )[1],
+                f"taken branch {n}": lambda n=n: tf.cond(_fed(tf, True, []), lambda: row(n), lambda: 0.0),
+                f"other branch {n}": lambda n=n: tf.cond(_fed(tf, False, []), lambda: row(n), lambda: 0.0),
+                f"map {n}": lambda n=n: tf.map_fn(row, _fed(tf, [0, 1, n], [3]), dtype=tf.float32),
+                f"scan {n}": lambda n=n: tf.scan(lambda v, i: v + row(i), _fed(tf, [0, 1, n], [3]), 0.0),
+                f"branch in a loop {n}": lambda n=n: inner(n),
+                f"loop in a loop {n}": lambda n=n: loop(3, lambda i, v: loop(n, lambda j, w: w + row(j), v)),
+                f"division {n}": lambda n=n: loop(3, lambda i, v: v + 7 // (5 - i * _fed(tf, n, [])), 1),
+                f"element {n}": lambda n=n: loop(n, lambda i, v: v + _fed(tf, table, [3])[i]),
+                f"array {n}": lambda n=n: written(n),
+                f"inverse {n}": lambda n=n: tf.map_fn(
+                    tf.matrix_inverse, _fed(tf, [[[1.0, 2.0], [2.0, 2.0 + n]], [[1.0, 2.0], [2.0, 9.0 - n]]], [2, 2, 2])
+                ),
+            }
+        )
+    return _ways(tf, uses)
+
+
+def case_vectors(tf):
+    """Ids and elements whose rank or number is first known in a run."""
+    x, uses = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], {}
+    for ids in ([0, 1], [0, 1, 1, 2], [0], [[0, 1, 1]], [0, 0, 2]):
+        for kind in ("sum", "mean", "max", "min", "prod"):
+            uses[f"{kind} {ids}"] = lambda k=kind, i=ids: getattr(tf, "segment_" + k)(_fed(tf, x), _fed(tf, i))
+        uses[f"no ids {ids}"] = lambda i=ids: tf.segment_max(_fed(tf, x), _fed(tf, np.zeros([len(i) - 1], np.int32)))
+        uses[f"chosen {ids}"] = lambda i=ids: tf.sparse_segment_sum(_fed(tf, x), _fed(tf, [0, 1]), _fed(tf, i))
+    for value in ("a", 1, [["a"]], ["b", "a", "b"]):
+        uses[f"unique {value}"] = lambda v=value: tf.unique(_fed(tf, v))
+        uses[f"counts {value}"] = lambda v=value: tf.unique_with_counts(_fed(tf, v))
+        uses[f"difference {value}"] = lambda v=value: tf.setdiff1d(_fed(tf, v), _fed(tf, v))
+    return _outcomes(tf, uses, said=20)
 
 
 def case_repeated_axes(tf):

@@ -20,6 +20,7 @@ from headwater.errors import FailedPreconditionError, UnimplementedError
 from headwater.graph.attr_value import read_attr
 from headwater.graph.kernels.registry import NoKernel, kernel_of
 from headwater.graph.ops.faults import error_of, fault_of
+from headwater.graph.ops.inner_faults import are_noted, note
 from headwater.graph.registry import MAX_KNOWN_ELEMENTS, FunctionAttr, Inference, Kind, OpDef, Spec, as_outputs, lookup
 from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import is_jax_array, jax, jnp
@@ -93,6 +94,16 @@ def decode_body(function: FunctionAttr) -> Body:
     )
 
 
+def inner_nodes(attrs: Mapping[str, object]) -> list[BodyNode]:
+    """Returns the operations of the bodies in an operation's attributes, and of the bodies in theirs."""
+    found: list[BodyNode] = []
+    for value in attrs.values():
+        if isinstance(value, FunctionAttr) and "graph" in dict(value.attrs):
+            for node in decode_body(value).nodes:
+                found += [node, *inner_nodes(node.attrs)]
+    return found
+
+
 def needed(body: Body, outputs: Iterable[str]) -> tuple[BodyNode, ...]:
     """The nodes that ``outputs`` are computed from."""
     wanted = {name.rpartition(":")[0] for name in outputs if name not in body.inputs}
@@ -157,6 +168,8 @@ def evaluate(
             values = [
                 _constant(value) if index in definition.constants else value for index, value in enumerate(values)
             ]
+            if are_noted():
+                note({node.name: fault_of(definition.name, values, node.attrs)})
             results = call(definition, values, node.attrs)
             if not definition.differentiable:
                 results = tuple(map(_constant, results))

@@ -23,6 +23,7 @@ from headwater.dtypes import DType, int32, uint32
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.bodies import Body, declared, decode_body, evaluate, interpret, static_inputs
 from headwater.graph.ops.define import fixed, host, pure, random
+from headwater.graph.ops.inner_faults import Faults, are_noted, names_of, note, noting, with_faults
 from headwater.graph.registry import Attrs, FunctionAttr, HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import custom_vjp, jax, jnp, lax
@@ -73,21 +74,29 @@ def stateless_if(
             for value, dtype in zip(evaluate(body, inputs), Tout, strict=True)
         )
 
-    shapes = [
-        [None if out is None else tuple(out.shape) for out in cast(Any, jax).eval_shape(of(body))] for body in branches
-    ]
+    checked = [with_faults(of(body)) for body in branches]
+    specs = [cast(Any, jax).eval_shape(branch) for branch in checked]
+    shapes = [[None if out is None else tuple(out.shape) for out in outputs] for outputs, _ in specs]
     joined = [_join(a, b) for a, b in zip(*shapes, strict=True)]
+    failing = sorted({name for _, faults in specs for name in faults})
 
-    def grown(body: Body) -> Callable[[], tuple[jax.Array, ...]]:
-        return lambda: tuple(
-            jnp.zeros(shape, dtype.base_dtype.numpy_dtype) if value is None else _grow(value, shape)
-            for value, shape, dtype in zip(of(body)(), joined, Tout, strict=True)
-        )
+    def grown(branch: Callable[[], tuple[tuple[Any, ...], Faults]]) -> Callable[[], tuple[tuple[Any, ...], Faults]]:
+        def run() -> tuple[tuple[Any, ...], Faults]:
+            values, faults = branch()
+            outputs = tuple(
+                jnp.zeros(shape, dtype.base_dtype.numpy_dtype) if value is None else _grow(value, shape)
+                for value, shape, dtype in zip(values, joined, Tout, strict=True)
+            )
+            return outputs, {name: faults.get(name, jnp.asarray(False)) for name in failing}
+
+        return run
 
     if isinstance(predicate, np.ndarray | np.generic):
-        return grown(branches[0 if predicate else 1])()
-
-    return tuple(_lax.cond(jnp.reshape(predicate, ()), grown(branches[0]), grown(branches[1])))
+        values, faults = grown(checked[0 if predicate else 1])()
+    else:
+        values, faults = _lax.cond(jnp.reshape(predicate, ()), grown(checked[0]), grown(checked[1]))
+    note(faults)
+    return tuple(values)
 
 
 def _as_type(value: jax.Array, dtype: DType) -> jax.Array:
@@ -155,7 +164,8 @@ def _start(inputs: Sequence[jax.Array], body: Body, types: Sequence[DType]) -> l
         return evaluate(body, [*changing, *inputs[count:]], None, 0)
 
     for _ in range(count + 1):
-        shapes = [tuple(out.shape) for out in cast(Any, jax).eval_shape(turn, *values)]
+        with noting(None):
+            shapes = [tuple(out.shape) for out in cast(Any, jax).eval_shape(turn, *values)]
         grown = [_grow(v, _join(v.shape, shape)) for v, shape in zip(values, shapes, strict=True)]
         if all(a is b for a, b in zip(grown, values, strict=True)):
             break
@@ -192,13 +202,33 @@ class Turns(ABC):
         """Makes ``turns`` turns, or if None, turns until the condition fails; returns their number and the values after
         them."""
 
+        def checked_turn(turn: jax.Array, values: Sequence[object]) -> tuple[Any, ...]:
+            if are_noted():
+                self.goes_on(turn, values)  # a condition can return no failures
+            return self.turn(turn, values)
+
+        turn_with_faults = with_faults(checked_turn)
+
         def more(state: Any) -> jax.Array:
-            return self.goes_on(*state) if turns is None else state[0] < turns
+            turn, values, faults = state
+            with noting(None):
+                wanted = self.goes_on(turn, values) if turns is None else turn < turns
+            for failed in faults.values():  # after a failure the condition may hold for ever
+                wanted = wanted & ~failed
+            return wanted
 
         def step(state: Any) -> Any:
-            return state[0] + 1, self.turn(*state)
+            turn, values, before = state
+            after, faults = turn_with_faults(turn, values)
+            return turn + 1, after, {name: before[name] | faults[name] for name in before}
 
-        return _lax.while_loop(more, step, (jnp.int32(0), tuple(values)))
+        failing = names_of([turn_with_faults], jnp.int32(0), tuple(values))
+        start = jnp.int32(0), tuple(values), dict.fromkeys(failing, jnp.asarray(False))
+        done, last, faults = _lax.while_loop(more, step, start)
+        note(faults)
+        if are_noted():
+            self.goes_on(done, last)
+        return done, last
 
 
 class _Loop(Turns):
@@ -253,15 +283,16 @@ def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Seq
     @custom_vjp
     def run(*dynamic: object) -> Any:
         loop = loop_of(dynamic)
-        turns, values = loop.until(loop.start, None)
-        return (*values, turns)
+        (turns, values), faults = with_faults(loop.until)(loop.start, None)
+        return (*values, turns), faults
 
     def forward(*dynamic: object) -> Any:
         results = run(*dynamic)
-        return results, (dynamic, results[-1])
+        return results, (dynamic, results[0][-1])
 
-    def backward(kept: Any, grads: jax.Array) -> object:
+    def backward(kept: Any, gradients: Any) -> object:
         dynamic, turns = kept
+        grads, _ = gradients
         floating = [i for i, value in enumerate(dynamic) if jnp.issubdtype(value.dtype, jnp.inexact)]
 
         def with_floats(floats: Sequence[object]) -> list[Any]:
@@ -305,7 +336,9 @@ def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Seq
         )
 
     run.defvjp(forward, backward)
-    return run(*dynamic)
+    results, faults = run(*dynamic)
+    note(faults)
+    return results
 
 
 def _scan_specs(inference: Inference) -> Sequence[Spec]:
@@ -369,7 +402,8 @@ def while_trips(
         return state[0] + 1, tuple(_lax.convert_element_type(after, before.dtype) for after, before in pairs)
 
     start = tuple(jnp.asarray(given[i]) for i in loop)
-    turns = _lax.while_loop(more, step, (jnp.int32(0), start))[0]
+    with noting(None):  # the loop itself notes them
+        turns = _lax.while_loop(more, step, (jnp.int32(0), start))[0]
     if all(isinstance(value, np.ndarray | np.generic) for value in inputs):
         return jnp.stack([turns, jnp.int32(1)])
     return _rounded(turns)

@@ -9,6 +9,7 @@ import numpy as np
 
 from headwater.dtypes import DType, from_numpy
 from headwater.graph.ops.define import no_outputs, pure, unary
+from headwater.graph.ops.inner_faults import noting
 from headwater.graph.registry import Attrs, FunctionAttr, Inference, OpDef, Spec, lookup
 from headwater.lazy_jax import jax, jnp
 from headwater.shapes import as_shape, merge_dims
@@ -140,12 +141,13 @@ def vjp(*inputs: object, f: FunctionAttr, wanted: Sequence[bool], given: Sequenc
         result = definition.lower(*values, **attrs)
         return result if isinstance(result, tuple) else (result,)
 
-    outputs, pull = jax.vjp(forward, *(jnp.asarray(forward_inputs[index]) for index in positions))
-    cotangents = tuple(
-        jnp.conj(jnp.asarray(next(grads), y.dtype).reshape(y.shape)) if has else _zero(y)
-        for y, has in zip(outputs, given, strict=True)
-    )
-    return tuple(jnp.conj(grad) for grad in pull(cotangents))
+    with noting(None):  # the forward operation notes the failures
+        outputs, pull = jax.vjp(forward, *(jnp.asarray(forward_inputs[index]) for index in positions))
+        cotangents = tuple(
+            jnp.conj(jnp.asarray(next(grads), y.dtype).reshape(y.shape)) if has else _zero(y)
+            for y, has in zip(outputs, given, strict=True)
+        )
+        return tuple(jnp.conj(grad) for grad in pull(cotangents))
 
 
 def _zero(y: jax.Array) -> object:

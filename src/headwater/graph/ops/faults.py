@@ -2,7 +2,8 @@
 
 Within an executable nothing can fail. For each operation that could fail, it returns an additional boolean, which the
 runtime checks after the run (`headwater.graph.runtime.compile`). Updates of rows skip missing rows, as gradients of
-tables require. Operations within compiled loops and branches are not checked.
+tables require. Compiled loops and branches return the booleans of their operations
+(`headwater.graph.ops.inner_faults`).
 """
 
 from __future__ import annotations
@@ -266,6 +267,12 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
 }
 
 
+_GRADIENT_FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
+    "LogMatrixDeterminant": _singular,
+    "MatrixDeterminant": _singular,
+}
+"""Failures of gradients of operations that do not fail themselves."""
+
 _SAID: Final = {
     **{
         f"{kind}Apply{name}": "lr is not a positive scalar"
@@ -277,7 +284,7 @@ _SAID: Final = {
     "Select": "condition, 'then' and 'else' must have the same size and shape",
     "Tile": "Expected multiples argument to be a vector of length equal to the rank of the input",
     "Cholesky": "Cholesky decomposition was not successful. The input might not be valid.",
-    **dict.fromkeys(("Lu", "MatrixInverse"), "Input is not invertible."),
+    **dict.fromkeys(("Lu", "MatrixInverse", *_GRADIENT_FAULTS), "Input is not invertible."),
     **dict.fromkeys(("MatrixSolve", "MatrixTriangularSolve"), "Input matrix is not invertible."),
     "SelfAdjointEigV2": "Self-adjoint eigen decomposition was not successful. The input might not be valid.",
     "TridiagonalSolve": "The matrix is not invertible.",
@@ -290,8 +297,17 @@ _SAID: Final = {
 }
 
 
+def _forward_of(attrs: _Attrs) -> tuple[str, _Attrs]:
+    """Returns the type and attributes of the operation that a ``Vjp`` is the gradient of."""
+    forward = attrs["f"]
+    return forward.name, dict(forward.attrs)
+
+
 def can_fail(op_type: str, attrs: _Attrs) -> bool:
     """Whether `fault_of` may report a failure of an operation."""
+    if op_type == "Vjp":
+        forward, attrs = _forward_of(attrs)
+        return forward in _GRADIENT_FAULTS or can_fail(forward, attrs)
     return op_type in _FAULTS or unsupported(op_type, attrs) is not None
 
 
@@ -301,6 +317,11 @@ def fault_of(op_type: str, inputs: Sequence[object], attrs: _Attrs) -> Any:
     Args:
       inputs: traced or known arrays.
     """
+    if op_type == "Vjp":
+        inputs = inputs[: len(attrs["wanted"])]
+        forward, attrs = _forward_of(attrs)
+        find = _GRADIENT_FAULTS.get(forward)
+        return find(inputs, attrs) if find is not None else fault_of(forward, inputs, attrs)
     find = _FAULTS.get(op_type)
     if find is None:
         return None if unsupported(op_type, attrs) is None else np.True_
@@ -310,6 +331,8 @@ def fault_of(op_type: str, inputs: Sequence[object], attrs: _Attrs) -> Any:
 def error_of(op_type: str, name: str, attrs: _Attrs) -> OpError:
     """Returns the error of an operation for which `fault_of` has reported a failure."""
     where = f"[in {op_type} operation {name!r}]"
+    if op_type == "Vjp":
+        op_type, attrs = _forward_of(attrs)
     refused = unsupported(op_type, attrs)
     if refused is not None:
         return type(refused)(None, None, f"{refused.message} {where}")

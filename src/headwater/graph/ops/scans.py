@@ -15,6 +15,7 @@ import numpy as np
 from headwater.dtypes import DType
 from headwater.graph.ops.bodies import declared, decode_body, evaluate, interpret, static_inputs
 from headwater.graph.ops.define import host, pure
+from headwater.graph.ops.inner_faults import note, with_faults
 from headwater.graph.registry import Attrs, FunctionAttr, HostArray
 from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import jax, jnp, lax
@@ -52,17 +53,20 @@ def stateless_scan(
     fixed = inputs[states + sequences :]
     start = tuple(jnp.asarray(value) for value in inputs[:states])
 
+    turn_with_faults = with_faults(evaluate)
+
     def step(carry: Any, slices: Any) -> Any:
         turn, values = carry
-        results = evaluate(decoded, [*values, *slices, *fixed], None, turn)
+        results, faults = turn_with_faults(decoded, [*values, *slices, *fixed], None, turn)
         typed = [
             _lax.convert_element_type(value, dtype.base_dtype.numpy_dtype)
             for value, dtype in zip(results, Tout, strict=True)
         ]
-        return (turn + 1, tuple(typed[:states])), tuple(typed[states:])
+        return (turn + 1, tuple(typed[:states])), (tuple(typed[states:]), faults)
 
     xs = tuple(jnp.asarray(value) for value in inputs[states : states + sequences])
-    (_, last), stacked = _lax.scan(step, (jnp.int32(0), start), xs)
+    (_, last), (stacked, faults) = _lax.scan(step, (jnp.int32(0), start), xs)
+    note({name: fault.any() for name, fault in faults.items()})
     return (*last, *stacked)
 
 

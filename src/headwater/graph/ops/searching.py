@@ -46,7 +46,9 @@ _NUMBER_NS: Final = 60
 
 def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:
     """Returns the distinct elements in the order of first occurrence, the index of each element among them, and their
-    counts."""
+    counts; ValueError if ``x`` is no vector."""
+    if x.ndim != 1:
+        raise ValueError("unique expects a 1D vector.")
     if x.dtype.kind in "iu" and compiled_loops_pay(_NUMBER_NS * x.size):
         from headwater.tables import hashing  # noqa: PLC0415  with numba: only for programs that need it
 
@@ -85,6 +87,9 @@ def _list_diff_spec(inference: Inference) -> Sequence[Spec]:
 def list_diff(context: HostContext, x: HostArray, y: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
     """Returns the elements of x that are not in y, and their positions in x."""
     del context
+    for name, value in (("x", x), ("y", y)):
+        if value.ndim != 1:
+            raise ValueError(f"{name} should be a 1D vector.")
     gone = set(y.tolist())
     places = np.array([i for i, item in enumerate(x.tolist()) if item not in gone], out_idx.numpy_dtype)
     return x[places], places

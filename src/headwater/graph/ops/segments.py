@@ -103,8 +103,16 @@ def _sorted_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, dims)
 
 
-def _require_ascending(segment_ids: HostArray) -> int:
-    """Returns the number of segments; ValueError if an id is negative, or less than the id before it."""
+def _require_ascending(segment_ids: HostArray, rows: int | None = None) -> int:
+    """Returns the number of segments.
+
+    Raises:
+      ValueError: the ids are no vector, are not ``rows`` many, are negative, or descend.
+    """
+    if segment_ids.ndim != 1:
+        raise ValueError("segment_ids should be a vector.")
+    if rows is not None and len(segment_ids) != rows:
+        raise ValueError("segment_ids should be the same size as dimension 0 of input.")
     if not segment_ids.size:
         return 0
     if (segment_ids[1:] < segment_ids[:-1]).any() or segment_ids[0] < 0:
@@ -131,7 +139,7 @@ def _sorted_segments(op_type: str, reduce: Any, mean: bool = False, empty: int =
 
     def lower(context: object, data: Any, segment_ids: HostArray) -> object:
         del context
-        count = _require_ascending(segment_ids)
+        count = _require_ascending(segment_ids, len(data))
         if reduce is np.add:
             result = _sums(data, segment_ids, count)
             return _divided(result, segment_ids, np.asarray) if mean else result
@@ -166,6 +174,8 @@ def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
     def lower(context: object, data: Any, indices: Any, segment_ids: Any, num_segments: Any = None) -> Any:
         del context
         found = _require_ascending(segment_ids)
+        if indices.shape != segment_ids.shape:
+            raise ValueError("segment_ids and indices should have same size.")
         require_rows(indices, len(data))
         count = found if num_segments is None else int(num_segments)
         if count < found:

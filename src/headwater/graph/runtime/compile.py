@@ -19,6 +19,7 @@ import numpy as np
 from headwater.errors import OpError
 from headwater.graph.kernels.blas import use_one_thread
 from headwater.graph.kernels.registry import NoKernel
+from headwater.graph.ops.bodies import inner_nodes
 from headwater.graph.ops.faults import error_of
 from headwater.graph.passes.ahead import shown_variables
 from headwater.graph.passes.plan import Compute, Node, VariableInfo
@@ -372,6 +373,9 @@ class Executable:
         for node in self._compute.nodes:
             if faults.get(node.name):
                 raise error_of(node.type, node.name, node.attrs)
+            for inner in inner_nodes(node.attrs):
+                if faults.get(inner.name):
+                    raise error_of(inner.definition.name, inner.name, inner.attrs)
 
     def _record(
         self,

@@ -303,6 +303,9 @@ class Code:
         uses = self._locals([*args])
         if forward.name in ALIASES:
             raise WithoutKernel("Vjp")
+        checked = can_fail(forward.name, attrs) and self.result_of(forward.name, inputs, attrs) is not None
+        if can_fail("Vjp", node.attrs) and not checked:
+            self.check(node, args, uses, locked=False)
         if takes_outputs(forward.name) or forward.name in GRADIENT_MAKERS:
             outputs = self._outputs(node, forward.name, inputs, attrs)
             all_args.append(f"{outputs} if isinstance({outputs}, tuple) else ({outputs},)")
@@ -346,7 +349,7 @@ class Code:
     def result_of(self, op_type: str, args: Sequence[str], attrs: Mapping[str, Any]) -> str | None:
         """Returns the local variable with an operation's result; None if it has not run."""
         for found in self._forwards.get((op_type, tuple(args)), ()):
-            if _same(found.attrs, attrs):
+            if same_attrs(found.attrs, attrs):
                 return found.result
         return None
 
@@ -440,7 +443,8 @@ def is_pure(node: Node) -> bool:
     return node.definition.kind is Kind.PURE
 
 
-def _same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+def same_attrs(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether two sets of attributes are equal."""
     return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
 
 

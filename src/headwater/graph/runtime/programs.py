@@ -18,10 +18,13 @@ from headwater.data.io.tensor_proto import make_tensor_proto
 from headwater.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from headwater.graph.kernels.generator import seeds_of
 from headwater.graph.ops.bodies import call
-from headwater.graph.ops.faults import error_of, fault_of
+from headwater.graph.ops.faults import can_fail, error_of, fault_of
+from headwater.graph.ops.inner_faults import noting
 from headwater.graph.passes.plan import Compute, Node, encode_compute
-from headwater.graph.registry import Kind, as_outputs
+from headwater.graph.registry import FunctionAttr, Kind, as_outputs
 from headwater.graph.runtime.devices import memory_stats, placed
+from headwater.graph.runtime.kernel_code import same_attrs
+from headwater.graph.runtime.kernel_lookup import forward_attrs, own_attrs
 from headwater.graph.runtime.small_updates import SmallUpdates
 from headwater.lazy_jax import jax
 from headwater.ps.memory import check_memory
@@ -68,6 +71,7 @@ class Program:
         dynamic = [name for name in compute.inputs if name not in compute.static]
         # TensorFlow does not check on GPUs either: results are arbitrary.
         checks = compute.device.startswith("CPU")
+        unchecked = {*looked_at, *_checked_gradients(compute.nodes)}
         self._device = compute.device
         failing: set[str] = set()  # ``run`` must not refer to ``self``: it would outlive its sessions
         self.failing: set[str] = failing
@@ -78,14 +82,14 @@ class Program:
             faults: dict[str, AnyArray] = {}
 
             def trace_one(node: Node, values: dict[str, AnyArray], state: dict[str, AnyArray]) -> None:
-                with jax.named_scope(node.name):  # for profiles
+                with jax.named_scope(node.name), noting(faults if checks else None):  # the names are for profiles
                     trace(node, values, state, seed, counter)
 
             small = SmallUpdates(trace_one)
             for node in compute.nodes:
                 if small.needed_by(node):
                     small.run(values, state)
-                fault = _fault(node, values, state) if checks and node.name not in looked_at else None
+                fault = _fault(node, values, state) if checks and node.name not in unchecked else None
                 if isinstance(fault, np.bool_) and fault:
                     raise error_of(node.type, node.name, node.attrs)  # in every run; tracing may be impossible
                 if fault is not None:
@@ -147,6 +151,22 @@ class Program:
 
 def _key_of(*arrays: Sequence[Any]) -> object:
     return tuple([(value.shape, value.dtype) for values in arrays for value in values])
+
+
+def _checked_gradients(nodes: Sequence[Node]) -> list[str]:
+    """Returns the names of the gradients that fail only if their forward operation, one of ``nodes``, fails."""
+    forwards: dict[tuple[str, tuple[str, ...]], list[Mapping[str, Any]]] = {}
+    found: list[str] = []
+    for node in nodes:
+        if node.type != "Vjp":
+            forwards.setdefault((node.type, node.inputs), []).append(own_attrs(node))
+            continue
+        forward: FunctionAttr = node.attrs["f"]
+        attrs = forward_attrs(forward)
+        same = forwards.get((forward.name, node.inputs[: len(node.attrs["wanted"])]), ())
+        if can_fail(forward.name, attrs) and any(same_attrs(attrs, each) for each in same):
+            found.append(node.name)
+    return found
 
 
 def shapes_of(pairs: Iterable[Any]) -> list[object]:

@@ -1,0 +1,67 @@
+"""Failures of operations within compiled loops and branches.
+
+While a program is traced, a body notes which of its operations may fail, each with a boolean. A loop or branch cannot
+let these values out as they are: it returns them beside its own results and notes them again outside. The runtime
+checks all of them after the run (`headwater.graph.runtime.compile`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from headwater.lazy_jax import jax, jnp
+
+_Result = TypeVar("_Result")
+Faults = dict[str, Any]
+"""Whether operations fail, by their names."""
+
+_noted: Final[ContextVar[Faults | None]] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def noting(faults: Faults | None) -> Generator[None]:
+    """A context in which failures are noted in ``faults``, or not at all if None."""
+    token = _noted.set(faults)
+    try:
+        yield
+    finally:
+        _noted.reset(token)
+
+
+def are_noted() -> bool:
+    """Whether failures are noted here."""
+    return _noted.get() is not None
+
+
+def note(found: Mapping[str, Any]) -> None:
+    """Notes failures; None stands for an operation that cannot fail."""
+    faults = _noted.get()
+    if faults is not None:
+        for name, fault in found.items():
+            if fault is not None:
+                faults[name] = fault if name not in faults else faults[name] | fault
+
+
+def with_faults(function: Callable[..., _Result]) -> Callable[..., tuple[_Result, Faults]]:
+    """Wraps ``function``: returns its result and the failures in it, which it does not note here."""
+
+    def run(*args: Any) -> tuple[_Result, Faults]:
+        faults: Faults = {}
+        with noting(faults if are_noted() else None):
+            result = function(*args)
+        return result, {name: jnp.asarray(fault, np.bool_) for name, fault in faults.items()}
+
+    return run
+
+
+def names_of(functions: Sequence[Callable[..., tuple[object, Faults]]], *args: object) -> list[str]:
+    """Returns the names of operations that may fail in functions of `with_faults`."""
+    if not are_noted():
+        return []
+    shape_of: Any = jax.eval_shape
+    return sorted({name for function in functions for name in shape_of(function, *args)[1]})
