@@ -30,6 +30,7 @@ class OwnStates(ParameterHistory):
         self._void: dict[int, set[int]] = {index: set() for index in range(setting.servers)}
 
     def _serve(self, index: int) -> None:
+        # A restart may lose any unit that was pushed before it, as the state that is restored may be older.
         self._void[index] |= self.account.acknowledged | self.account.open
         task = self._task("ps", index)
 

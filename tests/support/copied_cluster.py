@@ -141,6 +141,7 @@ class CopiedCluster:
     def _link_from(self, me: TaskName) -> Callable[[TaskName], CopiedTaskLink]:
         def link(task: TaskName) -> CopiedTaskLink:
             wiring = Wiring(me=PeerIdentity(task=str(me), generation=1 + me.index))
+            # The process that has the primary at the beginning comes first.
             hosts = [task.index, 1 - task.index, *self._processes[_SERVERS:]]
             links = [_CopyLink(self, me, host, task) for host in hosts]
             owner = Claim(task=me.device_prefix, generation=1 + me.index)
@@ -162,6 +163,7 @@ class CopiedCluster:
         self._asks[index] = LivingAsk(self.witnesses.ask)
         self.copies[index] = [
             GraphCopy(TaskName("ps", served), site=self._site(index, served), around=around)
+            # Its own task comes first.
             for served in sorted(range(_SERVERS), key=lambda task: task != index)
         ]
         for copy in self.copies[index]:

@@ -182,6 +182,7 @@ class Processes:
         """Returns an address at which no process listens, reserved until `stop`, also while its task is not running."""
         sock = bound()
         place = sock.getsockname()
+        # The task inherits the first socket and closes it when it ends. The second one reserves the port for a restart.
         self._kept.append(bound(place))
         address = f"127.0.0.1:{place[1]}"
         self._held[address] = sock
@@ -198,6 +199,7 @@ class Processes:
         if held is None:
             return self.run(*command, pass_fds=(), **environ)
         with held:
+            # Clients can connect before the task has started: the system queues their connections.
             held.listen()
             environ[LISTEN_FDS] = json.dumps({self.address(job, index): held.fileno()})
             return self.run(*command, pass_fds=(held.fileno(),), **environ)

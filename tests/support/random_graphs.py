@@ -150,6 +150,7 @@ class _Builder:
         with self._graph.as_default():
             for index, task in enumerate(self._program.variables):
                 self._add_variable(index, task)
+            # So that there are an operation and a tensor to choose, whatever the steps are.
             self._op("NoOp", [], -1)
             self._keep(self._const(_vector(1), -1))
             for step in self._program.steps:
@@ -158,6 +159,7 @@ class _Builder:
         fed = {**self._placeholders}
         for pick in program.feeds:
             tensor = self._tensors[pick % len(self._tensors)]
+            # A placeholder keeps its value if it is chosen here.
             fed.setdefault(tensor, _vector(pick))
         fetches = tuple(dict.fromkeys(self._tensors[pick % len(self._tensors)] for pick in program.fetches))
         targets = tuple(dict.fromkeys(self._ops[pick % len(self._ops)] for pick in program.targets))

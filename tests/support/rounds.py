@@ -49,6 +49,7 @@ class Worker:
                 with tf.device(f"/job:ps/task:{ps}"):
                     counts.append(tf.get_variable(f"count{ps}", [WORKERS], initializer=tf.zeros_initializer()))
             with tf.device(f"/job:worker/task:{self.index}"):
+                # The gradient is -1 at this worker's element and 0 elsewhere, so a step of rate 1 adds 1 there.
                 mine = tf.constant(np.arange(WORKERS) == self.index, tf.float32)
                 loss = -tf.add_n([tf.reduce_sum(count * mine) for count in counts])
             optimizer = self.optimizer()
@@ -81,6 +82,7 @@ def _train(target: Callable[[int], str], optimizer: Callable[[], Any], begin: Ca
             results[index] = Worker(index, target(index), optimizer, gate, begin).run()
         except BaseException as error:
             errors.append(error)
+            # The other workers would wait at the barrier forever.
             gate.abort()
             raise
 
@@ -101,6 +103,7 @@ KINDS = {
     # A round is the mean of the gradients of both workers, so each element grows by 1 / WORKERS.
     "sync": (_sync, _values(STEPS + 1, (STEPS + 1) / WORKERS)),
     "consistent": (_consistent, _values(STEPS + 1, (STEPS + 1) / WORKERS)),
+    # Each step is applied on its own, and counted in the global step.
     "bounded": (_bounded, _values(WORKERS * (STEPS + 1), STEPS + 1.0)),
 }
 
