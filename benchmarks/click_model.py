@@ -69,7 +69,10 @@ def in_cluster(command: Sequence[str], environment: Mapping[str, str], servers: 
         (chief,) = tasks["chief"]
         found: Figures = chief.line("launch_s") | chief.line("examples_per_s")
         for job, members in tasks.items():
-            found[f"peak_memory_of_{job}"] = max(peak_memory(task.pid) for task in members)
+            # Workers end after training, and report their memory; a ps does not end.
+            found[f"peak_memory_of_{job}"] = max(
+                peak_memory(task.pid) if job == "ps" else task.line("peak_memory")["peak_memory"] for task in members
+            )
     finally:
         for task in [task for members in tasks.values() for task in members]:
             task.kill()

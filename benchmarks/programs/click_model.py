@@ -123,13 +123,12 @@ class Clock(tf.train.SessionRunHook):
     Args:
       launched: when this program was started, in seconds since 1970.
       batch: examples in a batch.
-      last: the last step.
       others: named pipes of the other workers, which are waited for after ``WARM`` steps.
     """
 
-    def __init__(self, launched, batch, last, others=()):
-        self._launched, self._batch, self._last, self._others = launched, batch, last, others
-        self._warm, self._from = False, (0, 0.0)
+    def __init__(self, launched, batch, others=()):
+        self._launched, self._batch, self._others = launched, batch, others
+        self._warm, self._seen = False, []
 
     def begin(self):
         self._step = tf.train.get_global_step()
@@ -144,12 +143,12 @@ class Clock(tf.train.SessionRunHook):
             tell(launch_s=now - self._launched)
             for path in self._others:
                 open(path).close()
-        elif self._warm and not self._from[0]:
-            self._from = step, now
-        elif self._warm and self._last is not None and step >= self._last - 1:
-            first, began = self._from
-            tell(examples_per_s=self._batch * (step - first) / (now - began))
-            self._last = None
+        elif self._warm:
+            self._seen = [*self._seen[:1], (step, now)]
+
+    def end(self, session):
+        (first, began), (last, ended) = self._seen
+        tell(examples_per_s=self._batch * (last - first) / (ended - began))
 
 
 class Arrival(tf.train.SessionRunHook):
@@ -170,7 +169,7 @@ def hooks_of(args, config):
     workers = config.cluster_spec.num_tasks("worker") if "worker" in config.cluster_spec.jobs else 0
     pipes = [os.path.join(args.pipes, "worker%d" % index) for index in range(workers)] if args.pipes else []
     if config.is_chief:
-        return [Clock(args.launched, args.batch, args.steps, pipes)]
+        return [Clock(args.launched, args.batch, pipes)]
     return [Arrival(pipes[config.task_id])] if config.task_type == "worker" and pipes else []
 
 
