@@ -50,13 +50,16 @@ def test_every_pair_of_choices_is_equal_to_one_process(program: Program) -> None
     check(program)
 
 
-@pytest.mark.long
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(st.fixed_dictionaries({name: st.sampled_from(choices) for name, choices in COLUMNS.items()}))
-def test_any_choice_is_equal_to_one_process(choices: dict[str, Any]) -> None:
-    program = Program(**choices)
-    assume(program.possible)
-    check(program)
+@pytest.mark.parametrize("examples", [2, pytest.param(60, marks=pytest.mark.long)])
+def test_any_choice_is_equal_to_one_process(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(st.fixed_dictionaries({name: st.sampled_from(choices) for name, choices in COLUMNS.items()}))
+    def draw(choices: dict[str, Any]) -> None:
+        program = Program(**choices)
+        assume(program.possible)
+        check(program)
+
+    draw()
 
 
 @pytest.mark.parametrize("run", [mirrored, served])
