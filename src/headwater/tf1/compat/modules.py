@@ -38,6 +38,8 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.python.client.device_lib": ("headwater.graph.session.local_devices",),
     "tensorflow.contrib.learn.python.learn": ("tf.contrib.learn",),
     "tensorflow.contrib.learn.python.learn.*": ("tf.contrib.learn",),
+    "tensorflow.contrib.learn.python.learn.preprocessing": ("headwater.tf1.contrib.learn.preprocessing",),
+    "tensorflow.contrib.learn.python.learn.preprocessing.*": ("headwater.tf1.contrib.learn.preprocessing",),
     "tensorflow.contrib.learn.python.learn.estimators.*": ("tf.contrib.learn",),
     "tensorflow.contrib.cudnn_rnn.python.layers": ("tf.contrib.cudnn_rnn",),
     "tensorflow.contrib.cudnn_rnn.python.layers.cudnn_rnn": ("tf.contrib.cudnn_rnn",),

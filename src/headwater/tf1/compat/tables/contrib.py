@@ -26,13 +26,17 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "losses": "headwater.tf1.compat.slim_losses",
             "metrics": "headwater.tf1.compat.contrib_metrics",
             "opt": "headwater.tf1.compat.tf.contrib.opt",
+            "predictor": "headwater.tf1.compat.tf.contrib.predictor",
             "rnn": "headwater.tf1.compat.tf.contrib.rnn",
             "seq2seq": "headwater.tf1.compat.tf.contrib.seq2seq",
+            "signal": "headwater.tf1.compat.tf.contrib.signal",
             "slim": "headwater.tf1.compat.tf.contrib.slim",
             "staging": "headwater.tf1.compat.tf.contrib.staging",
+            "stateless": "headwater.tf1.compat.tf.contrib.stateless",
             "tfprof": "headwater.tf1.compat.tf.contrib.tfprof",
             "tpu": "headwater.tf1.compat.tf.estimator_tpu",
             "training": "headwater.tf1.compat.tf.contrib.training",
+            "util": "headwater.tf1.compat.tf.contrib.util",
         },
     ),
     "tf.contrib.crf": Area(
@@ -174,6 +178,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
         },
         modules={
             "learn_runner": "headwater.tf1.training.estimator.learn",
+            "preprocessing": "headwater.tf1.contrib.learn.preprocessing",
         },
     ),
     "tf.contrib.legacy_seq2seq": Area(
@@ -206,6 +211,12 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.contrib.opt.wrappers": """
                 DropStaleGradientOptimizer MovingAverageOptimizer MultitaskOptimizerWrapper VariableClippingOptimizer
                 clip_gradients_by_global_norm""",
+        },
+    ),
+    "tf.contrib.predictor": Area(
+        "``tf.contrib.predictor``: functions around exported models and estimators.",
+        names={
+            "headwater.tf1.contrib.predictor.predictors": "from_estimator from_saved_model",
         },
     ),
     "tf.contrib.rnn": Area(
@@ -252,6 +263,14 @@ CONTRIB: Final[Mapping[str, Area]] = {
                 tile_batch""",
             "headwater.tf1.contrib.seq2seq.trees": "gather_tree",
             "headwater.tf1.contrib.seq2seq.losses": "sequence_loss",
+        },
+    ),
+    "tf.contrib.signal": Area(
+        "``tf.contrib.signal``: an earlier name of ``tf.signal``.",
+        names={
+            "headwater.tf1.functional.signal": """
+                frame hamming_window hann_window inverse_stft inverse_stft_window_fn linear_to_mel_weight_matrix
+                mfccs_from_log_mel_spectrograms overlap_and_add stft""",
         },
     ),
     "tf.contrib.slim": Area(
@@ -309,6 +328,13 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.input.staging": "StagingArea",
         },
     ),
+    "tf.contrib.stateless": Area(
+        "``tf.contrib.stateless``: random numbers that depend on a seed tensor only.",
+        names={
+            "headwater.tf1.functional.random": """
+                stateless_multinomial stateless_random_normal stateless_random_uniform stateless_truncated_normal""",
+        },
+    ),
     "tf.contrib.tfprof": Area(
         "``tf.contrib.tfprof``: size of a model.",
         modules={
@@ -321,6 +347,13 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.training.device_setter": "GreedyLoadBalancingStrategy RandomStrategy byte_size_load_fn",
             "headwater.tf1.training.buckets": "bucket bucket_by_sequence_length",
             "headwater.tf1.training.training_util": "get_or_create_global_step",
+        },
+    ),
+    "tf.contrib.util": Area(
+        "``tf.contrib.util``: constants of tensors, and their messages.",
+        names={
+            "headwater.data.io.tensor_proto": "make_ndarray make_tensor_proto",
+            "headwater.graph.constants": "constant_value=get_static_value",
         },
     ),
     "tf.examples": Area(

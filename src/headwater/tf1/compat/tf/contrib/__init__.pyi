@@ -17,12 +17,16 @@ from headwater.tf1.compat.tf.contrib import layers as layers
 from headwater.tf1.compat.tf.contrib import learn as learn
 from headwater.tf1.compat.tf.contrib import legacy_seq2seq as legacy_seq2seq
 from headwater.tf1.compat.tf.contrib import opt as opt
+from headwater.tf1.compat.tf.contrib import predictor as predictor
 from headwater.tf1.compat.tf.contrib import rnn as rnn
 from headwater.tf1.compat.tf.contrib import seq2seq as seq2seq
+from headwater.tf1.compat.tf.contrib import signal as signal
 from headwater.tf1.compat.tf.contrib import slim as slim
 from headwater.tf1.compat.tf.contrib import staging as staging
+from headwater.tf1.compat.tf.contrib import stateless as stateless
 from headwater.tf1.compat.tf.contrib import tfprof as tfprof
 from headwater.tf1.compat.tf.contrib import training as training
+from headwater.tf1.compat.tf.contrib import util as util
 
 __all__ = [
     "crf",
@@ -40,11 +44,15 @@ __all__ = [
     "losses",
     "metrics",
     "opt",
+    "predictor",
     "rnn",
     "seq2seq",
+    "signal",
     "slim",
     "staging",
+    "stateless",
     "tfprof",
     "tpu",
     "training",
+    "util",
 ]

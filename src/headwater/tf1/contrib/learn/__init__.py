@@ -1,0 +1,1 @@
+"""Parts of TensorFlow 1.15's ``tf.contrib.learn`` that no other module contains."""

@@ -1,0 +1,84 @@
+"""Parts that the chains share: values of variables, a served model, and the printed outcome.
+
+Every TensorFlow runs the chains unchanged. Their data and first values do not depend on it, so
+losses and predictions of two of them are equal up to rounding.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+import zlib
+
+import numpy as np
+import tensorflow as tf
+
+tf.logging.set_verbosity(tf.logging.ERROR)
+
+
+def values(name, shape):
+    """Values of a variable, which depend on its name and shape only."""
+    numbers = np.random.RandomState(zlib.crc32(name.encode()))
+    limit = np.sqrt(6.0 / (np.prod(shape[:-1]) + shape[-1]))
+    return numbers.uniform(-limit, limit, shape).astype(np.float32)
+
+
+def initialize(session):
+    """Initialises variables and tables."""
+    session.run([tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()])
+    set_values(session)
+
+
+def set_values(session):
+    """Gives their `values` to all matrices and to the vectors of attention, which would be random."""
+    for variable in tf.trainable_variables():
+        shape = variable.shape.as_list()
+        if len(shape) > 1 or variable.op.name.endswith(("attention_v", "AttnV_0")):
+            variable.load(values(variable.op.name, shape), session)
+
+
+class SetValues(tf.train.SessionRunHook):
+    """Gives variables their `values` when an estimator makes a session."""
+
+    def after_create_session(self, session, coord):
+        del coord
+        set_values(session)
+
+
+def serve(session, inputs, outputs, feeds):
+    """Exports a model, loads it into another graph, and returns its predictions, which equal the session's.
+
+    Args:
+      session: with the trained variables.
+      inputs, outputs: tensors by name.
+      feeds: values of the inputs by name.
+    """
+    here = session.run(outputs, {inputs[name]: value for name, value in feeds.items()})
+    folder = tempfile.mkdtemp()
+    path = os.path.join(folder, "model")
+    try:
+        tf.saved_model.simple_save(session, path, inputs, outputs, legacy_init_op=tf.tables_initializer())
+        there = predictions(path, feeds)
+    finally:
+        shutil.rmtree(folder)
+    for name in outputs:
+        if here[name].dtype == object:
+            assert there[name].tolist() == here[name].tolist(), name
+        else:
+            np.testing.assert_allclose(there[name], here[name], rtol=1e-5, atol=1e-6)
+    return there
+
+
+def predictions(path, feeds, signature="serving_default"):
+    """Predictions of a saved model."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        model = tf.saved_model.loader.load(session, [tf.saved_model.tag_constants.SERVING], path)
+        signature = model.signature_def[signature]
+        outputs = {name: info.name for name, info in signature.outputs.items()}
+        return session.run(outputs, {signature.inputs[name].name: value for name, value in feeds.items()})
+
+
+def report(losses, served):
+    """Prints the outcome of a chain: losses in the order of steps, and predictions by name."""
+    served = {name: np.asarray(value).tolist() for name, value in served.items()}
+    print(json.dumps({"losses": [float(loss) for loss in losses], "served": served}))

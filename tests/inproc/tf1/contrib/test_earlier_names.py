@@ -1,0 +1,13 @@
+"""Packages of ``tf.contrib`` that are earlier names of functions of ``tf``."""
+
+from __future__ import annotations
+
+from headwater import tf
+
+
+def test_they_are_the_same_functions() -> None:
+    assert tf.contrib.signal.stft is tf.signal.stft
+    assert tf.contrib.stateless.stateless_random_normal is tf.random.stateless_normal
+    assert tf.contrib.stateless.stateless_multinomial is tf.random.stateless_multinomial
+    assert tf.contrib.util.make_tensor_proto is tf.make_tensor_proto
+    assert tf.contrib.util.constant_value(tf.constant(3)) == 3
