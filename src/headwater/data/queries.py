@@ -126,7 +126,7 @@ class Unique(Wrapper):
         with closing(self.input.elements(context)) as source:
             for element in source:
                 (part,) = element
-                key = part.item()
+                key = part.tobytes() if part.dtype != object else tuple(part.ravel().tolist())
                 if key not in seen:
                     seen.add(key)
                     yield element

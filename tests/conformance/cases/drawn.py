@@ -151,6 +151,40 @@ def case_vectors(tf):
     return _outcomes(tf, uses, said=20)
 
 
+def case_at_run_time(tf):
+    """Empty loops, ranks that are first known in a run, and gradients at NaN and of repeated indices."""
+    sparse = tf.SparseTensorValue([[0, 1], [0, 2]], np.array([2.0, 3.0], np.float32), [1, 3])
+    nan = [[NAN, 1.0], [2.0, INF]]
+
+    def stitched(v):
+        return tf.dynamic_stitch([tf.range(2), [1, 1]], [v, 2.0 * v])
+
+    loops = {
+        "no turns": lambda: tf.map_fn(tf.tanh, tf.zeros([0])),
+        "no rows": lambda: tf.map_fn(tf.tanh, _fed(tf, np.zeros([0, 2], np.float32), [None, 2])),
+    }
+    uses = {
+        "product": lambda: tf.sparse_tensor_dense_matmul(
+            tf.SparseTensor.from_value(sparse), _fed(tf, [[1.0], [2.0], [3.0]])
+        ),
+        "mask": lambda: tf.sequence_mask(_fed(tf, [3, 0])),
+        "two channels": lambda: tf.image.rgb_to_hsv(_fed(tf, [[[[1.0, 2.0]]]])),
+        "scalar": lambda: tf.where(_fed(tf, True)),
+        "half": lambda: tf.diag_part(_fed(tf, [1.0])),
+        "band": lambda: tf.matrix_band_part(1.0, 0, 1),
+        "counts": lambda: tf.unique_with_counts(7),
+        "octal": lambda: tf.strings.format("{}", _fed(tf, ["\u00e9", "a"])),
+        "join": lambda: tf.reduce_join(_fed(tf, "a"), [-1]),
+        "nowhere": lambda: tf.tensor_scatter_add(_fed(tf, np.zeros([4, 0], np.float32)), [[1]], tf.zeros([1, 0])),
+        "few parts": lambda: tf.dynamic_stitch([[0, 1], _fed(tf, [2, 3])], [[1.0, 2.0], _fed(tf, [1.0])]),
+        "sort": lambda: tf.sort([1.0, 2.0], 1),
+        "stitch": _slope(tf, stitched, [1.0, 2.0]),
+        "least": _slope(tf, lambda v: tf.minimum(v, 1.0), nan),
+        "greatest": _slope(tf, lambda v: tf.maximum(1.0, v), nan),
+    }
+    return [_outcomes(tf, loops), *_ways(tf, uses)]
+
+
 def case_repeated_axes(tf):
     x = [[1.0, 2.0], [3.0, 4.0]]
     uses = {}

@@ -247,16 +247,16 @@ _binary("Mod", np.fmod, (lambda g, x, y: g + np.zeros_like(y), lambda g, x, y: -
 _binary("TruncateDiv", _truncate_div)
 _binary("TruncateMod", np.fmod)
 _binary("Pow", _power, (_power_by_x, _power_by_y))
-# If both are equal, x gets the whole gradient; NaN in x is kept.
+# If both are equal, x gets the whole gradient, and y beside NaN; NaN in x is kept.
 _binary(
     "Maximum",
     lambda x, y: np.where(x < y, y, x),
-    (lambda g, x, y: _of_chosen(g, ~(x < y)), lambda g, x, y: _of_chosen(g, x < y)),
+    (lambda g, x, y: _of_chosen(g, x >= y), lambda g, x, y: _of_chosen(g, ~(x >= y))),
 )
 _binary(
     "Minimum",
     lambda x, y: np.where(x > y, y, x),
-    (lambda g, x, y: _of_chosen(g, ~(x > y)), lambda g, x, y: _of_chosen(g, x > y)),
+    (lambda g, x, y: _of_chosen(g, x <= y), lambda g, x, y: _of_chosen(g, ~(x <= y))),
 )
 _binary(
     "SquaredDifference",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -228,9 +228,15 @@ def _halves(inputs: Arrays) -> tuple[Arrays, Arrays]:
     return inputs[:half], inputs[half:]
 
 
-def _stitched_count(indices: Arrays) -> int:
+def stitched_count(indices: Arrays, data: Arrays) -> int:
+    """Returns the number of rows of a stitch; ValueError for negative indices and data that does not fit."""
     if any((value < 0).any() for value in indices):
         raise ValueError("indices of a stitch must not be negative")
+    for place, (where, rows) in enumerate(zip(indices, data, strict=True)):
+        if rows.shape[: where.ndim] != where.shape:
+            shapes = list(rows.shape), list(where.shape)
+            said = "data[{0}].shape = {1} does not start with indices[{0}].shape = {2}"
+            raise ValueError(said.format(place, *shapes))
     return max((int(value.max()) + 1 for value in indices if value.size), default=0)
 
 
@@ -239,7 +245,7 @@ def stitch(*inputs: HostArray) -> HostArray:
     """Writes rows at ``indices``; of several rows for one place, the last is used."""
     indices, data = _halves(inputs)
     rest = data[0].shape[indices[0].ndim :]
-    result = np.zeros((_stitched_count(indices), *rest), data[0].dtype)
+    result = np.zeros((stitched_count(indices, data), *rest), data[0].dtype)
     for where, rows in zip(indices, data, strict=True):
         result[where.reshape(-1)] = rows.reshape((where.size, *rest))
     return result
@@ -247,19 +253,6 @@ def stitch(*inputs: HostArray) -> HostArray:
 
 @gradient_kernel("DynamicStitch", "ParallelDynamicStitch")
 def stitch_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """Returns the gradient's rows, with zeros for rows that were overwritten."""
-    indices, data = _halves(inputs)
-    owner = np.empty(_stitched_count(indices), np.int64)
-    first = 0
-    for where in indices:
-        owner[where.reshape(-1)] = np.arange(first, first + where.size)
-        first += where.size
-    found: list[Any] = [None] * len(indices)
-    first = 0
-    for where, rows in zip(indices, data, strict=True):
-        flat = where.reshape(-1)
-        part = grads[0][flat]
-        part[owner[flat] != np.arange(first, first + where.size)] = 0
-        found.append(part.reshape(rows.shape))
-        first += where.size
-    return found
+    """Returns the gradient's rows, also for rows that were overwritten, as TensorFlow does."""
+    indices, _ = _halves(inputs)
+    return [*[None] * len(indices), *(grads[0][where] for where in indices)]

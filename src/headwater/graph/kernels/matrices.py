@@ -142,10 +142,20 @@ def diag(diagonal: HostArray) -> HostArray:
     return np.diag(diagonal.reshape(-1)).reshape(diagonal.shape * 2)
 
 
+def require_halves(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the half of a shape that is there twice; ValueError if the other half differs."""
+    half = len(shape) // 2
+    if len(shape) % 2:
+        raise ValueError(f"The rank of the tensor should be even, got shape {list(shape)}")
+    if shape[:half] != shape[half:]:
+        raise ValueError(f"Invalid shape {list(shape)}: the halves do not match.")
+    return shape[:half]
+
+
 @kernel("DiagPart")
 def diag_part(input: HostArray) -> HostArray:
     """Returns the elements at places whose index has two equal halves."""
-    half = input.shape[: input.ndim // 2]
+    half = require_halves(input.shape)
     count = int(np.prod(half, dtype=np.int64))
     return input.reshape(count, count).diagonal().reshape(half)
 

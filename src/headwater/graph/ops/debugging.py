@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -83,9 +84,14 @@ def string_format(
     pieces = template.split(placeholder)
     if len(pieces) != len(inputs) + 1:
         raise ValueError(f"num placeholders in template and num inputs must match: {len(pieces) - 1} vs. {len(inputs)}")
-    shown = [both_ends(value, summarize) for value in inputs]
+    shown = [both_ends(_octal(value) if value.dtype == object else value, summarize) for value in inputs]
     text = "".join(piece + value for piece, value in zip(pieces, [*shown, ""], strict=True))
     return to_string_array(text)
+
+
+def _octal(texts: HostArray) -> HostArray:
+    """Returns texts with octal escapes for bytes outside of ASCII."""
+    return np.vectorize(lambda text: re.sub(rb"[^ -~]", lambda at: b"\\%03o" % at[0][0], text), otypes=[object])(texts)
 
 
 @host("PrintV2", inputs="input:string", infer=no_outputs)

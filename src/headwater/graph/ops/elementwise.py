@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -179,14 +180,29 @@ def _truncate_div(x: AnyArray, y: AnyArray) -> AnyArray:
     return quotient + ((quotient < 0) & (quotient * y != x)).astype(x.dtype)
 
 
-def _maximum(x: AnyArray, y: AnyArray) -> AnyArray:
-    """Returns max(x, y). If both are equal, x gets the whole gradient; NaN in x is kept."""
-    return array_module(x, y).where(x < y, y, x)
+def _chosen(first: Callable[[Any, Any], Any], other: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Returns a function that is y where ``other(x, y)``, else x, so that NaN in x is kept. x gets the whole gradient
+    where ``first(x, y)``, else y."""
+
+    @custom_jvp
+    def traced(x: jax.Array, y: jax.Array) -> jax.Array:
+        return jnp.where(other(x, y), y, x)
+
+    @traced.defjvp
+    def slope(  # pyright: ignore[reportUnusedFunction]
+        primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
+        x, y = primals
+        return traced(x, y), jnp.where(first(x, y), *tangents)
+
+    def choose(x: Any, y: Any) -> Any:
+        return np.where(other(x, y), y, x) if array_module(x, y) is np else traced(x, y)
+
+    return choose
 
 
-def _minimum(x: AnyArray, y: AnyArray) -> AnyArray:
-    """Returns min(x, y). If both are equal, x gets the whole gradient; NaN in x is kept."""
-    return array_module(x, y).where(x > y, y, x)
+_maximum = _chosen(operator.ge, operator.lt)
+_minimum = _chosen(operator.le, operator.gt)
 
 
 def _squared_difference(x: AnyArray, y: AnyArray) -> AnyArray:

@@ -56,19 +56,31 @@ def _gathered(inputs: Sequence[Any], attrs: _Attrs) -> object:
 def _gathered_elements(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
     params, indices = inputs
+    if indices.size and not params.size:
+        said = f"Requested more than 0 entries, but params is empty.  Params shape: {list(params.shape)}"
+        raise InvalidArgumentError(None, None, said)
     return _outside(indices, np.asarray(params.shape[: indices.shape[-1]], np.int64))
+
+
+def _require_place(indices: Any, updates: Any, shape: Sequence[int]) -> None:
+    if 0 in shape and (indices.size or updates.size):
+        raise InvalidArgumentError(None, None, "Indices and updates specified for empty output shape")
 
 
 def _scattered(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
-    indices, _, shape = inputs
+    indices, updates, shape = inputs
+    _require_place(indices, updates, as_ints(shape))
     return _outside(indices, np.asarray(as_ints(shape)[: indices.shape[-1]], np.int64))
 
 
 def _updated_elements(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
-    value, indices = inputs[:2]
-    return None if value is None else _outside(indices, np.asarray(value.shape[: indices.shape[-1]], np.int64))
+    value, indices, updates = inputs[:3]
+    if value is None:
+        return None
+    _require_place(indices, updates, value.shape)
+    return _outside(indices, np.asarray(value.shape[: indices.shape[-1]], np.int64))
 
 
 def _sliced(inputs: Sequence[Any], attrs: _Attrs) -> object:
@@ -106,6 +118,9 @@ def _spread(inputs: Sequence[Any], attrs: _Attrs) -> object:
 
 def _labelled(inputs: Sequence[Any], attrs: _Attrs) -> object:
     features, labels = inputs
+    if features.shape[:-1] != labels.shape:
+        said = "logits and labels must have the same first dimension, got logits shape {} and labels shape {}"
+        raise InvalidArgumentError(None, None, said.format(list(features.shape), list(labels.shape)))
     return _outside(labels, features.shape[-1]) if attrs.get(CHECKED) else None
 
 
@@ -201,6 +216,9 @@ def _unsolved(inputs: Sequence[Any], attrs: _Attrs) -> object:
 def _band_too_wide(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
     matrix, lower, upper = inputs
+    if matrix.ndim < 2:
+        said = f"input must be at least 2-dim, received shape: {list(matrix.shape)}"
+        raise InvalidArgumentError(None, None, said)
     return _some((lower > matrix.shape[-2]) | (upper > matrix.shape[-1]))
 
 

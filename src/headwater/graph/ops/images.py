@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headwater.errors import FailedPreconditionError
 from headwater.graph.ops.define import pure
 from headwater.graph.registry import Inference, Spec
 from headwater.lazy_jax import jax, jnp
@@ -24,6 +25,9 @@ def adjust_contrast(images: jax.Array, contrast_factor: jax.Array) -> jax.Array:
 @pure("RGBToHSV", inputs="images:T|floating", infer=_like_first)
 def rgb_to_hsv(images: jax.Array) -> jax.Array:
     """Hue, saturation and value, each in [0, 1]."""
+    if images.shape[-1] != 3:
+        said = f"input must have 3 channels but input only has {images.shape[-1]} channels."
+        raise FailedPreconditionError(None, None, said)
     red, green, blue = images[..., 0], images[..., 1], images[..., 2]
     value = jnp.maximum(jnp.maximum(red, green), blue)
     spread = value - jnp.minimum(jnp.minimum(red, green), blue)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from headwater.graph.kernels.indexing import stitched_count
 from headwater.graph.ops.common import AnyArray, array_module, as_ints, constant_int, normal_axis, output
 from headwater.graph.ops.define import pure
 from headwater.graph.ops.table_rows import take_rows
 from headwater.graph.registry import Attrs, HostArray, Inference, Spec
-from headwater.lazy_jax import jax, jnp
+from headwater.lazy_jax import custom_vjp, jax, jnp
 from headwater.shapes import Dims, TensorShape, broadcast_dims, merge_dims
 
 # Rows and elements ------------------------------------------------------------------------------------------------
@@ -316,20 +317,30 @@ def _stitch(op_type: str) -> None:
         half = len(inputs) // 2
         indices = [np.asarray(value) for value in inputs[:half]]
         data = inputs[half:]
-        if any((value < 0).any() for value in indices):
-            raise ValueError("indices of a stitch must not be negative")
-        count = max((int(value.max()) + 1 for value in indices if value.size), default=0)
+        count = stitched_count(indices, data)
         rest = data[0].shape[indices[0].ndim :]
         if all(isinstance(value, np.ndarray) for value in data):
             result = np.zeros((count, *rest), data[0].dtype)
             for where, rows in zip(indices, data, strict=True):
                 result[where.ravel()] = rows.reshape((where.size, *rest))
             return result
-        # Keeps each row once, with its last value, so that only used values get gradients.
-        flat = jnp.concatenate([jnp.reshape(r, (w.size, *rest)) for w, r in zip(indices, data, strict=True)])
-        origin = np.full(count, flat.shape[0])
-        origin[np.concatenate([where.ravel() for where in indices])] = np.arange(flat.shape[0])
-        return jnp.take(flat, origin, axis=0, mode="fill", fill_value=0)
+
+        @custom_vjp
+        def stitched(*data: jax.Array) -> jax.Array:
+            flat = jnp.concatenate([jnp.reshape(r, (w.size, *rest)) for w, r in zip(indices, data, strict=True)])
+            origin = np.full(count, flat.shape[0])
+            origin[np.concatenate([where.ravel() for where in indices])] = np.arange(flat.shape[0])
+            return jnp.take(flat, origin, axis=0, mode="fill", fill_value=0)
+
+        def forward(*data: jax.Array) -> tuple[jax.Array, None]:
+            return stitched(*data), None
+
+        def backward(kept: None, grad: jax.Array) -> tuple[jax.Array, ...]:
+            del kept  # as in TensorFlow, rows that are overwritten have a gradient, too
+            return tuple(jnp.take(grad, where, axis=0) for where in indices)
+
+        stitched.defvjp(forward, backward)
+        return stitched(*data)
 
     pure(op_type, inputs="indices:int32*, data:T*", static_of=_stitch_static, infer=_stitched_spec)(lower)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from headwater.dtypes import DType, float32, int32
+from headwater.graph.kernels.matrices import require_halves
 from headwater.graph.ops.common import as_ints, output
 from headwater.graph.ops.define import by_evaluation, pure
 from headwater.graph.registry import HostArray, Inference, Spec
@@ -160,7 +161,7 @@ def _diag_part_spec(inference: Inference) -> Sequence[Spec]:
 @pure("DiagPart", inputs="input:T|numeric", infer=_diag_part_spec)
 def diag_part(input: jax.Array) -> jax.Array:
     """Returns the elements at places whose index has two equal halves."""
-    half = input.shape[: input.ndim // 2]
+    half = require_halves(input.shape)
     count = int(np.prod(half, dtype=np.int64))
     return jnp.diagonal(input.reshape(count, count)).reshape(half)
 

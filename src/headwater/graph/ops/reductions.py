@@ -120,6 +120,8 @@ def _position_spec(inference: Inference) -> Sequence[Spec]:
     if axis is None:
         return [Spec(dtype, (None,) * (len(dims) - 1))]
     if not -len(dims) <= axis < len(dims):
+        if len(dims) < 2:  # TensorFlow refuses it in the run
+            return [Spec(dtype, ())]
         raise ValueError(
             f"Dimension ({axis}) must be in the range [{-len(dims)}, {len(dims)}), where {len(dims)} is "
             "the number of dimensions in the input."

@@ -51,7 +51,6 @@ _RANKS: Final[Mapping[str, Mapping[int, Range]]] = {
     "LRN": {0: _IMAGES},
     "ListDiff": {0: _VECTOR, 1: _VECTOR},
     "LinSpace": {0: _SCALAR, 1: _SCALAR, 2: _SCALAR},
-    "MatrixBandPart": {0: _MATRICES},
     "MatrixDiag": {0: (1, None)},
     "MatrixDiagPart": {0: _MATRICES},
     "MatrixDiagPartV2": {0: _MATRICES},

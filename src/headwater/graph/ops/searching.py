@@ -28,13 +28,17 @@ def _where_spec(inference: Inference) -> Sequence[Spec]:
 def where(context: HostContext, input: HostArray) -> HostArray:
     """The places of all true (or not zero) elements, one per row, in row-major order."""
     del context
+    if not input.ndim:
+        raise ValueError("WhereOp : Unhandled input dimensions: 0")
     return np.argwhere(input).astype(np.int64)
 
 
 def _unique_spec(inference: Inference) -> Sequence[Spec]:
     dims = inference.inputs[0].dims
     if dims is not None and len(dims) != 1:
-        raise ValueError(f"Shape must be rank 1 but is rank {len(dims)}")
+        if inference.op_type == "Unique":
+            raise ValueError(f"Shape must be rank 1 but is rank {len(dims)}")
+        dims = None  # TensorFlow refuses it in the run
     places = inference.attrs.get("out_idx", int32)
     found = [Spec(inference.inputs[0].dtype.base_dtype, (None,)), Spec(places, dims or (None,))]
     return [*found, Spec(places, (None,))] if inference.op_type == "UniqueWithCounts" else found

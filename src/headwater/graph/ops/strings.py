@@ -294,8 +294,6 @@ def reduce_join(
     del context
     between = as_bytes(separator)
     axes = [axis % max(inputs.ndim, 1) for axis in as_ints(reduction_indices)]
-    if axes and not inputs.ndim:
-        return inputs
     for axis in as_ints(reduction_indices):
         if not -inputs.ndim <= axis < inputs.ndim:
             said = f"Invalid reduction dimension {axis} for input with {inputs.ndim} dimension(s)"

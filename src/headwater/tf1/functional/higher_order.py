@@ -9,6 +9,7 @@ from headwater.dtypes import DTypeLike
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
+from headwater.shapes import Dims
 from headwater.tf1.functional import arrays, indexing, nest
 from headwater.tf1.functional.loops import while_loop
 from headwater.tf1.functional.tensor_arrays import TensorArray
@@ -60,6 +61,7 @@ def map_fn(
         pattern = elems if dtype is None else dtype
         types = [leaf.dtype for leaf in leaves] if dtype is None else nest.flatten(dtype)
         results = [TensorArray(item, size=count) for item in types]
+        shapes: list[Dims] = []
 
         def more(index: Tensor, *_: object) -> Any:
             return index < count
@@ -68,7 +70,8 @@ def map_fn(
             found = fn(_at(elems, leaves, index))
             if not nest.same_structure(_plain(found), _plain(pattern)):
                 raise ValueError(f"fn returned {found!r}, whose structure is not that of {pattern!r}")
-            values = nest.flatten(found)
+            values = [convert_to_tensor(value, item) for value, item in zip(nest.flatten(found), types, strict=True)]
+            shapes[:] = [value.dims for value in values]
             return index + 1, [array.write(index, value) for array, value in zip(written, values, strict=True)]
 
         done = while_loop(
@@ -79,7 +82,7 @@ def map_fn(
             back_prop=back_prop,
             swap_memory=swap_memory,
         )[1]
-        return nest.pack(pattern, [_stacked(array, leaves[0]) for array in done])
+        return nest.pack(pattern, [_stacked(*each, leaves[0]) for each in zip(done, shapes, strict=True)])
 
 
 def _plain(structure: Structure) -> Structure:
@@ -89,8 +92,12 @@ def _plain(structure: Structure) -> Structure:
     return [_plain(item) for item in structure] if isinstance(structure, list | tuple) else 0  # pyright: ignore[reportUnknownVariableType]
 
 
-def _stacked(array: TensorArray, like: Tensor) -> Tensor:
+def _stacked(array: TensorArray, dims: Dims, like: Tensor) -> Tensor:
+    """Returns all results, of shape ``dims`` each, stacked; ``like`` has the first dimension."""
     result = array.stack()
+    if dims is not None and None not in dims and (like.dims is None or not like.dims[0]):
+        # A loop without turns does not find their shape.
+        result = arrays.reshape(result, [array.size(), *dims])
     if like.dims is not None and result.dims is not None:
         result.set_shape([like.dims[0], *([None] * (len(result.dims) - 1))])
     return result
@@ -205,4 +212,5 @@ def scan(
             back_prop=back_prop,
             swap_memory=swap_memory,
         )[2]
-        return nest.pack(start, [_stacked(array, leaves[0]) for array in done])
+        found = zip(done, nest.flatten(start), strict=True)
+        return nest.pack(start, [_stacked(array, leaf.dims, leaves[0]) for array, leaf in found])

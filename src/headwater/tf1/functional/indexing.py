@@ -365,7 +365,7 @@ def sequence_mask(
     with name_scope(name, "SequenceMask", [lengths, maxlen]):
         lengths = convert_to_tensor(lengths)
         if maxlen is None:
-            longest = reductions.reduce_max(lengths, list(_axes(lengths)))
+            longest = reductions.reduce_max(lengths)
             maxlen = math.maximum(constant(0, longest.dtype), longest)
         maxlen = convert_to_tensor(maxlen)
         if maxlen.dims not in (None, ()):
@@ -373,12 +373,6 @@ def sequence_mask(
         steps = one("Range", constant(0, maxlen.dtype), maxlen, constant(1, maxlen.dtype))
         mask = math.less(steps, math.cast(arrays.expand_dims(lengths, -1), maxlen.dtype))
         return mask if as_dtype(dtype) == dtypes.bool_ else math.cast(mask, dtype)
-
-
-def _axes(tensor: Tensor) -> builtins.range:
-    if tensor.dims is None:
-        raise ValueError("lengths must have a known rank")
-    return builtins.range(len(tensor.dims))
 
 
 # Partitioning and stitching ---------------------------------------------------------------------------------------

@@ -74,6 +74,8 @@ def _ordered(values: Tensor, axis: int, direction: str) -> list[Tensor]:
     order: Any
     if values.dims is not None:
         order = list(range(len(values.dims)))
+        if not -len(order) <= axis < len(order):
+            raise ValueError(f"slice index {axis} of dimension 0 out of bounds.")
         order[axis], order[-1] = order[-1], order[axis]
     else:
         rank = arrays.rank(values)

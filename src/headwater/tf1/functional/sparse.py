@@ -62,10 +62,11 @@ def sparse_tensor_dense_matmul(
         b.shape.with_rank(2)
         sp_a.shape.with_rank(2)
         right = arrays.matrix_transpose(b, conjugate=True) if adjoint_b else b
-        inner = sp_a.shape.as_list()[0 if adjoint_a else 1] if sp_a.shape.ndims else None
-        if inner is not None and right.shape.as_list()[0] not in (None, inner):
-            raise ValueError(f"Dimensions must be equal, but are {inner} and {right.shape.as_list()[0]}")
         out_of, into = (0, 1) if adjoint_a else (1, 0)
+        shapes = (sp_a.shape, out_of), (right.shape, 0)
+        inner, length = (shape.as_list()[at] if shape.ndims else None for shape, at in shapes)
+        if None not in (inner, length) and inner != length:
+            raise ValueError(f"Dimensions must be equal, but are {inner} and {length}")
         rows = indexing.gather(right, sp_a.indices[:, out_of])
         scaled = rows * arrays.expand_dims(sp_a.values, -1)
         return one("UnsortedSegmentSum", scaled, sp_a.indices[:, into], sp_a.dense_shape[into])
