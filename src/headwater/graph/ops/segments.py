@@ -221,4 +221,4 @@ def _rows_spec(inference: Inference) -> Sequence[Spec]:
 
 
 _chosen_gradient("SparseSegmentMeanGrad", lambda sizes: sizes)
-_chosen_gradient("SparseSegmentSqrtNGrad", jnp.sqrt)
+_chosen_gradient("SparseSegmentSqrtNGrad", lambda sizes: jnp.sqrt(sizes))  # `jnp.sqrt` here would import JAX
