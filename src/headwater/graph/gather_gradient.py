@@ -22,17 +22,14 @@ def gather_gradient(op: Operation, grad: Tensor | IndexedSlices) -> NotImplement
     shape = shape_of(params)
     rows = np.array([-1], np.int32)
     row_shape = constant_value(shape)
-    if row_shape is not None and 0 in row_shape[1:]:  # the number of rows cannot be inferred from no elements
+    if row_shape is not None and 0 not in row_shape[1:]:
+        values_shape = make_const(np.concatenate([rows, row_shape[1:]]), "values_shape")
+    else:  # the number of rows cannot be inferred where a row may have no elements
         sizes = op.graph.create_op("Shape", [indices], {"out_type": int32}).outputs[0]
         count = op.graph.create_op("Prod", [sizes, make_const(np.array([0], np.int32))], {"keep_dims": True}).outputs[0]
-        parts = [count, make_const(row_shape[1:]), make_const(np.array(0, np.int32), "axis")]
-        values_shape = op.graph.create_op("ConcatV2", parts, {"N": len(parts) - 1}).outputs[0]
-    elif row_shape is not None:
-        values_shape = make_const(np.concatenate([rows, row_shape[1:]]), "values_shape")
-    else:
         bounds = [make_const(np.array([value], np.int32)) for value in (1, 0, 1)]
         tail = op.graph.create_op("StridedSlice", [shape, *bounds], {"end_mask": 1}).outputs[0]
-        parts = [make_const(rows), tail, make_const(np.array(0, np.int32), "axis")]
+        parts = [count, tail, make_const(np.array(0, np.int32), "axis")]
         values_shape = op.graph.create_op("ConcatV2", parts, {"N": len(parts) - 1}).outputs[0]
     values = op.graph.create_op("Reshape", [to_dense(grad), values_shape]).outputs[0]
     flat = op.graph.create_op("Reshape", [indices, make_const(rows)]).outputs[0]

@@ -599,6 +599,12 @@ def case_gather_gradients(tf):
     return found
 
 
+def case_gather_gradients_of_unknown_shape(tf):
+    x, indices = tf.placeholder(tf.float32), tf.placeholder(tf.int32)
+    gradient = tf.convert_to_tensor(tf.gradients(tf.gather(x, indices), x)[0])
+    return [run(tf, gradient, {x: TABLE, indices: [1, 1]}), run(tf, gradient, {x: TABLE[:, :0], indices: [1, 1]}).shape]
+
+
 def case_batch_gather(tf):
     return [
         run(tf, tf.batch_gather(TABLE, [[0, 1], [2, 1]])),
