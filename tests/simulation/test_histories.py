@@ -15,33 +15,33 @@ import pytest
 
 _REPOSITORY = Path(__file__).parents[2]
 
-#: Number of histories of each kind; 1,630 together.
+#: Number of histories of each kind; 860 together.
 _HISTORIES = {
-    "copies": 40,
-    "copies-in-step": 40,
-    "ended": 40,
-    "examples": 100,
+    "copies": 20,
+    "copies-in-step": 20,
+    "ended": 20,
+    "examples": 50,
     "graph-copies": 10,
     "graph-copies-examples": 10,
     "graph-copies-queues": 10,
     "graph-copies-rounds": 10,
-    "graph-examples": 20,
+    "graph-examples": 10,
     "graph-moves": 10,
     "graph-told": 10,
-    "graphs": 40,
-    "jobs": 40,
-    "jobs-ends": 20,
-    "left": 20,
-    "left-examples": 20,
-    "left-rounds": 20,
-    "mirrored": 400,
+    "graphs": 20,
+    "jobs": 20,
+    "jobs-ends": 10,
+    "left": 10,
+    "left-examples": 10,
+    "left-rounds": 10,
+    "mirrored": 200,
     "moved-copies": 10,
-    "moves": 40,
-    "own": 20,
-    "parameters": 400,
-    "rounds": 200,
-    "shared-batches": 100,
-    "told": 20,
+    "moves": 20,
+    "own": 10,
+    "parameters": 200,
+    "rounds": 100,
+    "shared-batches": 50,
+    "told": 10,
 }
 
 

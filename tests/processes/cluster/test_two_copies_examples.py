@@ -48,6 +48,7 @@ def kill_each_ps(cluster: Processes, folder: Path, holding: Sequence[Collection[
     return shown
 
 
+@pytest.mark.long
 def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         for shown in kill_each_ps(cluster, tmp_path, [(0, 1), (0, 1)]):

@@ -19,7 +19,7 @@ LIVES = 13
     "kind",
     [
         pytest.param("model", marks=pytest.mark.long),
-        "unnamed",
+        pytest.param("unnamed", marks=pytest.mark.long),
         "weights",
         pytest.param("backup", marks=pytest.mark.long),
     ],

@@ -106,6 +106,7 @@ def test_a_restarted_ps_does_not_wait_for_lost_workers(tmp_path: Path) -> None:
             task.succeeds()
 
 
+@pytest.mark.long
 def test_a_draining_ps_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
