@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cluster.config import CHIEFS, EVALUATOR
 from headwater.cluster.pauses import pause
+from headwater.errors import NotFoundError
 from headwater.graph.server.server import Server
+from headwater.tf1.training.checkpoint_state import checkpoint_exists
 from headwater.tf1.training.estimator.estimator import Estimator
 from headwater.tf1.training.estimator.run_config import TaskType
 from headwater.tf1.training.estimator.specs import EvalSpec, TrainSpec
@@ -49,13 +51,19 @@ class _Evaluator:
         path = self._estimator.latest_checkpoint()
         if path is None or path == self._last:
             return False
-        self.metrics = self._estimator.evaluate(
-            input_fn=self._spec.input_fn,
-            steps=self._spec.steps,
-            hooks=self._spec.hooks,
-            checkpoint_path=path,
-            name=self._spec.name,
-        )
+        try:
+            self.metrics = self._estimator.evaluate(
+                input_fn=self._spec.input_fn,
+                steps=self._spec.steps,
+                hooks=self._spec.hooks,
+                checkpoint_path=path,
+                name=self._spec.name,
+            )
+        except (NotFoundError, ValueError):
+            if checkpoint_exists(path):
+                raise
+            # The chief keeps only the latest checkpoints and has deleted this one since it was chosen.
+            return self.evaluate(is_last=is_last)
         self._last = path
         self.export(is_the_final_export=is_last or self.finished)
         return True
