@@ -100,10 +100,11 @@ def distinct_bags(ids: Words, indices: Words, rows: int, default: int) -> Any:
     sizes = np.zeros(rows + 1, np.int64)
     empty = np.zeros(rows, np.bool_)
     for i in range(len(ids)):
-        row = indices[2 * i]
-        if ids[i] >= 0 and (row < 0 or row >= rows):
-            return ids[:0].copy(), np.empty(0, np.int32), np.empty(0, np.int32), empty, i
-        sizes[row + 1] += ids[i] >= 0
+        if ids[i] >= 0:  # rows of dropped ids may be out of range
+            row = indices[2 * i]
+            if row < 0 or row >= rows:
+                return ids[:0].copy(), np.empty(0, np.int32), np.empty(0, np.int32), empty, i
+            sizes[row + 1] += 1
     for row in range(rows):
         empty[row] = sizes[row + 1] == 0
         sizes[row + 1] += sizes[row] + empty[row]

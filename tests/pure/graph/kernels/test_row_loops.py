@@ -11,6 +11,7 @@ import pytest
 from headwater.graph.kernels import compiled_loops
 from headwater.graph.kernels.registry import kernel_of, update_kernel_of
 from headwater.graph.kernels.rows import add_chosen_rows, add_rows
+from headwater.graph.ops.sparse import distinct_bags
 
 F = np.float32
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -66,3 +67,19 @@ def test_gradients_of_segments(monkeypatch: pytest.MonkeyPatch, op_type: str) ->
     for bad in (np.array([4, 0, 0]), np.array([0, -1, 0])):
         with pytest.raises(ValueError, match="out of range"):
             kernel(grad, bad, ids, np.int32(4))
+
+
+def test_rows_of_dropped_ids_may_be_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    context: Any = None
+    ids, rows = np.array([5, -1, 7, -2, 5]), np.array([1, 1 << 40, 1, -9, 3])
+    indices = np.stack([rows, np.arange(5)], 1)
+    shape, default = np.array([4, 5]), np.array(2)
+
+    def run() -> list[Array]:
+        return list(distinct_bags(context, ids, indices, shape, default))
+
+    for ours, numpys in zip(*both(monkeypatch, run), strict=True):
+        np.testing.assert_array_equal(ours, numpys)
+    assert [found.tolist() for found in run()[:3]] == [[2, 5, 7], [0, 1, 2, 0, 1], [0, 1, 1, 2, 3]]
+    with pytest.raises(ValueError, match="is invalid: 4 >= 4"):
+        distinct_bags(context, ids, indices + np.array([[0, 0]] * 4 + [[1, 0]]), shape, default)
