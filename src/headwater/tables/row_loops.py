@@ -42,15 +42,15 @@ def add_chosen_rows(target: Reals, places: Words, rows: Reals, chosen: Words, wi
 
 
 @compiled
-def adagrad(var: Reals, accum: Reals, rate: Any, grad: Reals, places: Words, width: int) -> None:
+def adagrad(var: Reals, accum: Reals, grad: Reals, places: Words, width: int, rate: Any) -> None:
     """Updates rows by Adagrad: a ← a + g², θ ← θ − g·η / √a.
 
     Args:
       var, accum: rows of θ and a, one after the other.
-      rate: η, float32.
       grad: rows of g.
       places: the row of θ and a for each row of g.
       width: numbers of a row.
+      rate: η, float32.
     """
     for i in range(len(places)):
         into, start = places[i] * width, i * width

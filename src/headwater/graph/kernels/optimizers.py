@@ -125,22 +125,28 @@ _NUMBER_NS: Final = 15
 """The time in which NumPy updates one number of a row."""
 
 
-def _in_loop(arrays: Sequence[HostArray], grad: HostArray) -> bool:
-    """Whether rows of ``arrays`` are updated by a compiled loop, which takes contiguous arrays of float32."""
-    return all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays) and compiled_loops_pay(
-        _CALL_NS + _NUMBER_NS * grad.size
-    )
+def _loop_arguments(arrays: Sequence[HostArray], grad: HostArray, at: HostArray) -> tuple[Any, ...] | None:
+    """Returns the elements of ``arrays`` and ``grad``, the places and the width of rows, for a compiled loop, which
+    takes contiguous arrays of float32; None where NumPy updates the rows."""
+    if not all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays):
+        return None
+    if not compiled_loops_pay(_CALL_NS + _NUMBER_NS * grad.size):
+        return None
+    from headwater.tables.row_loops import flat  # noqa: PLC0415  with numba: only for programs that need it
+
+    whole = (array.reshape(-1) for array in arrays)
+    return *whole, flat(grad, np.float32), flat(at, np.int64), grad.size // at.size
 
 
 def _adagrad_loop(
     var: HostArray, accum: HostArray, lr: HostArray, grad: HostArray, at: HostArray, *, update_slots: bool = True
 ) -> bool:
-    if not update_slots or not _in_loop((var, accum), grad):
+    arguments = _loop_arguments((var, accum), grad, at) if update_slots else None
+    if arguments is None:
         return False
-    from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
+    from headwater.tables import row_loops  # noqa: PLC0415  see `_loop_arguments`
 
-    rows, places, width = row_loops.flat(grad, np.float32), row_loops.flat(at, np.int64), grad.size // at.size
-    row_loops.adagrad(var.reshape(-1), accum.reshape(-1), np.float32(lr), rows, places, width)
+    row_loops.adagrad(*arguments, np.float32(lr))
     return True
 
 
@@ -353,13 +359,12 @@ def _ftrl_loop(
     lr_power: HostArray,
     at: HostArray,
 ) -> bool:
-    if lr_power != -0.5 or not _in_loop((var, accum, linear), grad):
+    arguments = _loop_arguments((var, accum, linear), grad, at) if lr_power == -0.5 else None
+    if arguments is None:
         return False
-    from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
+    from headwater.tables import row_loops  # noqa: PLC0415  see `_loop_arguments`
 
-    rows, places, width = row_loops.flat(grad, np.float32), row_loops.flat(at, np.int64), grad.size // at.size
-    whole = (var.reshape(-1), accum.reshape(-1), linear.reshape(-1))
-    row_loops.ftrl(*whole, rows, places, width, np.float32(lr), np.float32(l1), np.float32(l2))
+    row_loops.ftrl(*arguments, np.float32(lr), np.float32(l1), np.float32(l2))
     return True
 
 
