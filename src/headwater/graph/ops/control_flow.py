@@ -23,7 +23,7 @@ from headwater.dtypes import DType, int32, uint32
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.bodies import Body, declared, decode_body, evaluate, interpret, static_inputs
 from headwater.graph.ops.define import fixed, host, pure, random
-from headwater.graph.ops.inner_faults import Faults, are_noted, names_of, note, noting, with_faults
+from headwater.graph.ops.inner_faults import Faults, are_noted, note, noting, with_faults
 from headwater.graph.registry import Attrs, FunctionAttr, HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import custom_vjp, jax, jnp, lax
@@ -208,24 +208,24 @@ class Turns(ABC):
             return self.turn(turn, values)
 
         turn_with_faults = with_faults(checked_turn)
+        names: list[str] = []  # of operations that may fail, found by the trace of a turn
 
         def more(state: Any) -> jax.Array:
-            turn, values, faults = state
+            turn, values, failed = state
             with noting(None):
                 wanted = self.goes_on(turn, values) if turns is None else turn < turns
-            for failed in faults.values():  # after a failure the condition may hold for ever
-                wanted = wanted & ~failed
-            return wanted
+            return wanted & (failed == 0)  # after a failure the condition may hold for ever
 
         def step(state: Any) -> Any:
-            turn, values, before = state
+            turn, values, failed = state
             after, faults = turn_with_faults(turn, values)
-            return turn + 1, after, {name: before[name] | faults[name] for name in before}
+            names[:] = faults
+            for number, fault in enumerate(faults.values(), 1):
+                failed = jnp.where((failed == 0) & fault, jnp.int32(number), failed)
+            return turn + 1, after, failed
 
-        failing = names_of([turn_with_faults], jnp.int32(0), tuple(values))
-        start = jnp.int32(0), tuple(values), dict.fromkeys(failing, jnp.asarray(False))
-        done, last, faults = _lax.while_loop(more, step, start)
-        note(faults)
+        done, last, failed = _lax.while_loop(more, step, (jnp.int32(0), tuple(values), jnp.int32(0)))
+        note({name: failed == number for number, name in enumerate(names, 1)})
         if are_noted():
             self.goes_on(done, last)
         return done, last

@@ -7,14 +7,14 @@ checks all of them after the run (`headwater.graph.runtime.compile`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from headwater.lazy_jax import jax, jnp
+from headwater.lazy_jax import jnp
 
 _Result = TypeVar("_Result")
 Faults = dict[str, Any]
@@ -57,11 +57,3 @@ def with_faults(function: Callable[..., _Result]) -> Callable[..., tuple[_Result
         return result, {name: jnp.asarray(fault, np.bool_) for name, fault in faults.items()}
 
     return run
-
-
-def names_of(functions: Sequence[Callable[..., tuple[object, Faults]]], *args: object) -> list[str]:
-    """Returns the names of operations that may fail in functions of `with_faults`."""
-    if not are_noted():
-        return []
-    shape_of: Any = jax.eval_shape
-    return sorted({name for function in functions for name in shape_of(function, *args)[1]})
