@@ -664,7 +664,7 @@ class Dataset:
     # Properties and iteration -----------------------------------------------------------------------------------------
 
     def with_options(self, options: Options, name: str | None = None) -> Self:
-        """Returns the dataset with its options overridden by those that are set in ``options``."""
+        """Returns the dataset with its options overridden by the values set in ``options``."""
         del name
         made = self.changed(self.node)
         made._options = self._options.merge(options)

@@ -2,7 +2,7 @@
 
 Each connection has a deadline. When the maximum number is reached, a new connection replaces the oldest connection of
 the host that has most connections. So no unauthenticated connection takes resources for long, and a host that opens
-many connections displaces its own, not those of other hosts. Connections younger than `GRACE_S` are not dropped, as
+many connections displaces only its own connections. Connections younger than `GRACE_S` are not dropped, as
 authentication takes a moment.
 """
 

@@ -246,7 +246,7 @@ def concatenated(first: int, second: int) -> int:
 
 
 def keyed(text: bytes, key: tuple[int, int]) -> int:
-    """Returns a hash below 2⁶⁴. Without ``key``, nobody can find texts with a chosen hash."""
+    """Returns a hash below 2⁶⁴. A text with a chosen hash can be found only with ``key``."""
     secret = struct.pack("<2Q", *(part & _MASK for part in key))
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=secret).digest(), "little")
 
