@@ -41,6 +41,7 @@ def test_every_acknowledged_step_counts_once_though_each_ps_gets_sigterm_twice(t
         assert "was restarted" not in text
 
 
+@pytest.mark.long
 def test_every_round_counts_once_though_each_ps_gets_sigterm_twice(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         workers, ps = tell_each_ps_to_end_twice(cluster, test_two_copies_rounds.PROGRAM, tmp_path)

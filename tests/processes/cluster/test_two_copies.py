@@ -39,6 +39,7 @@ def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
         end(tmp_path, tasks.workers, tasks.ps)
 
 
+@pytest.mark.long
 def test_a_further_process_joins_and_leaves(tmp_path: Path) -> None:
     """A graph's two tasks are on two processes, on three, on two again, on two others, and on one as one is killed."""
     with processes(ps=3, worker=2) as cluster:

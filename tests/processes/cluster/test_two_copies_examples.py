@@ -56,7 +56,8 @@ def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
         assert "epoch 2: 400 examples, each applied once: " in audited(cluster, tmp_path)
 
 
-@pytest.mark.parametrize("mode", ["sync=2", pytest.param("replicas 2", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["sync=2", "replicas 2"])
 def test_each_ps_is_killed_in_the_midst_of_a_round(tmp_path: Path, mode: str) -> None:
     """One worker has its examples in hand, the other one has given its gradient."""
     with processes(ps=2, worker=2) as cluster:

@@ -69,7 +69,8 @@ def end(folder: Path, workers: list[Process], *, in_rounds: bool = False) -> int
     return sum(counts)
 
 
-@pytest.mark.parametrize("consistency", ["async", pytest.param("sync", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("consistency", ["async", "sync"])
 def test_two_ps_become_three_then_two_then_one(tmp_path: Path, consistency: str) -> None:
     chosen = "--consistency", consistency
     with processes(ps=3, worker=2) as cluster:

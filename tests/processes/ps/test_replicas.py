@@ -122,6 +122,7 @@ def test_a_draining_ps_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> 
         ends(tmp_path, ps[1:], workers)
 
 
+@pytest.mark.long
 def test_both_ps_shut_down_at_once(tmp_path: Path) -> None:
     """The chief keeps what they have until they are back."""
     with processes(ps=2, worker=2) as cluster:
