@@ -102,7 +102,7 @@ def texts() -> Iterator[Text]:
     )  # fmt: skip
     for name in listed.stdout.split():
         path = REPOSITORY / name
-        if not path.exists() or name.endswith(("_pb2.py", "_pb2_grpc.py")) or name == "docs/walks.md":
+        if not path.exists() or name.endswith("_pb2.py") or name == "docs/walks.md":
             continue
         if name.endswith(".py"):
             yield from texts_of_source(path, name)

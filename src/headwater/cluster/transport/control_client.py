@@ -16,10 +16,10 @@ from headwater.cluster.addresses import Address
 from headwater.cluster.claims import Claim
 from headwater.cluster.telemetry.clocks import SteadyClock
 from headwater.cluster.transport import control_pb2 as messages
-from headwater.cluster.transport import control_pb2_grpc
 from headwater.cluster.transport.call_proof import PROOF, TIME, make_proof, time_of_server
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.connect import dial
+from headwater.cluster.transport.control_services import calls, path_of
 from headwater.cluster.transport.grpc_channel import open_grpc_channel
 from headwater.cluster.transport.grpc_settings import COMMON_OPTIONS, OURS
 from headwater.cluster.transport.handlers import DeviceInfo, TaskStatus
@@ -129,11 +129,7 @@ class ControlClient:
         # Whether the connection was ever established, and whether it has broken since.
         self._stood = False
         self._broken = False
-        self._stubs: dict[str, Any] = {
-            "Task": control_pb2_grpc.TaskStub(self._channel),
-            "Master": control_pb2_grpc.MasterStub(self._channel),
-            "Channels": control_pb2_grpc.ChannelsStub(self._channel),
-        }
+        self._methods = calls(self._channel)
         self._health: Any = cast(Any, health_pb2_grpc).HealthStub(self._channel)
         self._watching: threading.Thread | None = None
         self._watch: Any = None
@@ -318,7 +314,7 @@ class ControlClient:
         shown = self._metadata("Channels", "Open")
         try:
             return open_grpc_channel(
-                lambda pieces: self._stubs["Channels"].Open(pieces, metadata=shown),
+                lambda pieces: self._methods[path_of("Channels", "Open")](pieces, metadata=shown),
                 me=me,
                 wanted=wanted,
                 place=str(self._address),
@@ -345,10 +341,11 @@ class ControlClient:
         return ConnectFailure(Problem.CLOSED, details)
 
     def _call(self, service: str, method: str, request: Any, timeout_s: float, *, wait: bool = False) -> Any:
-        stub = getattr(self._stubs[service], method)
         shown = self._metadata(service, method)
         try:
-            call = stub.future(request, timeout=timeout_s, metadata=shown, wait_for_ready=wait or None)
+            call = self._methods[path_of(service, method)].future(
+                request, timeout=timeout_s, metadata=shown, wait_for_ready=wait or None
+            )
         except ValueError as error:  # gRPC's error for a closed channel
             raise self._is_closed() from error
         # Under one lock: either `_heard` finds the call and cancels it, or this thread finds the reason and cancels it.
@@ -391,7 +388,7 @@ class ControlClient:
         if not tokens.values:
             return ()
         now = self._clock() + self._ahead_s
-        return ((PROOF, make_proof(tokens, f"/headwater.{service}/{method}", now=now)),)
+        return ((PROOF, make_proof(tokens, path_of(service, method), now=now)),)
 
     def _learns_time(self, error: Any, service: str, method: str, shown: tuple[tuple[str, str], ...]) -> bool:
         """Learns the difference of clocks from a refusal; returns whether it changed, so that a retry makes sense."""
@@ -400,7 +397,7 @@ class ControlClient:
         if told is None or proof is None:
             return False
         tokens = self._security.at(self._address.host).tokens()
-        theirs = time_of_server(tokens, f"/headwater.{service}/{method}", proof, str(told))
+        theirs = time_of_server(tokens, path_of(service, method), proof, str(told))
         if theirs is None:
             return False
         ahead_s = theirs - self._clock()

@@ -16,9 +16,9 @@ from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
 from headwater import __version__
 from headwater.cluster.claims import Claim
 from headwater.cluster.transport import control_pb2 as messages
-from headwater.cluster.transport import control_pb2_grpc
 from headwater.cluster.transport.call_proof import PROOF, TIME, ProofChecker
 from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.control_services import add_service
 from headwater.cluster.transport.daemon_threads import DaemonThreads
 from headwater.cluster.transport.grpc_channel import serve_channel
 from headwater.cluster.transport.grpc_settings import COMMON_OPTIONS, OURS
@@ -86,10 +86,10 @@ class ControlServer:
             interceptors=[_Guard(me.task, security.tokens)],
             options=_SERVER_OPTIONS,
         )
-        control_pb2_grpc.add_TaskServicer_to_server(_Task(me, on_trusted, task), self._server)
+        add_service(self._server, "Task", _Task(me, on_trusted, task))
         if master is not None:
-            control_pb2_grpc.add_MasterServicer_to_server(_Master(me, on_trusted, master), self._server)
-        control_pb2_grpc.add_ChannelsServicer_to_server(_Channels(me, on_trusted, on_channel, options), self._server)
+            add_service(self._server, "Master", _Master(me, on_trusted, master))
+        add_service(self._server, "Channels", _Channels(me, on_trusted, on_channel, options))
         cast(Any, health_pb2_grpc).add_HealthServicer_to_server(Health(_SERVICES), self._server)
         _enable_reflection(self._server)
         credentials = _credentials(security)
