@@ -104,18 +104,18 @@ class MemoryLink:
     def reset(self, containers: Sequence[str]) -> None:
         self._task.runtime.reset(list(containers))
 
-    def take(self) -> Channel:
+    def open_channel(self) -> Channel:
         while self._free:
             channel = self._free.pop()
             if not channel.peer_gone():
                 return channel
         return self._task.connect(self._me)
 
-    def take_when_back(self, check: Callable[[], None]) -> Channel:
+    def wait_for_channel(self, check: Callable[[], None]) -> Channel:
         check()
-        return self.take()
+        return self.open_channel()
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         if usable:
             self._free.append(channel)
         else:

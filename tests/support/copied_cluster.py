@@ -48,7 +48,7 @@ class _CopyLink:
         if self.is_lost():
             raise UnavailableError(None, None, f"ps {self._host} is killed")
 
-    def take(self) -> Channel:
+    def open_channel(self) -> Channel:
         while self._free:
             channel = self._free.pop()
             if not channel.peer_gone():
@@ -57,7 +57,7 @@ class _CopyLink:
         self.status = ask_whether_it_serves(channel, self._task)
         return channel
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         if usable:
             self._free.append(channel)
         else:
@@ -79,10 +79,10 @@ class _PeerLink:
         if self.lost():
             raise UnavailableError(None, None, "the other ps is killed")
 
-    def take_now(self) -> Channel:
+    def open_channel_now(self) -> Channel:
         return self._cluster.open(self._other, TaskName("ps", self._me))
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         channel.close()
 
     def watch(self, channel: Channel) -> None:

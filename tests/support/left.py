@@ -37,7 +37,7 @@ class Link:
         self.opened = self.tried = 0
         self.refuses: Callable[[], Problem | None] = lambda: None
 
-    def take_now(self) -> Channel:
+    def open_channel_now(self) -> Channel:
         self.tried += 1
         problem = self.refuses()
         if problem is not None:
@@ -56,7 +56,7 @@ class Link:
         threading.Thread(target=serve).start()
         return mine
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         assert not usable
         channel.close()
 

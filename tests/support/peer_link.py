@@ -12,10 +12,10 @@ class PeerLink:
     def reach(self, deadline_s: float | None = None) -> None:
         """Does nothing."""
 
-    def take_now(self) -> Channel:
+    def open_channel_now(self) -> Channel:
         raise UnavailableError(None, None, "nobody is there")
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         assert not usable
         channel.close()
 

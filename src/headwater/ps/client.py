@@ -176,7 +176,7 @@ class ParameterClient:
         self.conversation.drop(session)
         # A ps that has ended with the job does not return: a finished worker or an evaluator must not wait for it.
         session.link.reach(SPEAK_S if self._finishes or (self._follows and session.pieces) else None)
-        session.channel = session.link.take()
+        session.channel = session.link.open_channel()
         welcome = self.conversation.ask(session, Frame(kinds.HELLO, (*me, session.read_incarnation, session.read)))
         match welcome.header:
             case (int(filled), int(version), int(trainings), int(epoch), int(seed), int(incarnation)):

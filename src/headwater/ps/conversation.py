@@ -41,9 +41,9 @@ class ServerLink(Protocol):
         """Waits until the ``ps`` can be reached, and returns its status; None where it is in this process."""
         ...
 
-    def take(self) -> Channel: ...
+    def open_channel(self) -> Channel: ...
 
-    def give_back(self, channel: Channel, usable: bool) -> None: ...
+    def release_channel(self, channel: Channel, usable: bool) -> None: ...
 
 
 @dataclass(kw_only=True, slots=True)
@@ -199,7 +199,7 @@ class Conversation:
     def drop(self, session: ServerSession) -> None:
         """Closes the channel to a ``ps``, if there is one."""
         if session.channel is not None:
-            session.link.give_back(session.channel, False)
+            session.link.release_channel(session.channel, False)
             session.channel = None
 
     def exchange(

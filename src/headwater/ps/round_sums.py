@@ -45,9 +45,9 @@ class ReachesTask(Protocol):
 
     def reach(self, deadline_s: float | None = None) -> Any: ...
 
-    def take(self) -> Channel: ...
+    def open_channel(self) -> Channel: ...
 
-    def give_back(self, channel: Channel, usable: bool) -> None: ...
+    def release_channel(self, channel: Channel, usable: bool) -> None: ...
 
 
 def sum_of_squares(gradients: Sequence[Array]) -> float:
@@ -173,7 +173,7 @@ class _Other:
             try:
                 if self._channel is None:
                     self._link.reach()
-                    self._channel = self._link.take()
+                    self._channel = self._link.open_channel()
                 self._channel.send(frame)
                 return self._answer(self._channel)
             except UnavailableError as error:
@@ -185,7 +185,7 @@ class _Other:
 
     def _drop(self) -> None:
         if self._channel is not None:
-            self._link.give_back(self._channel, False)
+            self._link.release_channel(self._channel, False)
             self._channel = None
 
     def _answer(self, channel: Channel) -> float:

@@ -113,9 +113,9 @@ class _MemoryLink:
     def reach(self, deadline_s: float | None = None) -> None:
         del deadline_s
 
-    def take(self) -> Channel:
+    def open_channel(self) -> Channel:
         return self._tables.open(self._index)
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         del usable
         channel.close()

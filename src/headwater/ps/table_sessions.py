@@ -136,13 +136,13 @@ class TableSessions:
 
     def _drop(self, session: _Session) -> None:
         if session.channel is not None:
-            session.link.give_back(session.channel, False)
+            session.link.release_channel(session.channel, False)
             session.channel = None
 
     def _meet(self, session: _Session) -> Channel:
         self._drop(session)
         session.link.reach()
-        channel = session.channel = session.link.take()
+        channel = session.channel = session.link.open_channel()
         which = (session.number, self._shards) if self._twice else ()
         channel.send(Frame(kinds.OPEN_TABLES, (self._number, self._tables(), *which)))
         self._answer(channel, session.task)

@@ -67,7 +67,7 @@ class BackupCopy(Member):
                     if self._fed is channel:
                         self._fed = None
                         self._changed.notify_all()
-                link.give_back(channel, False)
+                link.release_channel(channel, False)
 
     def _watch(self, link: PeerServerLink, channel: Channel) -> None:
         """Has the channel closed as soon as the primary's process or machine stops answering."""

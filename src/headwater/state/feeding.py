@@ -122,7 +122,7 @@ class FeedingCopy(BackupCopy):
             if backup is not None and link.lost():
                 return None
             link.reach(DIAL_S)
-            channel = link.take_now()
+            channel = link.open_channel_now()
         except CancelledError:
             raise
         except OpError as error:
@@ -138,13 +138,13 @@ class FeedingCopy(BackupCopy):
                     raise bad_header(answer, other_name)
         except (OpError, ValueError) as error:
             _log.debug("%s does not accept the feed of its replica: %s", other_name, error)
-            link.give_back(channel, False)
+            link.release_channel(channel, False)
             return None
         # Without a snapshot, the other replica must still have the state that it handed over. With a snapshot, it may
         # be any spare replica, but not a new incarnation of the backup: the view has to name the replica that is fed.
         fits = other == backup and has_all if goes_on else backup is None or other == backup
         if not taken or not fits:
-            link.give_back(channel, False)
+            link.release_channel(channel, False)
             if not goes_on:
                 self._become(its_view)
                 if backup is not None and other != backup:  # another incarnation, which has lost its state
@@ -157,9 +157,9 @@ class FeedingCopy(BackupCopy):
             else:
                 feed = self._begin_feed(channel, other)
         except BaseException:
-            link.give_back(channel, False)
+            link.release_channel(channel, False)
             raise
-        feed.at_end(partial(link.give_back, channel, False))
+        feed.at_end(partial(link.release_channel, channel, False))
         return feed
 
     def _begin_going_on(self, channel: Channel, other: Copy, view: View) -> Feed:

@@ -123,9 +123,9 @@ def _copy_of(words: object) -> Copy | None:
 class TakesChannels(Protocol):
     """A link to another task."""
 
-    def take(self) -> Channel: ...
+    def open_channel(self) -> Channel: ...
 
-    def give_back(self, channel: Channel, usable: bool) -> None: ...
+    def release_channel(self, channel: Channel, usable: bool) -> None: ...
 
 
 class RemoteWitness:
@@ -153,12 +153,12 @@ class RemoteWitness:
         words = (me, as_words(request.view), request.kind.value, other, request.home, list(request.among))
         with self._lock:
             if self._channel is None:
-                self._channel = self._link.take()
+                self._channel = self._link.open_channel()
             try:
                 self._channel.send(Frame(kinds.VIEW, (name, shard, words)))
                 answer = self._channel.recv(SILENCE_S)
             except BaseException:
-                self._link.give_back(self._channel, False)
+                self._link.release_channel(self._channel, False)
                 self._channel = None
                 raise
         match answer.kind, answer.header:

@@ -307,11 +307,11 @@ class _SaysOver:
     def reach(self, deadline_s: float | None = None) -> _SaysOver:
         return self
 
-    def take(self) -> Channel:
-        return self._link.take()
+    def open_channel(self) -> Channel:
+        return self._link.open_channel()
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
-        self._link.give_back(channel, usable)
+    def release_channel(self, channel: Channel, usable: bool) -> None:
+        self._link.release_channel(channel, usable)
 
 
 def test_a_worker_restores_a_restarted_ps_after_the_end_of_the_chief() -> None:

@@ -46,13 +46,13 @@ class _Link:
         if self.lost():
             raise UnavailableError(None, None, f"ps {self._index} is killed")
 
-    def take(self) -> Channel:
-        return self.take_now()
+    def open_channel(self) -> Channel:
+        return self.open_channel_now()
 
-    def take_now(self) -> Channel:
+    def open_channel_now(self) -> Channel:
         return self._servers.open(self._index)
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         channel.close()
 
     def watch(self, channel: Channel) -> None:

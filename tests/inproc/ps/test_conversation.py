@@ -19,10 +19,10 @@ class Link:
     def reach(self, deadline_s: float | None = None) -> None:
         del deadline_s
 
-    def take(self) -> Any:
+    def open_channel(self) -> Any:
         raise NotImplementedError
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         del usable
         channel.close()
 

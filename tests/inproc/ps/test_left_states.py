@@ -88,7 +88,7 @@ class Chief:
         self._says = says
         self.left: list[Frame] = []
 
-    def take_now(self) -> Channel:
+    def open_channel_now(self) -> Channel:
         mine, theirs = memory_pair()
 
         def serve() -> None:
@@ -98,7 +98,7 @@ class Chief:
         threading.Thread(target=serve).start()
         return mine
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         del usable
         channel.close()
 

@@ -38,7 +38,7 @@ class Link(PeerLink):
         self.may_send: Callable[[Frame], bool] = lambda frame: True
         self.asked: list[int] = []
 
-    def take_now(self) -> Channel:
+    def open_channel_now(self) -> Channel:
         mine, theirs = memory_pair((OTHER, ME))
         send = mine.send
 

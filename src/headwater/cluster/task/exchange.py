@@ -26,9 +26,9 @@ _ENDS: Final = FINAL | {Problem.REFUSED, Problem.UNKNOWN_HOST}
 class GivesChannels(Protocol):
     """A link to another task."""
 
-    def take_now(self) -> Channel: ...
+    def open_channel_now(self) -> Channel: ...
 
-    def give_back(self, channel: Channel, usable: bool) -> None: ...
+    def release_channel(self, channel: Channel, usable: bool) -> None: ...
 
 
 def answer_on(channel: Channel, task: str, within_s: float) -> Frame:
@@ -51,7 +51,7 @@ def answer_on(channel: Channel, task: str, within_s: float) -> Frame:
             raise bad_header(answer, task)
 
 
-def take_within(link: GivesChannels, task: str, within_s: float) -> Channel:
+def open_channel_within(link: GivesChannels, task: str, within_s: float) -> Channel:
     """Opens a channel to a task. Retries where the task runs but does not answer, as it may hold the GIL.
 
     Args:
@@ -65,7 +65,7 @@ def take_within(link: GivesChannels, task: str, within_s: float) -> Channel:
     until = time.monotonic() + within_s
     for tried in itertools.count(1):
         try:
-            return link.take_now()
+            return link.open_channel_now()
         except UnavailableError as error:
             cause = error.__cause__
             if time.monotonic() >= until or (isinstance(cause, ConnectFailure) and cause.problem in _ENDS):
@@ -85,14 +85,14 @@ def exchange(link: GivesChannels, task: str, frame: Frame, within_s: float, trie
       frame: the request; it has to be idempotent where ``tries`` is above 1.
       within_s: how long the answer may take, in seconds; all tries together.
       tries: how often to send the frame, where the channel is lost before the answer. With more than one, opening a
-        channel is retried, too, see `take_within`.
+        channel is retried, too, see `open_channel_within`.
 
     Raises:
       OpError: the task cannot be reached, does not answer in time, or reports an error.
     """
     until = time.monotonic() + within_s
     for tried in itertools.count(1):
-        channel = take_within(link, task, until - time.monotonic() if tries > 1 else 0.0)
+        channel = open_channel_within(link, task, until - time.monotonic() if tries > 1 else 0.0)
         try:
             channel.send(frame)
             return answer_on(channel, task, until - time.monotonic())
@@ -101,5 +101,5 @@ def exchange(link: GivesChannels, task: str, frame: Frame, within_s: float, trie
                 raise
         finally:
             # Do not reuse the channel: if the answer was late, the next frame on it would be that answer.
-            link.give_back(channel, False)
+            link.release_channel(channel, False)
     raise AssertionError

@@ -31,7 +31,7 @@ import numpy as np
 
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header, error_frame
-from headwater.cluster.task.exchange import GivesChannels, exchange, take_within
+from headwater.cluster.task.exchange import GivesChannels, exchange, open_channel_within
 from headwater.cluster.task.service import Service
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
@@ -225,7 +225,7 @@ class StateAtChief:
 
     def require_chief(self) -> None:
         """Raises UnavailableError where the chief cannot be reached."""
-        self._link.give_back(take_within(self._link, self.chief, CHIEF_S), False)
+        self._link.release_channel(open_channel_within(self._link, self.chief, CHIEF_S), False)
 
     def leave_part(self, at: int, words: Sequence[object], tensors: Sequence[object]) -> None:
         """Stores a part of the next state on the chief; parts that an earlier incarnation left are discarded.

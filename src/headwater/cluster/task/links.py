@@ -40,7 +40,7 @@ class WaitingLink(Link):
     def _open(self) -> Channel:
         return self._wait_for(self._attempt, None)
 
-    def take_answered(self, greeting: Frame, deadline_s: float) -> Channel:
+    def open_answered_channel(self, greeting: Frame, deadline_s: float) -> Channel:
         """Sends ``greeting`` on a new channel, and returns the channel once the other task has answered.
 
         Where the task closes the channel instead, or does not answer, tries again on another channel.
@@ -60,10 +60,10 @@ class WaitingLink(Link):
                 channel.send(greeting)
                 channel.recv(_ANSWER_S)
             except UnavailableError as error:
-                self.give_back(channel, usable=False)
+                self.release_channel(channel, usable=False)
                 raise ConnectFailure(Problem.BUSY, "it ended the channel") from error
             except DeadlineExceededError as error:
-                self.give_back(channel, usable=False)
+                self.release_channel(channel, usable=False)
                 raise ConnectFailure(Problem.SILENT, f"no answer for {_ANSWER_S:g} s") from error
             return channel
 
@@ -71,8 +71,8 @@ class WaitingLink(Link):
             attempt, me=self._wiring.me.task, peer=self._called, address=self._address, deadline_s=deadline_s
         )
 
-    def take_now(self) -> Channel:
-        """Opens a channel as `take` does, but does not wait for a task that is not running.
+    def open_channel_now(self) -> Channel:
+        """Opens a channel as `open_channel` does, but does not wait for a task that is not running.
 
         Raises:
           UnavailableError: the task cannot be reached.
@@ -87,7 +87,7 @@ class WaitingLink(Link):
         return channel
 
     def watch(self, channel: Channel) -> None:
-        """Registers a channel opened by the other task: it is closed when that task is lost, until `give_back`."""
+        """Registers a channel opened by the other task: it is closed when that task is lost, unless released."""
         self._pool.adopt(channel, self._peer)
 
     def lost(self) -> bool:

@@ -194,11 +194,11 @@ class Link:
         """Returns all open channels."""
         return self._pool.channels()
 
-    def take(self) -> Channel:
-        """Returns a channel for one conversation; end it with `give_back`."""
-        return self._pool.take(self._peer)
+    def open_channel(self) -> Channel:
+        """Returns a channel for one conversation; end it with `release_channel`."""
+        return self._pool.acquire(self._peer)
 
-    def take_when_back(self, check: Callable[[], None]) -> Channel:
+    def wait_for_channel(self, check: Callable[[], None]) -> Channel:
         """Waits for a lost task, logs that it waits, and returns a channel to it.
 
         Args:
@@ -212,7 +212,7 @@ class Link:
             check()
             self._meet()  # connects the control plane, too, which detects the next loss
             try:
-                return self.take()
+                return self.open_channel()
             except OpError as error:
                 if isinstance(error.__cause__, ConnectFailure):
                     raise error.__cause__ from None
@@ -226,10 +226,10 @@ class Link:
         except UnavailableError as error:
             raise DeadlineExceededError(None, None, error.message) from error
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         """Ends a conversation; ``usable`` says that both ends are ready for another one on the channel."""
         if usable:
-            self._pool.give_back(channel)
+            self._pool.release(channel)
         else:
             self._pool.discard(channel)
 

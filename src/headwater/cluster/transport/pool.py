@@ -33,7 +33,7 @@ class ChannelPool:
     """Opens channels when needed and keeps them for reuse. Thread-safe.
 
     Args:
-      open_channel: opens a channel to a task; `take` passes its exceptions on.
+      open_channel: opens a channel to a task; `acquire` passes its exceptions on.
     """
 
     def __init__(self, open_channel: Callable[[TaskName], Channel]) -> None:
@@ -44,8 +44,8 @@ class ChannelPool:
         self._opened = 0
         self._closed = False
 
-    def take(self, peer: TaskName) -> Channel:
-        """Returns a channel to ``peer`` for exclusive use. End the use with `give_back` or `discard`.
+    def acquire(self, peer: TaskName) -> Channel:
+        """Returns a channel to ``peer`` for exclusive use. End the use with `release` or `discard`.
 
         Raises:
           CancelledError: the pool is closed.
@@ -87,7 +87,7 @@ class ChannelPool:
         channel.close()
         raise self._is_closed(peer)
 
-    def give_back(self, channel: Channel) -> None:
+    def release(self, channel: Channel) -> None:
         """Returns a channel after a complete conversation: both ends are ready for another one."""
         with self._lock:
             peer = self._taken.pop(channel, None)

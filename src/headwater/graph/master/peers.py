@@ -64,14 +64,14 @@ class PeerLink(Protocol):
 
     def reset(self, containers: Sequence[str]) -> None: ...
 
-    def take(self) -> Channel: ...
+    def open_channel(self) -> Channel: ...
 
-    def take_when_back(self, check: Callable[[], None]) -> Channel:
+    def wait_for_channel(self, check: Callable[[], None]) -> Channel:
         """Waits until a channel can be opened; ``check`` is called now and then, and an exception that it raises ends
         the wait."""
         ...
 
-    def give_back(self, channel: Channel, usable: bool) -> None: ...
+    def release_channel(self, channel: Channel, usable: bool) -> None: ...
 
 
 class ClusterPeers:
@@ -180,13 +180,13 @@ class ClusterPeers:
             for task in tasks:
                 link = self._routes[task]
                 try:
-                    channel = link.take()
+                    channel = link.open_channel()
                 except UnavailableError as error:
                     if not resumes:
                         raise
                     channel = self._reconnect(step, task, error)
                 found[task] = ChannelConversation(
-                    step, plan, task, channel, link.give_back, found, self._reconnect if resumes else None
+                    step, plan, task, channel, link.release_channel, found, self._reconnect if resumes else None
                 )
                 if channel.peer_generation != generations[task]:
                     raise _restarted(task)
@@ -209,9 +209,9 @@ class ClusterPeers:
         _log.warning(
             "%s lost %s and waits for it, to continue with step %d: %s", self._me, task, step.number, error.message
         )
-        channel = self._routes[task].take_when_back(lambda: self._check(step))
+        channel = self._routes[task].wait_for_channel(lambda: self._check(step))
         if channel.peer_generation != self._generations.get(step.session, {}).get(task):
-            self._routes[task].give_back(channel, True)
+            self._routes[task].release_channel(channel, True)
             raise _restarted(task)
         _log.warning("%s reached %s again and continues with step %d", self._me, task, step.number)
         return channel
@@ -238,14 +238,14 @@ class ClusterPeers:
         link = self._link(TaskName.parse(task))
         while True:
             try:
-                # The first connection takes several round trips, so `take_when_back` is only used until one has
+                # The first connection takes several round trips, so `wait_for_channel` is only used until one has
                 # succeeded.
-                channel = link.take() if check is None or task in self._met else link.take_when_back(check)
+                channel = link.open_channel() if check is None or task in self._met else link.wait_for_channel(check)
                 self._met.add(task)
                 try:
                     channel.send(frame)
                 except BaseException:
-                    link.give_back(channel, False)
+                    link.release_channel(channel, False)
                     raise
             except UnavailableError:
                 if check is None:
@@ -277,7 +277,7 @@ class ClusterPeers:
             if check is None:
                 raise
         finally:
-            link.give_back(channel, usable)
+            link.release_channel(channel, usable)
         if not usable:
             # The frame may have been lost with the channel. If it was not, a second copy does no harm: the receiver
             # stores transfers by session, step and number.

@@ -104,7 +104,7 @@ class RemoteSession:
                 data = graph_def(self._graph).SerializeToString()
                 self._handle = self._link.control.create_session(self._options.encode(), data)
                 # The master ends the session when this channel closes, so a client that is killed leaves no session.
-                self._lifeline = self._link.take()
+                self._lifeline = self._link.open_channel()
                 self._lifeline.send(Frame(HOLD, (self._handle,), ()))
             elif version > self._sent:
                 data = graph_def(self._graph, from_version=self._sent).SerializeToString()
@@ -137,7 +137,7 @@ class RemoteSession:
                 _log.debug("%s could not be told that a session ended: %s", self._target, error.message)
         if lifeline is not None:
             # Closing this channel ends the session at the master, even if the request above has not reached it.
-            self._link.give_back(lifeline, False)
+            self._link.release_channel(lifeline, False)
         self._link.close()
 
 
@@ -151,7 +151,7 @@ class RemoteCallable:
         self._number = number
 
     def run(self, feeds: Sequence[Any], timeout_s: float | None = None, trace: StepTrace | None = None) -> list[Any]:
-        channel = self._link.take()
+        channel = self._link.open_channel()
         # A channel is used again only after its answer: otherwise, a late answer would be taken for the next step's.
         usable = False
         try:
@@ -173,7 +173,7 @@ class RemoteCallable:
                 None, None, f"the master at {self._target} was lost during a step: {error.message}"
             ) from error
         finally:
-            self._link.give_back(channel, usable)
+            self._link.release_channel(channel, usable)
 
     def _wait(self, channel: Channel) -> Frame:
         while True:

@@ -155,7 +155,7 @@ class Group:
                     # One deadline for all peers: a peer that gives up and restarts must not extend it for the others.
                     left = patience.deadline_s - (time.monotonic() - began)
                     link = self.shell.link(self.members[rank].task)
-                    channel = link.take_answered(Frame(OPEN_COLLECTIVE), max(0.0, left))
+                    channel = link.open_answered_channel(Frame(OPEN_COLLECTIVE), max(0.0, left))
                     with self._arrived:
                         self._channels[rank] = channel
             missing = self._missing()

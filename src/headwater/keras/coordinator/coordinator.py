@@ -295,7 +295,7 @@ class ClusterCoordinator:
         while True:
             try:
                 link.reach()
-                channel = link.take()
+                channel = link.open_channel()
             except OpError as error:
                 # The worker did not connect before the deadline; the other workers take its share of the calls.
                 _log.warning("%s takes no part: %s", task, error.message)
@@ -304,7 +304,7 @@ class ClusterCoordinator:
             with self._changed:
                 self._connected += 1
             over = self._converse(task, channel)
-            link.give_back(channel, False)
+            link.release_channel(channel, False)
             with self._changed:
                 self._connected -= 1
                 self._changed.notify_all()
@@ -431,7 +431,7 @@ class _Within:
     def reach(self, deadline_s: float | None = None) -> None:
         del deadline_s
 
-    def take(self) -> Channel:
+    def open_channel(self) -> Channel:
         ours, theirs = memory_pair(("this process", "the coordinator"))
         self._server.start()
         threading.Thread(target=self._serve, args=(theirs,), daemon=True).start()
@@ -445,6 +445,6 @@ class _Within:
         finally:
             channel.close()
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         del usable
         channel.close()

@@ -55,13 +55,13 @@ class EitherLink:
             self._at = (self._at + 1) % len(self._links)
             pause(_PAUSE_S)
 
-    def take(self) -> Channel:
+    def open_channel(self) -> Channel:
         """Returns a channel to the replica that was reached."""
-        return self._links[self._at].take_now()
+        return self._links[self._at].open_channel_now()
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         """Returns a channel; after a lost connection, the other replica is tried next."""
-        self._links[self._at].give_back(channel, usable)
+        self._links[self._at].release_channel(channel, usable)
         if not usable:
             self._tries_lost = True
             self._at = (self._at + 1) % len(self._links)

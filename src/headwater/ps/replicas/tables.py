@@ -371,14 +371,14 @@ class TablesCopy(KeptCopy):
         home, beside = self._site.pair
         link = self._processes.link(home if self._site.ps == beside else beside)
         link.reach(DIAL_S)
-        channel = link.take_now()
+        channel = link.open_channel_now()
         try:
             channel.send(Frame(kinds.OPEN_TABLES, (0, (), self._shard, self._moving)))
             channel.recv(LOOK_S)
         except DeadlineExceededError:
             pass  # the task has the request; its answer waits for its program
         finally:
-            link.give_back(channel, False)
+            link.release_channel(channel, False)
 
     # Backup and primary -----------------------------------------------------------------------------------------------
 

@@ -492,7 +492,7 @@ class ShardHolder:
         self, shard: int, slot: _Slot, host: HostedParameters, updater: Updater, term: int, target: str
     ) -> tuple[float, int]:
         link = self.directory.link(target)
-        channel = link.take_now()
+        channel = link.open_channel_now()
         try:
             words, hyperparameters = self.directory.words(), list(host.updates.hyperparameters)
             channel.send(Frame(kinds.OFFER, (self._name, shard, term, self._task, words, hyperparameters)))
@@ -524,7 +524,7 @@ class ShardHolder:
             except Exception as error:  # noqa: BLE001 - whatever it is, the other one may have all of it
                 _log.warning("%s does not know whether %s has shard %d: %s", self._task, target, shard, error)
         finally:
-            link.give_back(channel, False)
+            link.release_channel(channel, False)
         # Neither serve nor discard the shard until its owner is known: two owners would accept different updates, and
         # without an owner the shard would be lost.
         if taken is None:

@@ -94,13 +94,13 @@ class ShardLink:
         directory.ask_all(but_lost=True)
         return directory.of(self._shard)
 
-    def take(self) -> Channel:
+    def open_channel(self) -> Channel:
         """Returns a channel to the ``ps`` that was reached."""
         assert self._at is not None
-        return self._at[1].take_now()
+        return self._at[1].open_channel_now()
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         """Returns a channel; after a lost connection, the known place counts as doubtful."""
         assert self._at is not None
-        self._at[1].give_back(channel, usable)
+        self._at[1].release_channel(channel, usable)
         self._doubts = self._doubts or not usable

@@ -32,16 +32,16 @@ class Peers:
 def test_idle_channels_are_used_again() -> None:
     peers = Peers()
     pool = ChannelPool(peers)
-    first = pool.take(PS0)
-    pool.give_back(first)
-    assert pool.take(PS0) is first
-    second = pool.take(PS0)
+    first = pool.acquire(PS0)
+    pool.release(first)
+    assert pool.acquire(PS0) is first
+    second = pool.acquire(PS0)
     assert second is not first
-    other = pool.take(PS1)
+    other = pool.acquire(PS1)
     assert peers.opened == [PS0, PS0, PS1]
     assert pool.statistics() == PoolStatistics(idle=0, taken=3, opened=3)
     for channel in (first, second, other):
-        pool.give_back(channel)
+        pool.release(channel)
     assert pool.statistics() == PoolStatistics(idle=3, taken=0, opened=3)
     pool.close()
 
@@ -49,10 +49,10 @@ def test_idle_channels_are_used_again() -> None:
 def test_a_closed_channel_is_not_reused() -> None:
     peers = Peers()
     pool = ChannelPool(peers)
-    first = pool.take(PS0)
-    pool.give_back(first)
+    first = pool.acquire(PS0)
+    pool.release(first)
     peers.ends[0].close()
-    second = pool.take(PS0)
+    second = pool.acquire(PS0)
     assert second is not first
     assert first.closed
     pool.discard(second)
@@ -63,18 +63,18 @@ def test_a_closed_channel_is_not_reused() -> None:
 
 def test_a_closed_channel_is_not_pooled() -> None:
     pool = ChannelPool(Peers())
-    channel = pool.take(PS0)
+    channel = pool.acquire(PS0)
     channel.close()
-    pool.give_back(channel)
+    pool.release(channel)
     assert pool.statistics().idle == 0
     pool.close()
 
 
 def test_few_idle_channels_are_kept() -> None:
     pool = ChannelPool(Peers())
-    channels = [pool.take(PS0) for _ in range(20)]
+    channels = [pool.acquire(PS0) for _ in range(20)]
     for channel in channels:
-        pool.give_back(channel)
+        pool.release(channel)
     assert pool.statistics() == PoolStatistics(idle=8, taken=0, opened=20)
     assert sum(channel.closed for channel in channels) == 12
     pool.close()
@@ -83,14 +83,14 @@ def test_few_idle_channels_are_kept() -> None:
 
 def test_a_disconnected_peer() -> None:
     pool = ChannelPool(Peers())
-    idle, taken, other = pool.take(PS0), pool.take(PS0), pool.take(PS1)
-    pool.give_back(idle)
+    idle, taken, other = pool.acquire(PS0), pool.acquire(PS0), pool.acquire(PS1)
+    pool.release(idle)
     pool.break_off(PS0, "it has not answered for 4 s")
     for channel in (idle, taken):
         with pytest.raises(UnavailableError, match="/job:ps/task:0 is gone: it has not answered for 4 s"):
             channel.recv()
     assert not other.closed
-    pool.give_back(taken)
+    pool.release(taken)
     assert pool.statistics() == PoolStatistics(idle=0, taken=1, opened=3)
     pool.close()
 
@@ -98,7 +98,7 @@ def test_a_disconnected_peer() -> None:
 def test_frames_sent_before_the_end_of_a_peer_are_received() -> None:
     peers = Peers()
     pool = ChannelPool(peers)
-    channel = pool.take(PS0)
+    channel = pool.acquire(PS0)
     peers.ends[0].send(Frame(1, ("the answer",)))
     peers.ends[0].close()
     pool.break_off(PS0, "it no longer answers")
@@ -110,7 +110,7 @@ def test_frames_sent_before_the_end_of_a_peer_are_received() -> None:
 
 def test_closing_wakes_waiting_threads() -> None:
     pool = ChannelPool(Peers())
-    channel = pool.take(PS0)
+    channel = pool.acquire(PS0)
     caught: list[Exception] = []
     started = threading.Event()
 
@@ -128,10 +128,10 @@ def test_closing_wakes_waiting_threads() -> None:
     thread.join()
     assert len(caught) == 1
     with pytest.raises(CancelledError):
-        pool.take(PS0)
+        pool.acquire(PS0)
     with pytest.raises(CancelledError):
         channel.send(Frame(1))
-    pool.give_back(channel)
+    pool.release(channel)
     pool.close()
 
 
@@ -145,7 +145,7 @@ def test_closed_while_a_channel_is_being_opened() -> None:
 
     pool = ChannelPool(open_channel)
     with pytest.raises(CancelledError):
-        pool.take(PS0)
+        pool.acquire(PS0)
     assert made[0].closed
 
 
@@ -156,12 +156,12 @@ def test_many_threads() -> None:
 
     def work() -> None:
         for _ in range(200):
-            channel = pool.take(PS0)
+            channel = pool.acquire(PS0)
             if id(channel) in in_use:
                 clashes.append(id(channel))
             in_use.add(id(channel))
             in_use.discard(id(channel))
-            pool.give_back(channel)
+            pool.release(channel)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

@@ -71,7 +71,7 @@ def test_a_ps_without_its_chief_does_not_wait_for_late_workers(
     assert ps._ending._come.empty()  # the second worker has yet to come
     cluster.stop_one("worker:0")
     with pytest.raises(UnavailableError, match="the program of /job:worker/task:0 has ended"):
-        ps.link(CHIEF).take()
+        ps.link(CHIEF).open_channel()
     ps.wait_until_over()
 
 

@@ -111,13 +111,13 @@ def test_how_many_frames_there_are() -> None:
 def test_tasks_that_send_to_each_other_meet_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """In each step `ps` 1 tells `ps` 0 that its part is done, for the global step; `ps` 0 tells `ps` 1 likewise."""
     met: list[str] = []
-    take_when_back = MemoryLink.take_when_back
+    wait_for_channel = MemoryLink.wait_for_channel
 
     def counted(link: MemoryLink, check: Callable[[], None]) -> Channel:
         met.append(str(link))
-        return take_when_back(link, check)
+        return wait_for_channel(link, check)
 
-    monkeypatch.setattr(MemoryLink, "take_when_back", counted)
+    monkeypatch.setattr(MemoryLink, "wait_for_channel", counted)
     with training() as found:
         found.cuts.plan()
         found.run()

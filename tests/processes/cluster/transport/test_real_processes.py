@@ -161,10 +161,10 @@ def test_a_task_that_is_busy_is_not_lost(linked: Linked, what: str, amount: int,
             loop = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
             stack.callback(loop.wait)
             stack.callback(loop.kill)
-        first = link.take()
+        first = link.open_channel()
         first.send(Frame(BUSY, (what, amount)))
         # Who wants something of it meanwhile waits for it, on a new channel and on the control plane.
-        second = link.take()
+        second = link.open_channel()
         second.send(Frame(1, ("hello",)))
         assert second.recv().header == ("hello",)
         assert link.control.list_devices() == []

@@ -42,9 +42,9 @@ class OneCopy(Protocol):
 
     def reach(self, deadline_s: float | None = None) -> object: ...
 
-    def take(self) -> Channel: ...
+    def open_channel(self) -> Channel: ...
 
-    def give_back(self, channel: Channel, usable: bool) -> None: ...
+    def release_channel(self, channel: Channel, usable: bool) -> None: ...
 
     def is_lost(self) -> bool: ...
 
@@ -143,18 +143,18 @@ class CopiedTaskLink:
         """Waits until a replica is the primary, logging the wait now and then; UnavailableError after the deadline."""
         channel = self._reach(lambda: None, deadline_s)
         status = self._from[channel].status
-        self.give_back(channel, True)
+        self.release_channel(channel, True)
         assert status is not None
         return status
 
-    def take(self) -> Channel:
+    def open_channel(self) -> Channel:
         """Opens a channel to the last known primary; if it is not the primary any more, the next call tries another
         replica."""
         links = self._links()
         link = links[self._at]
         try:
             self._require_heartbeat(link)
-            channel = link.take()
+            channel = link.open_channel()
         except UnavailableError:
             self._at = (links.index(link) + 1) % len(links)
             raise
@@ -167,7 +167,7 @@ class CopiedTaskLink:
         if link.is_lost():
             raise UnavailableError(None, None, f"the process of a copy of {self._task} sends no heartbeats")
 
-    def take_when_back(self, check: Callable[[], None]) -> Channel:
+    def wait_for_channel(self, check: Callable[[], None]) -> Channel:
         """Waits until a channel can be opened; ``check`` is called now and then, and an exception that it raises ends
         the wait.
 
@@ -179,11 +179,11 @@ class CopiedTaskLink:
         except UnavailableError as error:
             raise DeadlineExceededError(None, None, error.message) from error
 
-    def give_back(self, channel: Channel, usable: bool) -> None:
+    def release_channel(self, channel: Channel, usable: bool) -> None:
         """Returns a channel after a conversation; ``usable`` says that both ends expect another conversation."""
         link = self._from.pop(channel, None)
         if link is not None:
-            link.give_back(channel, usable)
+            link.release_channel(channel, usable)
 
     def _reach(self, check: Callable[[], None], deadline_s: float | None) -> Channel:
         waiter = self._wiring.waiter
@@ -206,7 +206,7 @@ class CopiedTaskLink:
             try:
                 self._require_heartbeat(link)
                 link.reach(_TRY_S)  # also connects the control plane, whose heartbeats detect the next loss
-                return self.take()
+                return self.open_channel()
             except UnavailableError as error:
                 reasons[link] = error.message
                 self._at = (links.index(link) + 1) % len(links)
@@ -226,7 +226,7 @@ class CopiedTaskLink:
         while True:
             channel = self._reach(lambda: None, None)
             if channel.peer_generation != generation:
-                self.give_back(channel, True)
+                self.release_channel(channel, True)
                 raise AbortedError(None, None, f"{self._task} was restarted: its state is lost")
             try:
                 return self._ask(channel, frame)
@@ -234,7 +234,7 @@ class CopiedTaskLink:
                 continue  # a failover: look for the new primary; adding a plan is idempotent
 
     def release(self, session: str) -> None:
-        self._ask(self.take(), Frame(COPY_RELEASE, (session,)))
+        self._ask(self.open_channel(), Frame(COPY_RELEASE, (session,)))
 
     def reset(self, containers: Sequence[str]) -> None:
         self._ask(self._reach(lambda: None, 0.0), Frame(COPY_RESET, (list(containers),)))
@@ -246,7 +246,7 @@ class CopiedTaskLink:
             answer = channel.recv()
             usable = answer.kind in (DONE, ERROR)
         finally:
-            self.give_back(channel, usable)
+            self.release_channel(channel, usable)
         if answer.kind == ERROR:
             raise_error(answer, str(self._task))
         if answer.kind != DONE:
