@@ -77,10 +77,10 @@ def ftrl(
             after = np.sqrt(total)
             term = linear[into + j] + (slope - (after - before) / rate * var[into + j])
             linear[into + j] = term
-            if np.abs(term) > l1:
-                var[into + j] = (l1 * np.sign(term) - term) / (after / rate + twice)
-            else:
+            if np.abs(term) <= l1:
                 var[into + j] = np.float32(0)
+            else:  # also for NaN
+                var[into + j] = (l1 * np.sign(term) - term) / (after / rate + twice)
 
 
 @compiled

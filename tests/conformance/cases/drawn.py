@@ -301,3 +301,67 @@ def case_learning_rates(tf):
                 make = getattr(tf.train, name + "Optimizer")
                 uses[f"{name} {rate} {sparse}"] = lambda m=make, r=rate, s=sparse: trained(m(r), s)
     return _outcomes(tf, uses, said=27)
+
+
+def case_shapes_that_do_not_fit(tf):
+    """Sizes that no operation should broadcast, drop or ignore."""
+    return _outcomes(
+        tf,
+        {
+            "scattered rows": lambda: tf.tensor_scatter_add(tf.zeros([4, 1]), [[3], [1], [0]], [[1.0]]),
+            "scattered fed rows": lambda: tf.tensor_scatter_sub(tf.zeros([4]), [[3], [1]], _fed(tf, [1.0])),
+            "scattered to nothing": lambda: tf.scatter_nd([[1]], tf.zeros([1, 0]), [4, 0]),
+            "scattered to nothing, fed": lambda: tf.scatter_nd(_fed(tf, [[1]]), tf.zeros([1, 0]), _fed(tf, [4, 0])),
+            "lengths": lambda: tf.reverse_sequence(_fed(tf, [[1, 2], [3, 4]]), _fed(tf, [1]), 1),
+            "targets": lambda: tf.nn.in_top_k(_fed(tf, [[1.0], [2.0]]), _fed(tf, [0]), 1),
+            "sparse values": lambda: tf.sparse_to_dense(_fed(tf, [0, 1]), [4], _fed(tf, [1.0, 2.0, 3.0])),
+            "no sparse values": lambda: tf.sparse_to_dense(tf.zeros([0], tf.int64), [4], _fed(tf, [1.0])),
+            "elements of a scalar": lambda: tf.gather_nd(_fed(tf, 1.0), [[0]]),
+            "paddings": lambda: tf.pad(_fed(tf, 1.0), []),
+            "reflected paddings": lambda: tf.pad(_fed(tf, 1.0), [], "REFLECT"),
+            "norm along nothing": lambda: tf.linalg.norm(_fed(tf, 2.0), axis=[]),
+            "norm along three": lambda: tf.linalg.norm(_fed(tf, [[[2.0]]]), axis=[0, 1, 2]),
+            "concatenation": lambda: tf.sparse_concat(2, [tf.SparseTensor([[0, 0]], [1.0], [2, 2])] * 2).indices,
+            "cropped": lambda: tf.image.central_crop(_fed(tf, [[[1.0]]]), 0.5),
+            "keys": lambda: (
+                tf.data.Dataset.range(4)
+                .batch(2)
+                .apply(tf.data.experimental.group_by_window(lambda v: v % 2, lambda k, w: w, 2))
+                .make_one_shot_iterator()
+                .get_next()
+            ),
+        },
+        said=0,
+    )
+
+
+def case_not_a_number_in_rows(tf):
+    """NaN in gradients of activations and in Ftrl's updates, and unordered sparse tensors."""
+    nan, infinity = float("nan"), float("inf")
+
+    def trained(gradient):
+        variable = tf.Variable([nan, 1.0, 2.0, -infinity])
+        step = tf.train.FtrlOptimizer(0.5).apply_gradients([(gradient, variable)])
+        tf.get_default_session().run(tf.global_variables_initializer())
+        with tf.control_dependencies([step]):
+            return tf.as_string(tf.identity(variable.read_value()), precision=3)
+
+    def pulled(function):
+        given = _fed(tf, [nan, 0.5, 0.0])
+        return tf.as_string(tf.gradients(function(given), given, tf.constant([0.0, 1.0, 1.0]))[0], precision=3)
+
+    def together(function):
+        backwards = tf.SparseTensor([[1, 1], [0, 1], [0, 0]], _fed(tf, [1.0, 2.0, 3.0]), [2, 2])
+        found = function(backwards, backwards)
+        return [found.indices, found.values]
+
+    uses = {
+        "rows": lambda: trained(tf.IndexedSlices(_fed(tf, [1.0, nan, 2.0, 1.0]), tf.range(4), tf.constant([4]))),
+        "dense": lambda: trained(_fed(tf, [1.0, nan, 2.0, 1.0])),
+        "selu": lambda: pulled(tf.nn.selu),
+        "elu": lambda: pulled(tf.nn.elu),
+        "maximum": lambda: together(tf.sparse_maximum),
+        "minimum": lambda: together(tf.sparse_minimum),
+        "sum": lambda: together(tf.sparse_add),
+    }
+    return _outcomes(tf, uses, said=0)

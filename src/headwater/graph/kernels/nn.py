@@ -49,7 +49,7 @@ def _selu(x: HostArray) -> HostArray:
 
 
 def _selu_pull(g: HostArray, x: HostArray) -> HostArray:
-    slope = np.where(x >= 0, x.dtype.type(_SELU_SCALE), _SELU_SCALE_ALPHA * np.exp(np.minimum(x, _zero(x))))
+    slope = np.where(x < 0, _SELU_SCALE_ALPHA * np.exp(np.minimum(x, _zero(x))), x.dtype.type(_SELU_SCALE))
     return g * slope.astype(x.dtype, copy=False)
 
 
@@ -64,7 +64,7 @@ _activation(
     lambda g, x: np.where((x > 0) & (x < 6), g, _zero(g)),
     "Relu6Grad",
 )
-_activation("Elu", _elu, lambda g, x: np.where(x >= 0, g, g * np.exp(np.minimum(x, _zero(x)))))
+_activation("Elu", _elu, lambda g, x: np.where(x < 0, g * np.exp(np.minimum(x, _zero(x))), g))
 _activation("Selu", _selu, _selu_pull)
 _activation("Softplus", _softplus, lambda g, x: g * sigmoid(x), "SoftplusGrad")
 _activation("Softsign", lambda x: x / (1 + np.abs(x)), lambda g, x: g / np.square(1 + np.abs(x)), "SoftsignGrad")

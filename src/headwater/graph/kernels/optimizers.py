@@ -36,13 +36,19 @@ def _checked(var: HostArray, others: Sequence[HostArray], grad: HostArray) -> No
 
 
 def _define(
-    name: str, *, slots: int, sparse: Sequence[str] | None = None, loop: Callable[..., bool] | None = None
+    name: str,
+    *,
+    slots: int,
+    sparse: Sequence[str] | None = None,
+    after_rows: Callable[..., None] | None = None,
+    loop: Callable[..., bool] | None = None,
 ) -> Callable[[Rule], Rule]:
     """Registers ``Apply<name>``, and ``SparseApply<name>`` if ``sparse`` has the order of its inputs.
 
     Args:
       slots: number of variables among the first inputs, which the rule changes.
       sparse: names of the inputs of the sparse version, including ``indices``.
+      after_rows: called in the sparse version with the rows that the rule has changed.
       loop: called with the rule's inputs and the indices, updates the rows with the same results in a compiled loop;
         returns False, without a change, where that does not pay.
     """
@@ -76,6 +82,8 @@ def _define(
                     given["grad"], now = grad[places], at[places]
                     taken = [array.take(now, 0) for array in whole]
                     rule(*taken, *(given[key] for key in order[slots:]), **attrs)
+                    if after_rows is not None:
+                        after_rows(*taken)
                     for array, rows in zip(whole, taken, strict=True):
                         array[now] = rows
 
@@ -348,6 +356,11 @@ def _ftrl(
     var[...] = np.where(np.abs(linear) > l1, moved, var.dtype.type(0))
 
 
+def _keep_nan(var: HostArray, _accum: HostArray, linear: HostArray) -> None:
+    """Sets rows to NaN where their linear terms are, as TensorFlow's sparse version does; its dense version sets 0."""
+    var[np.isnan(linear)] = np.nan
+
+
 def _ftrl_loop(
     var: HostArray,
     accum: HostArray,
@@ -372,6 +385,7 @@ def _ftrl_loop(
     "Ftrl",
     slots=3,
     sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "lr_power"),
+    after_rows=_keep_nan,
     loop=_ftrl_loop,
 )
 def ftrl(
@@ -392,6 +406,7 @@ def ftrl(
     "FtrlV2",
     slots=3,
     sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "l2_shrinkage", "lr_power"),
+    after_rows=_keep_nan,
 )
 def ftrl_v2(
     var: HostArray,

@@ -56,6 +56,8 @@ def _gathered(inputs: Sequence[Any], attrs: _Attrs) -> object:
 def _gathered_elements(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
     params, indices = inputs
+    if not params.ndim:
+        raise InvalidArgumentError(None, None, "params must be at least a vector")
     if indices.size and not params.size:
         said = f"Requested more than 0 entries, but params is empty.  Params shape: {list(params.shape)}"
         raise InvalidArgumentError(None, None, said)
@@ -65,6 +67,10 @@ def _gathered_elements(inputs: Sequence[Any], attrs: _Attrs) -> object:
 def _require_place(indices: Any, updates: Any, shape: Sequence[int]) -> None:
     if 0 in shape and (indices.size or updates.size):
         raise InvalidArgumentError(None, None, "Indices and updates specified for empty output shape")
+    needed = [*indices.shape[:-1], *shape[indices.shape[-1] :]]
+    if list(updates.shape) != needed:
+        said = f"Must have updates.shape = {needed} for indices of shape {list(indices.shape)}, got updates.shape: "
+        raise InvalidArgumentError(None, None, f"{said}{list(updates.shape)}")
 
 
 def _scattered(inputs: Sequence[Any], attrs: _Attrs) -> object:
@@ -124,10 +130,22 @@ def _labelled(inputs: Sequence[Any], attrs: _Attrs) -> object:
     return _outside(labels, features.shape[-1]) if attrs.get(CHECKED) else None
 
 
+def _ranked(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    predictions, targets = inputs[:2]
+    if predictions.shape[:1] != targets.shape:
+        said = f"First dimension of predictions {len(predictions)} must match length of targets {targets.size}"
+        raise InvalidArgumentError(None, None, said)
+    return None
+
+
 def _placed(inputs: Sequence[Any], attrs: _Attrs) -> object:
-    places, shape = inputs[:2]
+    places, shape, values = inputs[:3]
     sizes = np.asarray(as_ints(shape), np.int64)
     places = places.reshape((-1, len(sizes)))
+    if values.shape not in ((), (len(places),)):
+        said = f"sparse_values has incorrect shape {list(values.shape)}, should be [] or [{len(places)}]"
+        raise InvalidArgumentError(None, None, said)
     outside = _outside(places, sizes)
     if not attrs.get("validate_indices", True) or len(places) < 2:
         return outside
@@ -146,6 +164,9 @@ def _multiplied(inputs: Sequence[object], attrs: _Attrs) -> object:
 
 def _reversed(inputs: Sequence[Any], attrs: _Attrs) -> object:
     value, lengths = inputs
+    batch = value.shape[attrs.get("batch_dim", 0)]
+    if len(lengths) != batch:
+        raise InvalidArgumentError(None, None, f"len(seq_lens) != input.dims({batch}), ({len(lengths)} vs. {batch})")
     return _some((lengths < 0) | (lengths > value.shape[attrs["seq_dim"]]))
 
 
@@ -257,6 +278,7 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
     **dict.fromkeys(("ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate"), _updated_elements),
     "Cholesky": _not_positive_definite,
     "InvertPermutation": _permuted,
+    **dict.fromkeys(("InTopK", "InTopKV2"), _ranked),
     **dict.fromkeys(("Lu", "MatrixInverse", "MatrixSolve"), _singular),
     **dict.fromkeys(("ApplyFtrl", "ApplyFtrlV2"), _rate(4)),
     **dict.fromkeys(("SparseApplyFtrl", "SparseApplyFtrlV2"), _rate(5)),

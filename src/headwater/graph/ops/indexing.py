@@ -132,14 +132,26 @@ def gather_nd(params: jax.Array, indices: jax.Array) -> jax.Array:
     return places.get(mode="fill", fill_value=0, wrap_negative_indices=False)
 
 
-def _scatter_nd_spec(inference: Inference) -> Sequence[Spec]:
-    indices, updates = inference.inputs[0].dims, inference.inputs[1].dims
-    shape = inference.partial(2)
+def _require_fit(indices: Dims, updates: Dims, shape: Dims) -> None:
+    """Raises ValueError if static shapes do not fit, or elements are written to a tensor without elements."""
+    if shape is not None and 0 in shape and any(has and 0 not in has and None not in has for has in (indices, updates)):
+        raise ValueError("Indices and updates specified for empty output shape")
     if indices and indices[-1] is not None and shape is not None and updates is not None:
         if indices[-1] > len(shape):
             raise ValueError(f"indices of depth {indices[-1]} for a tensor of {len(shape)} dimensions")
         merge_dims(updates, indices[:-1] + shape[indices[-1] :])
-    return output(inference, inference.partial(2), 1)
+
+
+def _scatter_nd_spec(inference: Inference) -> Sequence[Spec]:
+    shape = inference.partial(2)
+    _require_fit(inference.inputs[0].dims, inference.inputs[1].dims, shape)
+    return output(inference, shape, 1)
+
+
+def _tensor_scatter_spec(inference: Inference) -> Sequence[Spec]:
+    tensor, indices, updates = (each.dims for each in inference.inputs)
+    _require_fit(indices, updates, tensor)
+    return output(inference, tensor)
 
 
 @pure("ScatterNd", inputs="indices:Tindices|index, updates:T, shape:Tindices", static=(2,), infer=_scatter_nd_spec)
@@ -149,17 +161,12 @@ def scatter_nd(indices: jax.Array, updates: jax.Array, shape: HostArray) -> jax.
     return places.add(updates, mode="drop", wrap_negative_indices=False)
 
 
-def _like_first(inference: Inference) -> Sequence[Spec]:
-    """One output like the first of several inputs."""
-    return output(inference, inference.inputs[0].dims)
-
-
 def _scattered(op_type: str, method: str) -> None:
     def lower(tensor: object, indices: jax.Array, updates: jax.Array) -> jax.Array:
         places = jnp.asarray(tensor).at[_places(indices)]
         return getattr(places, method)(updates, mode="drop", wrap_negative_indices=False)
 
-    pure(op_type, inputs="tensor:T, indices:Tindices|index, updates:T", infer=_like_first)(lower)
+    pure(op_type, inputs="tensor:T, indices:Tindices|index, updates:T", infer=_tensor_scatter_spec)(lower)
 
 
 _scattered("TensorScatterUpdate", "set")

@@ -34,13 +34,13 @@ def _relu6(x: jax.Array) -> jax.Array:
 
 def _elu(x: jax.Array) -> jax.Array:
     """x above 0, else exp(x) - 1."""
-    return jnp.where(x >= 0, x, jnp.expm1(jnp.where(x >= 0, 0, x)))
+    return jnp.where(x < 0, jnp.expm1(jnp.where(x < 0, x, 0)), x)
 
 
 def _selu(x: jax.Array) -> jax.Array:
     """λ x above 0, else λ α (exp(x) - 1) (Klambauer et al., Self-Normalizing Neural Networks, 2017)."""
-    negative = _SELU_ALPHA * jnp.expm1(jnp.where(x >= 0, 0, x))
-    return (_SELU_SCALE * jnp.where(x >= 0, x, negative)).astype(x.dtype)
+    negative = _SELU_ALPHA * jnp.expm1(jnp.where(x < 0, x, 0))
+    return (_SELU_SCALE * jnp.where(x < 0, negative, x)).astype(x.dtype)
 
 
 _activation("Relu", deferred(jax, "nn.relu"), "numeric")

@@ -55,13 +55,19 @@ _COUNTER: dict[str, int] = {}
 
 
 def _define(
-    name: str, *, slots: int, sparse: Sequence[str] | None = None, at_once: Rule | None = None
+    name: str,
+    *,
+    slots: int,
+    sparse: Sequence[str] | None = None,
+    after_rows: Rule | None = None,
+    at_once: Rule | None = None,
 ) -> Callable[[Rule], Rule]:
     """Registers ``Apply<name>``, and ``SparseApply<name>`` if ``sparse`` has the order of its inputs.
 
     Args:
       slots: number of variables among the first inputs; the rule returns their new values.
       sparse: names of the inputs of the sparse version, including ``indices``.
+      after_rows: maps the rows that the sparse version has updated to their new values.
       at_once: a faster form of the sparse version: takes the sparse version and its arguments, and returns the result,
         or None if it does not support them.
     """
@@ -89,6 +95,7 @@ def _define(
                 # Rows outside the variable read anything; they are dropped when written.
                 taken = {key: take_rows(old, now, nearest=True) for key, old in zip(order[:slots], whole, strict=True)}
                 updated = rule(**(given | taken), **attrs)
+                updated = updated if after_rows is None else after_rows(*updated)
                 return tuple(put_rows(old, now, new) for old, new in zip(whole, updated, strict=True))
 
             def step(now: jax.Array, whole: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
@@ -334,7 +341,17 @@ def _ftrl(
     return var, total, linear
 
 
-@_define("Ftrl", slots=3, sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "lr_power"))
+def _keep_nan(var: jax.Array, accum: jax.Array, linear: jax.Array) -> tuple[jax.Array, ...]:
+    """Sets rows to NaN where their linear terms are, as TensorFlow's sparse version does; its dense version sets 0."""
+    return jnp.where(jnp.isnan(linear), linear, var), accum, linear
+
+
+@_define(
+    "Ftrl",
+    slots=3,
+    sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "lr_power"),
+    after_rows=_keep_nan,
+)
 def ftrl(
     var: jax.Array,
     accum: jax.Array,
@@ -355,6 +372,7 @@ def ftrl(
     "FtrlV2",
     slots=3,
     sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "l2_shrinkage", "lr_power"),
+    after_rows=_keep_nan,
 )
 def ftrl_v2(
     var: jax.Array,

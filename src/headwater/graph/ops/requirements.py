@@ -55,6 +55,7 @@ _RANKS: Final[Mapping[str, Mapping[int, Range]]] = {
     "MatrixDiagPart": {0: _MATRICES},
     "MatrixDiagPartV2": {0: _MATRICES},
     "Multinomial": {0: _MATRIX, 1: _SCALAR},
+    **{kind: {1: _MATRIX} for kind in ("MirrorPad", "Pad", "PadV2")},
     "OneHot": {1: _SCALAR, 2: _SCALAR, 3: _SCALAR},
     "ParseSingleExample": {0: _SCALAR},
     "Range": {0: _SCALAR, 1: _SCALAR, 2: _SCALAR},

@@ -243,7 +243,6 @@ def _number(values: Sequence[HostArray], key: int, buckets: int) -> int:
 # Two at a time ----------------------------------------------------------------------------------------------------
 
 _TWO = "a_indices:int64, a_values:T, a_shape:int64, b_indices:int64, b_values:T, b_shape:int64"
-_Elements = dict[tuple[int, ...], Any]
 
 
 def _pair_spec(inference: Inference) -> Sequence[Spec]:
@@ -253,17 +252,23 @@ def _pair_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _together(a: Sequence[HostArray], b: Sequence[HostArray], combine: Any) -> tuple[HostArray, HostArray]:
-    """Returns the union of the places of two sparse tensors in order, and at each place the combination of their
-    elements, with 0 for a missing element."""
+    """Merges the places of two sparse tensors, in order if both are; returns the places, and at each the combination of
+    the elements, with 0 for a missing element."""
     if not np.array_equal(a[2], b[2]):
         raise InvalidArgumentError(
             None, None, f"Operands' shapes do not match: got {a[2].tolist()} and {b[2].tolist()}"
         )
-    first: _Elements = dict(zip(map(tuple, a[0].tolist()), a[1], strict=True))
-    second: _Elements = dict(zip(map(tuple, b[0].tolist()), b[1], strict=True))
-    places = sorted(first.keys() | second.keys())
+    first, second = a[0].tolist(), b[0].tolist()
     none = a[1].dtype.type(0)
-    values = [combine(first.get(place, none), second.get(place, none)) for place in places]
+    places: list[list[int]] = []
+    values: list[Any] = []
+    i = j = 0
+    while i < len(first) or j < len(second):
+        from_a = j == len(second) or (i < len(first) and first[i] <= second[j])
+        from_b = i == len(first) or (j < len(second) and second[j] <= first[i])
+        places.append(first[i] if from_a else second[j])
+        values.append(combine(a[1][i] if from_a else none, b[1][j] if from_b else none))
+        i, j = i + from_a, j + from_b
     return np.array(places, np.int64).reshape(-1, len(a[2])), np.array(values, a[1].dtype)
 
 
@@ -314,7 +319,7 @@ def add_grad(
     """Returns the gradient of each element of both tensors: the gradient of the sum at its place, or 0 if the sum has
     no element there."""
     del context
-    found: _Elements = dict(zip(map(tuple, sum_indices.tolist()), backprop_val_grad, strict=True))
+    found: dict[tuple[int, ...], Any] = dict(zip(map(tuple, sum_indices.tolist()), backprop_val_grad, strict=True))
     none = backprop_val_grad.dtype.type(0)
     return [
         np.array([found.get(tuple(place), none) for place in places.tolist()], backprop_val_grad.dtype)

@@ -205,6 +205,8 @@ def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
             raise ValueError("central_fraction must be within (0, 1]")
         if central_fraction == 1.0:
             return tensor
+        if tensor.dims is None:
+            raise ValueError("`image` should either be a Tensor with rank = 3 or rank = 4. Had rank = None.")
         height, width = _sizes(tensor)
 
         def part(size: Any) -> tuple[Any, Any]:

@@ -327,6 +327,8 @@ def norm(
     keep = bool(reductions.either(keepdims, keep_dims, "keepdims", "keep_dims"))
     matrix = _matrix_axes(axis)
     of_matrix = matrix is not None
+    if not of_matrix and axis is not None and not isinstance(axis, Tensor) and np.ndim(axis) and np.size(axis) != 1:
+        raise ValueError("'axis' must be None, an integer, or a tuple of 2 unique integers")
     allowed = ("euclidean", "fro", 1, 2, np.inf) if of_matrix else ("euclidean", 1, 2, np.inf)
     if ord not in allowed and (of_matrix or not np.isreal(ord) or isinstance(ord, str) or ord <= 0):
         raise ValueError(f"'ord' must be one of {allowed}{'' if of_matrix else ' or a positive number'}, not {ord!r}")

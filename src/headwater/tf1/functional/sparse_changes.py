@@ -99,6 +99,8 @@ def sparse_concat(
         rank = next((item.shape.ndims for item in sp_inputs if item.shape.ndims), None)
         if rank is None:
             raise ValueError("sparse_concat needs sparse tensors of known rank")
+        if not -rank <= axis < rank:
+            raise IndexError(f"index {axis} is out of bounds for axis 0 with size {rank}")
         along = [1 if i == axis % rank else 0 for i in range(rank)]
         if expands:
             largest = reductions.reduce_max(arrays.stack([item.dense_shape for item in sp_inputs]), 0)

@@ -52,6 +52,8 @@ def group_by_window(
 
         def keyed(*element: Any) -> Any:
             key = math.cast(key_func(*element), dtypes.int64)
+            if key.dims:
+                raise ValueError("`key_func` must return a single tf.int64 scalar tensor.")
             size = window_size if window_size_func is None else window_size_func(key)
             return key, math.cast(size, dtypes.int64), element if several else element[0]
 
