@@ -485,7 +485,7 @@ class JobsHistory:
             running().sleep(request.after_s)
             asked.add(request.kind)
             try:
-                self._call(lambda manager, request=request: manager.ask(job_id, _asked(request, job)))
+                self._call(lambda manager, request=request: manager.apply_request(job_id, _asked(request, job)))
             except NotPossible as error:
                 running().note(f"{request.kind} {job_id}: {error}")
             else:

@@ -49,10 +49,10 @@ def identify(
     identity = _known(request, platform, credentials)
     if identity is None:
         if credentials is not None or SESSION_COOKIE in request.cookies:
-            check_rate(platform.failures.take(client), "too many wrong tokens")
-            raise _unknown("this token is not valid, or no longer")
+            check_rate(platform.failures.acquire(client), "too many wrong tokens")
+            raise _unknown("the token is unknown, expired or revoked")
         raise _unknown("a token is needed: send it as 'Authorization: Bearer TOKEN'")
-    check_rate(platform.rate.take(identity.token_id or client), "too many requests")
+    check_rate(platform.rate.acquire(identity.token_id or client), "too many requests")
     return identity
 
 

@@ -253,19 +253,19 @@ def delete(job_id: JobId, platform: PlatformOf, identity: MayRun) -> Response:
 def stop(job_id: JobId, platform: PlatformOf, identity: MayRun, request: StopRequest | None = None) -> JobView:
     """Requests a graceful stop of all tasks of a job."""
     requeue = request is not None and request.requeue
-    return JobView.of(platform.manager.ask(job_id, AskStop(identity.name, requeue)))
+    return JobView.of(platform.manager.apply_request(job_id, AskStop(identity.name, requeue)))
 
 
 @router.post("/jobs/{job_id}/restart", tags=["jobs"])
 def restart(job_id: JobId, platform: PlatformOf, identity: MayRun) -> JobView:
     """Restarts all tasks of a job, also of a finished one."""
-    return JobView.of(platform.manager.ask(job_id, AskRestart(identity.name)))
+    return JobView.of(platform.manager.apply_request(job_id, AskRestart(identity.name)))
 
 
 @router.post("/jobs/{job_id}/scale", tags=["jobs"])
 def scale(job_id: JobId, request: ScaleRequest, platform: PlatformOf, identity: MayRun) -> JobView:
     """Changes the number of workers, of parameter servers, or of both."""
-    return JobView.of(platform.manager.ask(job_id, AskScale(identity.name, request.workers, ps=request.ps)))
+    return JobView.of(platform.manager.apply_request(job_id, AskScale(identity.name, request.workers, ps=request.ps)))
 
 
 @router.get("/jobs/{job_id}/events", tags=["jobs"])
@@ -404,18 +404,18 @@ def tokens(platform: PlatformOf, identity: MayAdmin) -> list[TokenView]:
 
 
 @router.post("/tokens", tags=["tokens"], status_code=201)
-def give_token(request: TokenRequest, platform: PlatformOf, identity: MayAdmin) -> NewTokenView:
+def issue_token(request: TokenRequest, platform: PlatformOf, identity: MayAdmin) -> NewTokenView:
     """Issues a new token. Its secret is in the response, and never shown again."""
-    token, secret = platform.auth.give_token(request.name, request.role, valid_s=request.valid_s)
+    token, secret = platform.auth.issue_token(request.name, request.role, valid_s=request.valid_s)
     return NewTokenView(**TokenView.of(token).model_dump(), secret=secret)
 
 
 @router.delete("/tokens/{token_id}", tags=["tokens"], status_code=204)
-def take_token(
+def revoke_token(
     token_id: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")], platform: PlatformOf, identity: MayAdmin
 ) -> Response:
     """Revokes a token and the sessions that it opened."""
-    if not platform.auth.take_back(token_id):
+    if not platform.auth.revoke_token(token_id):
         raise Refused(404, f"there is no token {token_id}")
     return Response(status_code=204)
 

@@ -76,7 +76,7 @@ class Auth:
         self._store = store
         self._clock = clock or SteadyClock()
 
-    def give_token(self, name: str, role: TokenRole, *, valid_s: float | None = None) -> tuple[Token, str]:
+    def issue_token(self, name: str, role: TokenRole, *, valid_s: float | None = None) -> tuple[Token, str]:
         """Issues a token; returns it with its secret, which cannot be retrieved later."""
         now = self._clock()
         secret = PREFIX + secrets.token_urlsafe(32)
@@ -94,7 +94,7 @@ class Auth:
         """Lists all tokens."""
         return self._store.tokens()
 
-    def take_back(self, token_id: str) -> bool:
+    def revoke_token(self, token_id: str) -> bool:
         """Revokes a token and its sessions; returns whether it existed."""
         return self._store.delete_token(token_id)
 

@@ -74,7 +74,7 @@ class EngineJobs:
         state = record.state
         if record.handle is not None and record.handle_attempt != state.attempt:
             # The handle is of an earlier attempt, which must be removed before the next one starts.
-            record = self._take_back(record)
+            record = self._delete_from_engine(record)
         if record.handle is None:
             due = state.phase is JobPhase.RUNNING or (
                 state.phase is JobPhase.QUEUED and self._jobs.clock() >= state.not_before
@@ -104,14 +104,14 @@ class EngineJobs:
         )
         self._jobs.drop_if_over(record)
 
-    def _take_back(self, record: JobRecord) -> JobRecord:
+    def _delete_from_engine(self, record: JobRecord) -> JobRecord:
         assert record.handle is not None
         self._backend.delete_job(record.handle)
         return self._jobs.decide(record, alter=lambda now: replace(now, handle=None))
 
     def _submit(self, record: JobRecord) -> None:
         # Objects may exist from here on, also if the server is killed before it stores the handle.
-        self._jobs.hold(record)
+        self._jobs.mark_held(record)
         state = record.state
         log_dir = self._log_dir(record.id)
         log_dir.mkdir(parents=True, exist_ok=True)

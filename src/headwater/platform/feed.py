@@ -45,7 +45,7 @@ class StoreChanges:
     def close(self) -> None:
         """Wakes all waiting coroutines, permanently."""
         self._closing = True
-        self._tell()
+        self._notify_listeners()
 
     async def wait(self, changed: asyncio.Event, timeout_s: float) -> None:
         """Waits for the next change, or for ``timeout_s``."""
@@ -73,9 +73,9 @@ class StoreChanges:
             latest = self._store.wait_change(seen, _TURN_S)
             if latest != seen and not loop.is_closed():
                 # asyncio events are not thread-safe.
-                loop.call_soon_threadsafe(self._tell)
+                loop.call_soon_threadsafe(self._notify_listeners)
             seen = latest
 
-    def _tell(self) -> None:
+    def _notify_listeners(self) -> None:
         for changed in tuple(self._listening):
             changed.set()

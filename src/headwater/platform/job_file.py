@@ -169,7 +169,7 @@ class _Reader:
                 raise self._error(key_node, path, "has a key that is not text")
             key = cast("str", key_node.value)
             if key in mapping:
-                raise self._error(key_node, (*path, key), "is there twice")
+                raise self._error(key_node, (*path, key), "is given twice")
             self.lines[*path, key] = key_node.start_mark.line + 1
             mapping[key] = self.read(value_node, (*path, key))
         return mapping

@@ -122,7 +122,7 @@ class Lane:
                 self._seen = None
                 # A daemon thread, so that neither this call nor the end of the process waits for the backend.
                 self._looking = threading.Thread(
-                    target=self._look, args=(backend,), name=f"headwater-{self.name}-capacity", daemon=True
+                    target=self._refresh_capacity, args=(backend,), name=f"headwater-{self.name}-capacity", daemon=True
                 )
                 self._looking.start()
             looking = self._looking
@@ -134,7 +134,7 @@ class Lane:
             raise seen
         return seen
 
-    def _look(self, backend: Backend) -> None:
+    def _refresh_capacity(self, backend: Backend) -> None:
         try:
             self._seen = backend.capacity()
         except BackendError as error:

@@ -26,7 +26,7 @@ class RateLimit:
         self._lock = threading.Lock()
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, key: str, *, cost: float = 1.0) -> float:
+    def acquire(self, key: str, *, cost: float = 1.0) -> float:
         """Takes a token for ``key``; returns 0.0 if allowed, else the seconds to wait. A cost of 0 only checks."""
         now = self._clock()
         with self._lock:

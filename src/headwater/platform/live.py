@@ -15,7 +15,7 @@ from dataclasses import replace
 from headwater.platform import policy
 from headwater.platform.costs import account
 from headwater.platform.job_store import JobStore
-from headwater.platform.looking import Sampler, ended_attempt
+from headwater.platform.polling import Sampler, ended_attempt
 from headwater.platform.records import Attempt, JobRecord
 from headwater.platform.states import (
     AskRestart,
@@ -110,7 +110,7 @@ class LiveJobs:
         with self.lock:
             self._save(record, notes)
 
-    def hold(self, seen: JobRecord) -> None:
+    def mark_held(self, seen: JobRecord) -> None:
         """Marks that a job may hold resources at its backend; called before the backend is asked for any.
 
         The mark is not stored at once: after a crash, `load` sets it for all unfinished jobs, and the end of a job is
@@ -194,7 +194,7 @@ class LiveJobs:
     ) -> JobRecord:
         """Adds the costs up to ``now`` to a changed job, and stores it unless only its progress has changed."""
         after = after.with_state(account(before.state, after.state, notes, now))
-        samples = self._sampler.take(after, now)
+        samples = self._sampler.due_samples(after, now)
         # Progress is stored only every few seconds: a crash may lose the last of it.
         recent = after == before or now - self._saved_at.get(after.id, 0.0) < _PROGRESS_SAVE_S
         if recent and not (notes or attempts or samples) and _lasting(after) == _lasting(before):

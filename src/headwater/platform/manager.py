@@ -189,7 +189,7 @@ class Manager:
             kind = self.lanes[backend].kind
             if workers is None and spec.elastic:
                 workers = spec.workers.count.most if issubclass(kind, JobBackend) and kind.elastic else None
-            state = policy.begin(spec, now, workers=workers)
+            state = policy.initial_state(spec, now, workers=workers)
         except ValueError as error:
             raise NotPossible(str(error)) from error
         job_id = f"{spec.name}-{''.join(secrets.choice(_ALPHABET) for _ in range(6))}"
@@ -207,7 +207,7 @@ class Manager:
         self._wakes[backend].set()
         return record
 
-    def ask(self, job_id: str, request: UserRequest) -> JobRecord:
+    def apply_request(self, job_id: str, request: UserRequest) -> JobRecord:
         """Stops, restarts or scales a job.
 
         Raises:
@@ -414,9 +414,9 @@ class Manager:
                 self._turn_over.notify_all()
 
     def _advance(self, lane: Lane | None, job_id: str) -> None:
-        self._turn(job_id, lambda record: self._look_after(lane, record))
+        self._turn(job_id, lambda record: self._advance_record(lane, record))
 
-    def _look_after(self, lane: Lane | None, record: JobRecord) -> None:
+    def _advance_record(self, lane: Lane | None, record: JobRecord) -> None:
         try:
             if lane is None:
                 reason = f"this server was started without its backend, {record.backend}"

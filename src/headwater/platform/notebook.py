@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from headwater.platform.client import ApiClient
 from headwater.platform.sketch import Curve, sketch
 from headwater.platform.spec import JobSpec, job_from_data
-from headwater.platform.submission import hand_in, placed, read_job
+from headwater.platform.submission import placed, read_job, upload_files
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import Json, JsonObject
@@ -157,7 +157,7 @@ class Client(ApiClient):
           OSError, ValueError: the job file or the working folder cannot be read.
         """
         spec: JobSpec = job_from_data(job) if isinstance(job, Mapping) else placed(read_job(Path(job)), Path(job))
-        spec, digest = hand_in(self, spec, upload=upload)
+        spec, digest = upload_files(self, spec, upload=upload)
         body = spec.model_dump(mode="json", exclude_defaults=True)
         return Job(self, str(self.post("/jobs", body, workers=workers, archive=digest)["id"]))
 

@@ -70,7 +70,7 @@ class NotPossible(ValueError):
     """The request is not possible in the job's current state; the message has the reason."""
 
 
-def begin(spec: JobSpec, now: float, *, workers: int | None = None) -> JobState:
+def initial_state(spec: JobSpec, now: float, *, workers: int | None = None) -> JobState:
     """Returns the state of a job submitted at ``now``."""
     wanted = spec.workers.count.least if workers is None else workers
     return JobState(
@@ -322,7 +322,7 @@ def _may_go(state: JobState, task: TaskState) -> bool:
     return state.spec.elastic and task.name.job in ("worker", "evaluator")
 
 
-def _ask_stop(state: JobState, event: AskStop, now: float) -> JobDecision:
+def _decide_stop(state: JobState, event: AskStop, now: float) -> JobDecision:
     note = Note("asked", f"{event.by} asked to {'requeue' if event.requeue else 'stop'} it")
     if state.phase.over:
         raise NotPossible(f"the job is {state.phase} already")
@@ -335,7 +335,7 @@ def _ask_stop(state: JobState, event: AskStop, now: float) -> JobDecision:
     return JobDecision(decision.state, (note, *decision.notes))
 
 
-def _ask_restart(state: JobState, event: AskRestart, now: float) -> JobDecision:
+def _decide_restart(state: JobState, event: AskRestart, now: float) -> JobDecision:
     note = Note("asked", f"{event.by} asked to restart it")
     fresh = replace(state, restarts=0, first=None, not_before=0.0)
     fresh = replace(fresh, tasks={name: replace(task, restarts=0, first=None) for name, task in fresh.tasks.items()})
@@ -350,7 +350,7 @@ def _ask_restart(state: JobState, event: AskRestart, now: float) -> JobDecision:
     return JobDecision(decision.state, (note, *decision.notes))
 
 
-def _ask_scale(state: JobState, event: AskScale, now: float) -> JobDecision:
+def _decide_scale(state: JobState, event: AskScale, now: float) -> JobDecision:
     least = state.spec.ps.count.least
     before = least if state.ps is None else state.ps
     workers = state.workers if event.workers is None else event.workers
@@ -584,8 +584,8 @@ _HANDLERS: dict[type[Event], Callable[[JobState, Event, float], JobDecision]] = 
     CouldNotStart: _could_not_start,
     Progressed: _progressed,
     Ended: _ended,
-    AskStop: _ask_stop,
-    AskRestart: _ask_restart,
-    AskScale: _ask_scale,
+    AskStop: _decide_stop,
+    AskRestart: _decide_restart,
+    AskScale: _decide_scale,
     JobTick: _tick,
 }

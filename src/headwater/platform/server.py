@@ -238,7 +238,7 @@ def _announce_token(auth: Auth, settings: ServerSettings, announce: Callable[[st
         return
     path = settings.data_dir / TOKEN_FILE
     if not auth.tokens():
-        _, secret = auth.give_token("admin", "admin")
+        _, secret = auth.issue_token("admin", "admin")
         written = path.with_suffix(".tmp")
         written.unlink(missing_ok=True)
         descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

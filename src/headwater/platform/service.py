@@ -88,9 +88,9 @@ class Platform:
           NotPossible: as `Manager.submit`.
         """
         if archive is not None and not self.archives.has(archive):
-            raise Refused(404, f"there is no archive {archive}: hand it in first")
+            raise Refused(404, f"archive {archive} does not exist: upload it before submitting the job")
         if spec.archive is not None and archive is None:
-            raise _wrong("archive", "must be handed in first, and named by its digest with the request")
+            raise _wrong("archive", "cannot be a path: upload the file, and submit the job with its digest")
         if spec.workdir is not None and archive is None and not PurePath(spec.workdir).is_absolute():
             raise _wrong("workdir", f"must be an absolute path on the server's machine, but is {spec.workdir!r}")
         if spec.workdir is not None and archive is not None and os.pardir in PurePath(spec.workdir).parts:

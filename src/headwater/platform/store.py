@@ -89,7 +89,7 @@ class Store(JobStore):
           StoreError: another server uses it, or it cannot be reached or changed.
         """
         try:
-            self._hold()
+            self._lock_database()
             with self._engine.begin() as connection:
                 migrate(connection)
         except SQLAlchemyError as error:
@@ -298,7 +298,7 @@ class Store(JobStore):
         # After the commit, so that woken readers see the change.
         self._notify()
 
-    def _hold(self) -> None:
+    def _lock_database(self) -> None:
         if self._is_sqlite:
             if not self._url.database or self._url.database == ":memory:":
                 raise StoreError(f"database {self}: must be a file")

@@ -31,7 +31,7 @@ def placed(spec: JobSpec, path: Path) -> JobSpec:
     return spec.model_copy(update={"workdir": str(folder / (spec.workdir or "."))})
 
 
-def hand_in(client: ApiClient, spec: JobSpec, *, upload: bool) -> tuple[JobSpec, str | None]:
+def upload_files(client: ApiClient, spec: JobSpec, *, upload: bool) -> tuple[JobSpec, str | None]:
     """Uploads the archive of a job, or its working folder if requested; returns the adapted job and the digest.
 
     Raises:

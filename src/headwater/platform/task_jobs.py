@@ -16,7 +16,7 @@ from headwater.cluster.names import TaskName
 from headwater.platform import policy
 from headwater.platform.backends.base import BackendError, NotEnough, TaskBackend, TaskOrder, TaskPlace
 from headwater.platform.live import LiveJobs
-from headwater.platform.looking import look
+from headwater.platform.polling import poll_tasks
 from headwater.platform.records import Attempt, JobRecord
 from headwater.platform.states import (
     AskScale,
@@ -82,7 +82,7 @@ class TaskJobs:
           BackendError: the backend could not be reached, or failed.
           JobIsGone: the job has been deleted.
         """
-        seen = look(record, self._backend, self._jobs.clock())
+        seen = poll_tasks(record, self._backend, self._jobs.clock())
         record = self._jobs.decide(
             record,
             *seen.events,
@@ -125,11 +125,11 @@ class TaskJobs:
         except BackendError as error:
             return self._jobs.decide(record, NotPlaced(str(error)))
         placed = {place.task: place for place in places}
-        return self._take(
+        return self._accept_places(
             record, placed, lambda now: self._may_have(now, record, placed), Placed(tuple(placed), workers)
         )
 
-    def _take(
+    def _accept_places(
         self,
         record: JobRecord,
         placed: dict[TaskName, TaskPlace],
@@ -154,11 +154,11 @@ class TaskJobs:
     def _reserve(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[TaskPlace]:
         """Reserves places for tasks of a running job: for all or none; if preemptible, for as many as possible."""
         if not record.state.spec.preemptible:
-            return self._ask(record, names)
+            return self._reserve_places(record, names)
         places: list[TaskPlace] = []
         for name in names:
             try:
-                places += self._ask(record, [name])
+                places += self._reserve_places(record, [name])
             except NotEnough:
                 if name == names[-1] and not places:
                     raise
@@ -168,9 +168,9 @@ class TaskJobs:
                 break
         return places
 
-    def _ask(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[TaskPlace]:
+    def _reserve_places(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[TaskPlace]:
         """Reserves places for tasks of a job; raises `NotEnough`, or another `BackendError`."""
-        self._jobs.hold(record)
+        self._jobs.mark_held(record)
         return self._backend.reserve(record.id, task_requests(record.state.spec, names))
 
     def _grow(self, record: JobRecord) -> JobRecord:
@@ -191,17 +191,17 @@ class TaskJobs:
             return record
         self._grown_at[record.id] = now
         try:
-            places = self._ask(record, [further])
+            places = self._reserve_places(record, [further])
         except BackendError:
             return record
-        wish = AskScale("the server, as there is room,", state.workers + 1, fixed=False)
+        request = AskScale("the server, as there is room,", state.workers + 1, fixed=False)
 
         def unchanged(now: JobRecord) -> bool:
             before = state.phase, state.workers, state.attempt
             return (now.state.phase, now.state.workers, now.state.attempt) == before
 
         placed = {place.task: place for place in places}
-        return self._take(record, placed, unchanged, wish, Placed(tuple(placed)))
+        return self._accept_places(record, placed, unchanged, request, Placed(tuple(placed)))
 
     def _may_have(self, now: JobRecord, seen: JobRecord, placed: dict[TaskName, TaskPlace]) -> bool:
         if now.state.attempt != seen.state.attempt or now.state.phase is not seen.state.phase:
@@ -217,7 +217,7 @@ class TaskJobs:
         for workers in choices:
             names = tuple(policy.with_workers(record.state, workers).tasks)
             try:
-                return self._ask(record, names), workers
+                return self._reserve_places(record, names), workers
             except NotEnough:
                 if workers == choices[-1]:
                     raise
@@ -227,14 +227,14 @@ class TaskJobs:
         """Raises `NotEnough` if other jobs have precedence."""
         now, running = self._jobs.clock(), self._jobs.running()
         if self._max_running and running >= self._max_running:
-            raise NotEnough(f"{running} jobs run already, as many as this server runs at once", ever=True)
+            raise NotEnough(f"{running} jobs run already, the maximum of this server", ever=True)
         # Jobs of other backends compete for other resources.
         for other in self._jobs.ordered(record.backend):
             if other.id == record.id:
                 return
             waited = now - max(other.state.queued_at, other.state.not_before)
             if other.state.phase is JobPhase.QUEUED and waited > self._overtake_s:
-                raise NotEnough(f"{other.id} has waited for {waited:.0f} s and comes first", ever=True)
+                raise NotEnough(f"{other.id} has waited for {waited:.0f} s and is placed first", ever=True)
 
     def _start(self, record: JobRecord) -> JobRecord:
         """Starts the tasks that must be started, and stores all of their handles at once.

@@ -57,7 +57,7 @@ class Api:
         self.auth = Auth(self.store, required=auth)
         self.platform = Platform(self.store, self.manager, self.auth, **bounds)
         self.app: FastAPI = create_app(self.platform)
-        self.secrets = {role: self.auth.give_token(role, role)[1] for role in ("view", "run", "admin")}
+        self.secrets = {role: self.auth.issue_token(role, role)[1] for role in ("view", "run", "admin")}
         listening = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://localhost:{listening.getsockname()[1]}"
         self._server = uvicorn.Server(
@@ -256,7 +256,10 @@ def test_a_job_by_its_file(api: Api) -> None:
     [
         ("name: A\nprogram: x\n", "job.yaml:1: name: "),
         ("name: a\nprogram: x\nworkdir: here\n", "workdir: must be an absolute path"),
-        ("name: a\nprogram: x\narchive: here.tar\n", "archive: must be handed in first"),
+        (
+            "name: a\nprogram: x\narchive: here.tar\n",
+            "archive: cannot be a path: upload the file, and submit the job with its digest",
+        ),
     ],
 )
 def test_a_wrong_job_is_refused_with_its_fields(api: Api, text: str, message: str) -> None:

@@ -66,7 +66,7 @@ def http_server(statuses: list[int]) -> Iterator[tuple[str, queue.Queue[Any]]]:
 
 
 def job(text: str = "") -> JobRecord:
-    state = policy.begin(parse_job("name: a\nprogram: b\n" + text), 0.0)
+    state = policy.initial_state(parse_job("name: a\nprogram: b\n" + text), 0.0)
     return JobRecord(id="a-1", owner="eve", submitted_at=0.0, backend="local", state=state)
 
 
@@ -124,11 +124,11 @@ def test_a_folder_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_rates() -> None:
     clock = Clock()
     limit = RateLimit(0.5, 2, clock=clock)
-    assert [limit.take("a"), limit.take("a"), limit.take("b")] == [0.0, 0.0, 0.0]
-    assert limit.take("a") == 2.0
-    assert limit.take("a", cost=0) == 2.0
+    assert [limit.acquire("a"), limit.acquire("a"), limit.acquire("b")] == [0.0, 0.0, 0.0]
+    assert limit.acquire("a") == 2.0
+    assert limit.acquire("a", cost=0) == 2.0
     clock.now = 2.0
-    assert [limit.take("a"), limit.take("a")] == [0.0, 2.0]
+    assert [limit.acquire("a"), limit.acquire("a")] == [0.0, 2.0]
 
 
 def test_logs_as_they_grow(tmp_path: Path) -> None:

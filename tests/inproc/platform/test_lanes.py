@@ -79,8 +79,8 @@ def test_a_silent_backend_does_not_block_others(tmp_path: Path, deaf: Deaf) -> N
     tasks.ends("worker-0#0")
     running.until(job_id, JobPhase.SUCCEEDED)
     second = running.submit("backend: ssh")
-    assert running.manager.ask(second, AskStop("eve")).state.phase is JobPhase.STOPPED
-    assert running.manager.ask(waiting, AskStop("eve")).state.phase is JobPhase.STOPPED
+    assert running.manager.apply_request(second, AskStop("eve")).state.phase is JobPhase.STOPPED
+    assert running.manager.apply_request(waiting, AskStop("eve")).state.phase is JobPhase.STOPPED
     running.manager.delete(job_id)
     # What it gave to a job that was stopped meanwhile is given back.
     deaf.answers.set()

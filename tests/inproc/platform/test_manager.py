@@ -209,7 +209,7 @@ def test_places_of_a_job_that_was_stopped_while_they_were_found_are_given_back_o
     server: Server, tasks: ScriptedTasks, killed: bool
 ) -> None:
     job_id = server.submit()
-    tasks.meanwhile = lambda: server.manager.ask(job_id, AskStop("eve"))
+    tasks.meanwhile = lambda: server.manager.apply_request(job_id, AskStop("eve"))
     tasks.cannot_release = SILENT
     for _ in range(2):
         server.turn()
@@ -232,7 +232,7 @@ def test_places_that_a_server_was_killed_before_it_heard_of_are_given_back_by_th
 
     def dies() -> None:
         if stopped == "before":
-            server.manager.ask(job_id, AskStop("eve"))
+            server.manager.apply_request(job_id, AskStop("eve"))
         raise Killed
 
     tasks.meanwhile = dies
@@ -241,7 +241,7 @@ def test_places_that_a_server_was_killed_before_it_heard_of_are_given_back_by_th
     assert tasks.reserved == {job_id: {WORKER}}
     server.kill_and_start()
     if stopped == "after":
-        server.manager.ask(job_id, AskStop("eve"))
+        server.manager.apply_request(job_id, AskStop("eve"))
     server.turn()
     if stopped:
         assert (server.phase(job_id), tasks.reserved, server.manager.live()) == (JobPhase.STOPPED, {}, [])
@@ -256,7 +256,7 @@ def test_a_job_is_not_deleted_while_it_is_given_places(
     job_id = server.submit()
 
     def stops_and_deletes() -> None:
-        server.manager.ask(job_id, AskStop("eve"))
+        server.manager.apply_request(job_id, AskStop("eve"))
         with pytest.raises(BackendError, match="has not answered"):
             server.manager.delete(job_id)
 
@@ -277,7 +277,7 @@ def test_a_place_for_one_more_worker_that_is_not_wanted_any_more_is_given_back_o
     server.turn()
     assert server.job(job_id).state.workers == 2
     tasks.room = 10
-    tasks.meanwhile = lambda: server.manager.ask(job_id, AskScale("eve", 1))
+    tasks.meanwhile = lambda: server.manager.apply_request(job_id, AskScale("eve", 1))
     tasks.cannot_release = SILENT
     server.turn(after=60.0)
     assert TaskName("worker", 2) in tasks.reserved[job_id]
@@ -292,7 +292,7 @@ def test_a_requeued_job_releases_its_other_places_first(server: Server, tasks: S
     server.turn()
     tasks.ends("worker-0#0")
     tasks.is_lost("worker-1#0")
-    tasks.meanwhile = lambda: server.manager.ask(job_id, AskStop("eve", requeue=True))
+    tasks.meanwhile = lambda: server.manager.apply_request(job_id, AskStop("eve", requeue=True))
     server.turn()
     assert tasks.starts[2:] == ["worker-0#1", "worker-1#1"]
 
@@ -304,7 +304,7 @@ def test_workers_of_a_preemptible_job_take_the_places_that_there_are_when_others
     job_id = server.submit(PS + "workers: {count: '1:3', cpus: 1}\npreemptible: true")
     server.turn()
     tasks.room = 10
-    server.manager.ask(job_id, AskScale("eve", 3))
+    server.manager.apply_request(job_id, AskScale("eve", 3))
     tasks.no_place = {TaskName("worker", 2)}
     for _ in range(2):
         server.turn()
@@ -374,7 +374,7 @@ def test_small_jobs_overtake_but_not_for_ever(server: Server, tasks: ScriptedTas
     server.turn()
     assert (server.phase(big), server.phase(small)) == (JobPhase.QUEUED, JobPhase.RUNNING)
     tasks.ends("worker-0#0")
-    server.manager.ask(small, AskStop("eve"))
+    server.manager.apply_request(small, AskStop("eve"))
     server.turn(after=601.0)
     last = server.submit(name="last")
     server.turn()
@@ -408,7 +408,7 @@ def test_workers_of_a_preemptible_job_follow_the_room_there_is(server: Server, t
     assert (state.workers, state.fixed, state.phase) == (3, False, JobPhase.RUNNING)
     assert [task.phase for task in state.tasks.values()] == [TaskPhase.RUNNING] * 4
     # Somebody's own number stays.
-    server.manager.ask(job_id, AskScale("eve", 2))
+    server.manager.apply_request(job_id, AskScale("eve", 2))
     server.turn()
     tasks.all_asked_end()
     for _ in range(3):
@@ -456,7 +456,7 @@ def test_a_backend_that_is_not_there(server: Server) -> None:
 def test_ps_tasks_are_asked_to_end_when_no_worker_is_left(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit(PS + "workers: 2\nevaluator: true")
     server.turn()
-    server.manager.ask(job_id, AskStop("eve"))
+    server.manager.apply_request(job_id, AskStop("eve"))
     server.turn()
     asked = ["worker-0#0", "worker-1#0", "evaluator-0#0"]
     assert tasks.stops == asked
@@ -510,7 +510,7 @@ def test_an_engine_that_fails_stops_loses_and_refuses_jobs(engine_server: Server
     engine.reports.clear()
     stopped = engine_server.submit()
     engine_server.turn()
-    engine_server.manager.ask(stopped, AskStop("eve"))
+    engine_server.manager.apply_request(stopped, AskStop("eve"))
     engine_server.turn()
     assert (engine_server.phase(stopped), engine.stopped[-1]) == (JobPhase.ENDING, "#0")
     engine.reports["#0"] = JobReport(phase="lost", reason="cancelled")
@@ -526,7 +526,7 @@ def test_an_engine_that_fails_stops_loses_and_refuses_jobs(engine_server: Server
     assert (engine_server.phase(lost), engine_server.job(lost).handle) == (JobPhase.QUEUED, None)
     engine_server.turn(after=1.0)
     assert (engine_server.phase(lost), engine_server.job(lost).handle) == (JobPhase.QUEUED, "#1")
-    engine_server.manager.ask(lost, AskStop("eve"))
+    engine_server.manager.apply_request(lost, AskStop("eve"))
     engine.reports["#1"] = JobReport(phase="failed")
     engine_server.turn()
 
@@ -546,7 +546,7 @@ def test_a_job_stopped_during_submission_is_removed_once_the_engine_answers(
     engine_server: Server, engine: ScriptedEngine
 ) -> None:
     job_id = engine_server.submit()
-    engine.meanwhile = lambda: engine_server.manager.ask(job_id, AskStop("eve"))
+    engine.meanwhile = lambda: engine_server.manager.apply_request(job_id, AskStop("eve"))
     engine.cannot_delete = SILENT
     for _ in range(2):
         engine_server.turn()
@@ -564,7 +564,7 @@ def test_a_stopped_job_is_removed_from_the_engine_after_a_server_restart(
 
     def dies() -> None:
         if stopped == "before":
-            engine_server.manager.ask(job_id, AskStop("eve"))
+            engine_server.manager.apply_request(job_id, AskStop("eve"))
         raise Killed
 
     engine.meanwhile = dies
@@ -572,7 +572,7 @@ def test_a_stopped_job_is_removed_from_the_engine_after_a_server_restart(
         engine_server.turn()
     engine_server.kill_and_start()
     if stopped == "after":
-        engine_server.manager.ask(job_id, AskStop("eve"))
+        engine_server.manager.apply_request(job_id, AskStop("eve"))
     engine_server.turn()
     assert (engine.removed, engine_server.manager.live()) == ([job_id], [])
 
@@ -709,7 +709,7 @@ def test_scaling_a_job_of_an_engine_resubmits_it(engine_server: Server, engine: 
     engine_server.turn()
     engine.reports["#0"] = JobReport(phase="running")
     engine_server.turn()
-    engine_server.manager.ask(job_id, AskScale("eve", 3))
+    engine_server.manager.apply_request(job_id, AskScale("eve", 3))
     engine_server.turn()
     assert engine.stopped == ["#0"]
     engine.reports["#0"] = JobReport(phase="failed")
@@ -719,8 +719,8 @@ def test_scaling_a_job_of_an_engine_resubmits_it(engine_server: Server, engine: 
     assert [order.spec.workers.count.most for order in engine.orders.values()] == [1, 3]
     assert len(engine_server.job(job_id).state.tasks) == 4
     with pytest.raises(NotPossible, match="within 1:4"):
-        engine_server.manager.ask(job_id, AskScale("eve", 9))
-    engine_server.manager.ask(job_id, AskRestart("eve"))
+        engine_server.manager.apply_request(job_id, AskScale("eve", 9))
+    engine_server.manager.apply_request(job_id, AskRestart("eve"))
 
 
 def ended(server: Server, engine: ScriptedEngine, at: float, archive: str | None = None) -> str:
@@ -781,7 +781,7 @@ def test_a_limited_number_of_finished_jobs_is_kept(engine_server: Server, engine
     server.kill_and_start(keep_s=None, keep_jobs=2)
     jobs = [ended(server, engine, 100.0 * number) for number in range(1, 5)]
     server.clock.now = 500.0
-    server.manager.ask(jobs[0], AskRestart("eve"))
+    server.manager.apply_request(jobs[0], AskRestart("eve"))
     server.turn()
     server.manager.trim()
     # The oldest one runs again.
@@ -840,7 +840,7 @@ def test_a_restarted_job_of_an_engine_keeps_no_earlier_state(engine_server: Serv
     engine.reports["#0"] = JobReport(phase="failed", reason="worker-0: exit code 3")
     engine_server.turn()
     assert engine_server.phase(job_id) is JobPhase.FAILED
-    engine_server.manager.ask(job_id, AskRestart("eve"))
+    engine_server.manager.apply_request(job_id, AskRestart("eve"))
     engine_server.turn()
     assert (engine.deleted, list(engine.orders)) == (["#0"], ["#0", "#1"])
     assert (engine_server.phase(job_id), engine_server.job(job_id).handle) == (JobPhase.QUEUED, "#1")

@@ -41,7 +41,7 @@ class Served:
         self.manager = Manager(self.store, [self.tasks], ManagerSettings(data_dir=folder))
         auth = Auth(self.store)
         roles: tuple[TokenRole, ...] = ("view", "run")
-        self.secrets = {role: auth.give_token(role, role)[1] for role in roles}
+        self.secrets = {role: auth.issue_token(role, role)[1] for role in roles}
         self._app = create_app(Platform(self.store, self.manager, auth), ROUTERS)
 
     def get(self, role: TokenRole | None) -> httpx.Response:

@@ -40,7 +40,7 @@ def either(request: pytest.FixtureRequest, store: Store) -> JobStore:
 
 
 def record(job_id: str = "a-1", at: float = 100.0) -> JobRecord:
-    state = policy.begin(parse_job("name: a\nprogram: b\nps: 1\nworkers: 2:4"), at)
+    state = policy.initial_state(parse_job("name: a\nprogram: b\nps: 1\nworkers: 2:4"), at)
     tasks = tuple(state.tasks)
     state = policy.decide(state, Placed(tasks), at).state
     state = policy.decide(state, Started(tasks[0]), at).state
@@ -221,7 +221,7 @@ class Clock:
 def test_tokens(store: Store, tmp_path: Path) -> None:
     clock = Clock()
     auth = Auth(store, clock=clock)
-    token, secret = auth.give_token("eve", "run", valid_s=60.0)
+    token, secret = auth.issue_token("eve", "run", valid_s=60.0)
     identity = auth.identify(secret)
     assert identity is not None
     assert (identity.name, identity.may("run"), identity.may("admin")) == ("eve", True, False)
@@ -230,14 +230,14 @@ def test_tokens(store: Store, tmp_path: Path) -> None:
     assert secret.encode() not in (tmp_path / "jobs.db").read_bytes() + (tmp_path / "jobs.db-wal").read_bytes()
     clock.now += 60.0
     assert auth.identify(secret) is None
-    assert auth.take_back(token.id)
-    assert not auth.take_back(token.id)
+    assert auth.revoke_token(token.id)
+    assert not auth.revoke_token(token.id)
     assert auth.tokens() == []
 
 
 def test_sessions_need_their_csrf_secret_for_changes(store: Store) -> None:
     auth = Auth(store)
-    token, secret = auth.give_token("eve", "run")
+    token, secret = auth.issue_token("eve", "run")
     assert auth.open_session("hw_wrong") is None
     opened = auth.open_session(secret)
     assert opened is not None
@@ -250,13 +250,13 @@ def test_sessions_need_their_csrf_secret_for_changes(store: Store) -> None:
     # A session's secret is not a token, nor the other way round.
     assert auth.identify(opened.secret) is None
     assert auth.identify_session(secret, csrf=None, changes=False) is None
-    auth.take_back(token.id)
+    auth.revoke_token(token.id)
     assert auth.identify_session(opened.secret, csrf=None, changes=False) is None
 
 
 def test_a_closed_session(store: Store) -> None:
     auth = Auth(store)
-    _, secret = auth.give_token("eve", "view")
+    _, secret = auth.issue_token("eve", "view")
     opened = auth.open_session(secret)
     assert opened is not None
     auth.close_session(opened.secret)

@@ -69,7 +69,7 @@ def url() -> Iterator[str]:
 def test_the_store_in_postgresql(url: str) -> None:
     store = Store(url)
     store.open()
-    state = policy.begin(parse_job("name: a\nprogram: b\nps: 1\nworkers: 2:4"), 1e9 + 0.25)
+    state = policy.initial_state(parse_job("name: a\nprogram: b\nps: 1\nworkers: 2:4"), 1e9 + 0.25)
     fault = Fault(task="worker-0", at=5.0, attempt=1, code=None, reason="lost", last_lines=("a",))
     job = JobRecord(id="a-1", owner="eve", submitted_at=1e9 + 0.25, backend="local", state=replace(state, first=fault))
     life = Attempt(task="worker-0", attempt=0, started_at=1.0)

@@ -18,7 +18,7 @@ class Job:
 
     def __init__(self, text: str) -> None:
         self.now = 1000.0
-        self.state = policy.begin(parse_job("name: a\nprogram: b\n" + text), self.now)
+        self.state = policy.initial_state(parse_job("name: a\nprogram: b\n" + text), self.now)
         self.place()
 
     def happens(self, *events: Event, after: float = 0.0) -> None:

@@ -14,7 +14,7 @@ PS, WORKER, EVALUATOR = TaskName("ps", 0), TaskName("worker", 0), TaskName("eval
 
 def test_an_engine_runs_an_evaluator_until_its_deadline() -> None:
     job = "name: a\nprogram: b\nps: 1\nevaluator: true\ndeadlines: {evaluator: 1m}\nbackend: kubernetes"
-    state = policy.begin(parse_job(job), 1000.0)
+    state = policy.initial_state(parse_job(job), 1000.0)
     tasks: dict[TaskName, TaskState] = {name: Running(started_at=1000.0) for name in state.tasks}
 
     def report(phase: str, now: float) -> None:

@@ -45,7 +45,7 @@ class Job:
 
     def __init__(self, text: str = "", *, now: float = 1000.0) -> None:
         self.now = now
-        self.state: JobState = policy.begin(parse_job("name: a\nprogram: b\n" + text), now)
+        self.state: JobState = policy.initial_state(parse_job("name: a\nprogram: b\n" + text), now)
         self.notes: list[str] = []
 
     def happens(self, *events: Event) -> Job:

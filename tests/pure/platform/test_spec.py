@@ -68,7 +68,7 @@ def test_a_whole_job() -> None:
         (MINIMAL + "archive: a.zip\nworkdir: ../x\n", "job.yaml:4: workdir: must be a path within the archive"),
         (MINIMAL + "restart:\n  max_backoff: 0s\n", "job.yaml:4: restart.max_backoff: must not be shorter"),
         (MINIMAL + "deadlines: {grace: soon}\n", "job.yaml:3: deadlines.grace: must be a time such as 30s"),
-        (MINIMAL + "name: b\n", "job.yaml:3: name: is there twice"),
+        (MINIMAL + "name: b\n", "job.yaml:3: name: is given twice"),
         (MINIMAL + "args: &a [*a]\n", "holds too much, or is nested too deeply"),
         (MINIMAL + "args: !!python/object:os.system x\n", "is of a type that job files do not have"),
         ("- a\n", "job.yaml:1: must be a mapping"),

@@ -8,7 +8,7 @@ import pytest
 
 from headwater.cluster.telemetry.snapshot import GroupProgress, PeerTraffic, Snapshot, Wait
 from headwater.cluster.telemetry.task_activity import TaskActivity, activity_of
-from headwater.platform.policy import begin
+from headwater.platform.policy import initial_state
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import job_from_data, parse_job
 from headwater.platform.views import JobView
@@ -79,7 +79,9 @@ def test_problems_are_reported_by_field(wrong: dict[str, str], field: str) -> No
 
 def view(**fields: Any) -> JobView:
     spec = job_from_data({"name": "a", "command": ["true"], **fields})
-    return JobView.of(JobRecord(id="a-1", owner="eve", submitted_at=0.0, backend="local", state=begin(spec, 0.0)))
+    return JobView.of(
+        JobRecord(id="a-1", owner="eve", submitted_at=0.0, backend="local", state=initial_state(spec, 0.0))
+    )
 
 
 def test_boxes_do_not_overlap_and_lie_within_the_picture() -> None:

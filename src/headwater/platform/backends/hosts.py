@@ -108,12 +108,12 @@ class HostsBackend(TaskBackend):
         self._hosts_of: dict[str, set[str]] = {}
 
     def capacity(self) -> Capacity:
-        problems = self._look_at_hosts()
+        problems = self._refresh_hosts()
         with self._lock:
             return Capacity(hosts=self._reservations.capacity(problems))
 
     def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[TaskPlace, ...]:
-        problems = self._look_at_hosts()
+        problems = self._refresh_hosts()
         with self._lock:
             hosts = self._hosts_of.setdefault(job_id, set())  # stays empty if nothing can be placed
             assignments = self._reservations.place(job_id, requests, problems=problems)
@@ -147,7 +147,7 @@ class HostsBackend(TaskBackend):
         )
 
     def restore(self, job_id: str, places: Sequence[TaskPlace]) -> None:
-        self._look_at_hosts()
+        self._refresh_hosts()
         with self._lock:
             self._reservations.restore(job_id, places)
             self._hosts_of.setdefault(job_id, set()).update(place.host for place in places)
@@ -240,7 +240,7 @@ class HostsBackend(TaskBackend):
             raise BackendError(f"there is no host {host!r}; there are {', '.join(self._connections)}")
         return connection
 
-    def _look_at_hosts(self) -> dict[str, str]:
+    def _refresh_hosts(self) -> dict[str, str]:
         """Updates the reservations with the hosts' resources; returns errors of the hosts that do not answer."""
         problems: dict[str, str] = {}
         for host, connection in self._connections.items():

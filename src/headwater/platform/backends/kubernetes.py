@@ -187,7 +187,7 @@ class KubernetesBackend(JobBackend):
         fields = json.loads(handle)
         jobs, pods = self._jobs(fields), self._pods(fields)
         if not jobs and not pods:
-            self._hear_out(fields["name"])
+            self._close_listeners(fields["name"])
             return JobReport(phase="lost", reason=f"Kubernetes has no objects of {fields['name']}")
         self._fetch_logs(fields, pods)
         self._hide_dead(fields, pods)
@@ -303,7 +303,7 @@ class KubernetesBackend(JobBackend):
         """Deletes all objects with the job's label."""
         self._stopping.discard(name)
         self._crowded_since.pop(name, None)
-        self._hear_out(name)
+        self._close_listeners(name)
         fields = {"name": name, "namespace": namespace}
         for task in self._jobs(fields):
             self._delete_job(fields, objects.task_name(name, task))
@@ -333,7 +333,7 @@ class KubernetesBackend(JobBackend):
         path = _log_path(handle, task)
         listeners[name] = Listener(self._core, name, handle["namespace"], path, patience_s=patience_s)
 
-    def _hear_out(self, name: str) -> None:
+    def _close_listeners(self, name: str) -> None:
         """Writes the last output of a job's deleted pods to their logs."""
         until = time.monotonic() + _LAST_WORDS_S
         for listener in self._listeners.pop(name, {}).values():
@@ -352,7 +352,7 @@ class KubernetesBackend(JobBackend):
 
     def close(self) -> None:
         for name in list(self._listeners):
-            self._hear_out(name)
+            self._close_listeners(name)
         self._core.api_client.close()
 
     def _connect(self, settings: KubernetesSettings) -> object:

@@ -182,6 +182,6 @@ def _known(path: Path) -> dict[str, dict[str, str]]:
         return {}
     except DataLossError as error:
         # Only the position is lost: lines fetched before are fetched a second time.
-        _logger.warning("%s. Lines of the logs may come twice", error.message)
+        _logger.warning("%s. Log lines may be repeated", error.message)
         return {}
     return known

@@ -106,14 +106,14 @@ class _ActorConnection:
         self._timeout_s = timeout_s
 
     def call(self, method: str, **arguments: Json) -> Json:
-        answer = self._ask("call", method, arguments)
+        answer = self._call_actor("call", method, arguments)
         if "error" in answer:
             raise BackendError(f"{self.host}: {answer['error']}")
         return answer["result"]
 
     def node(self) -> tuple[str, str]:
         """Returns the address of the actor's node and its Ray node id; raises as `call` does."""
-        address, identifier = self._ask("node")
+        address, identifier = self._call_actor("node")
         return address, identifier
 
     def kill(self) -> None:
@@ -121,7 +121,7 @@ class _ActorConnection:
         with contextlib.suppress(ValueError):  # there is no such actor
             self._ray.kill(self._ray.get_actor(self.host, namespace=_NAMESPACE))
 
-    def _ask(self, method: str, *arguments: Json) -> Json:
+    def _call_actor(self, method: str, *arguments: Json) -> Json:
         exceptions = self._ray.exceptions
         try:
             actor = self._ray.get_actor(self.host, namespace=_NAMESPACE)

@@ -110,7 +110,7 @@ class SshConnection:
             if self._failure and began < self._retry_at:
                 raise BackendError(self._failure, temporary=True)
             try:
-                answer = self._ask({"method": method, "arguments": arguments})
+                answer = self._exchange({"method": method, "arguments": arguments})
             except OSError as error:
                 self._failure = f"host {self.host}: {self._last_words() or error}"
                 self._disconnect()
@@ -133,7 +133,7 @@ class SshConnection:
         with self._lock:
             self._disconnect()
 
-    def _ask(self, request: dict[str, object]) -> dict[str, object]:
+    def _exchange(self, request: dict[str, object]) -> dict[str, object]:
         deadline = time.monotonic() + self._settings.call_timeout_s
         if self._process is None:
             self._connect()

@@ -19,7 +19,7 @@ PARENT = "HEADWATER_PARENT"
 _PR_SET_PDEATHSIG = 1
 
 
-def become_child() -> None:
+def apply_launcher_settings() -> None:
     """Applies the launcher's settings; does nothing if no launcher started this process.
 
     Raises:

@@ -21,7 +21,7 @@ from typing import Any
 import headwater
 from headwater.cluster.variables import INSECURE
 from headwater.platform.cli.arguments import Invocation, UsageError, parse_arguments
-from headwater.platform.cli.child import become_child
+from headwater.platform.cli.child import apply_launcher_settings
 from headwater.tf1.compat import dialect, modules
 
 USAGE = """\
@@ -72,7 +72,7 @@ def execute(arguments: Sequence[str]) -> int:
         return 2
     if invocation.options:
         os.execv(sys.executable, interpreter_command(invocation))
-    become_child()
+    apply_launcher_settings()
     # The interpreter treated the command ``headwater`` as the program, and put its folder first.
     if not sys.flags.safe_path and sys.path[:1] == [os.path.dirname(os.path.realpath(sys.argv[0]))]:
         del sys.path[0]

@@ -108,11 +108,11 @@ def submit(
     combinations = _combinations(values or [])
     if values and follow:
         fail("--follow: shows one job, and --set makes several", code=2)
-    from headwater.platform.submission import hand_in  # noqa: PLC0415  pydantic takes 100 ms
+    from headwater.platform.submission import upload_files  # noqa: PLC0415  pydantic takes 100 ms
 
     with connected(server) as client:
         try:
-            spec, digest = hand_in(client, spec, upload=upload)
+            spec, digest = upload_files(client, spec, upload=upload)
         except (OSError, ValueError) as error:
             fail(f"--upload: {error}")
         body = spec.model_dump(mode="json", exclude_defaults=True)
@@ -288,12 +288,12 @@ def stop(
     as_json: JsonOption = False,
 ) -> None:
     """Requests a graceful stop of a job's tasks; they have the job's grace period to save their state."""
-    _ask(job, "stop", {"requeue": requeue}, server, as_json)
+    _post_action(job, "stop", {"requeue": requeue}, server, as_json)
 
 
 def restart(job: JobArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
     """Restarts all tasks of a job, also of a finished one."""
-    _ask(job, "restart", None, server, as_json)
+    _post_action(job, "restart", None, server, as_json)
 
 
 def scale(
@@ -306,7 +306,7 @@ def scale(
     """Changes the number of workers or of parameter servers of a job, within the ranges of its file."""
     if workers is None and ps is None:
         raise typer.BadParameter("say --workers, --ps, or both")
-    _ask(job, "scale", {"workers": workers, "ps": ps}, server, as_json)
+    _post_action(job, "scale", {"workers": workers, "ps": ps}, server, as_json)
 
 
 def address_of_ps(job: str, server: str) -> str:
@@ -357,7 +357,7 @@ def show_json(value: object) -> None:
     print(json.dumps(value, indent=2))
 
 
-def _ask(job: str, verb: str, body: object, server: str, as_json: bool) -> None:
+def _post_action(job: str, verb: str, body: object, server: str, as_json: bool) -> None:
     with connected(server) as client:
         shown = client.post(f"/jobs/{client.job_id(job)}/{verb}", body)
     if as_json:

@@ -39,7 +39,7 @@ class JsonView(PlainView):
     def line(self, task: TaskName, stream: str, text: str) -> None:
         print(json.dumps({"task": label(task), "line": text}))
 
-    def note(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         print(json.dumps({"event": text}))
 
 
@@ -101,11 +101,11 @@ def _watch(manager: Manager, record: JobRecord, *, as_json: bool) -> int:
                 if len(signals) > 1:  # a second signal: stop waiting; the guard kills the remaining processes
                     break
                 if signals and record.state.phase is not JobPhase.ENDING and not record.state.phase.over:
-                    record = manager.ask(record.id, AskStop(signal.Signals(signals[0]).name))
+                    record = manager.apply_request(record.id, AskStop(signal.Signals(signals[0]).name))
                 more = _show_lines(manager, record, followers, outlet)
                 for event in manager.store.events(job_id=record.id, after=seen):
                     seen = event.id
-                    outlet.note(event.note.text)
+                    outlet.show_message(event.note.text)
                 outlet.flush()
                 if record.state.phase.over and not more:
                     break
@@ -142,8 +142,8 @@ def _exit_code(record: JobRecord, signals: list[int]) -> int:
 def _stop_signals(received: list[int]) -> Generator[None]:
     """Records signals that ask this process to end, instead of ending it."""
 
-    def note(signum: int, _frame: FrameType | None) -> None:
+    def record_signal(signum: int, _frame: FrameType | None) -> None:
         received.append(signum)
 
-    with handling(dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), note)):
+    with handling(dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), record_signal)):
         yield

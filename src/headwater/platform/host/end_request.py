@@ -58,7 +58,7 @@ class EndRequest:
         the last `look`."""
         return self._answered
 
-    def look(self, processes: Mapping[int, TaskProcess]) -> list[ProcessIdentity]:
+    def processes_to_signal(self, processes: Mapping[int, TaskProcess]) -> list[ProcessIdentity]:
         """Chooses the processes that must receive SIGTERM now, and counts them as signalled.
 
         Args:
@@ -70,10 +70,10 @@ class EndRequest:
         first: list[TaskProcess] = []
         last: list[TaskProcess] = []
 
-        def leave(process: TaskProcess) -> None:
+        def exclude_tree(process: TaskProcess) -> None:
             self._left_to_others.add(process.identity)
             for child in children.get(process.identity.pid, ()):
-                leave(child)
+                exclude_tree(child)
 
         def visit(process: TaskProcess) -> None:
             below = children.get(process.identity.pid, [])
@@ -82,13 +82,13 @@ class EndRequest:
             if process.handles and not process.shell:
                 first.append(process)
                 for child in below:
-                    leave(child)
+                    exclude_tree(child)
                 return
             (first if process.handles or below else last).append(process)
             for child in below:
                 if process.handles and child.background:
                     self._background.add(child.identity)
-                    leave(child)
+                    exclude_tree(child)
                 else:
                     visit(child)
 

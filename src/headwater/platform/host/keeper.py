@@ -35,7 +35,7 @@ from headwater.errors import DataLossError, ResourceExhaustedError
 from headwater.platform.host import guard
 from headwater.platform.host.end_request import EndRequest, processes_below
 from headwater.platform.host.lines import LineBuffer, Stamper
-from headwater.platform.host.ports import NoPort, hold
+from headwater.platform.host.ports import NoPort, reserve_port
 from headwater.platform.host.processes import (
     ProcessIdentity,
     ProcessTable,
@@ -126,7 +126,7 @@ class Keeper:
                 self._end(CANNOT_START, missing, ready)
                 return
             try:
-                stack.enter_context(hold(parse_address(self._order["address"])))
+                stack.enter_context(reserve_port(parse_address(self._order["address"])))
                 self._start(status.getsockname())
             except NoPort as error:
                 self._end(_PORT_TAKEN, str(error), ready)
@@ -141,11 +141,11 @@ class Keeper:
             self._folder.write(
                 "keeper", {"pid": own.pid, "start": own.start, "boot": own.boot, "started_at": time.time()}
             )
-            _tell(ready)
+            _report_ready(ready)
             while (code := self._code()) is None:
                 for key, _ in self._selector.select(self._timeout()):
                     key.data()
-                self._look_at_time()
+                self._run_due_actions()
             if not self._asked and not self._order["relay"] and code == -signal.SIGTERM:
                 # Without `relay`, the sender signals the task directly as well, and the task may end before this
                 # process has received the signal.
@@ -221,7 +221,7 @@ class Keeper:
         times = [at for at in watched if at is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
-    def _look_at_time(self) -> None:
+    def _run_due_actions(self) -> None:
         if self._code() is not None:
             return
         now = time.monotonic()
@@ -254,10 +254,10 @@ class Keeper:
     def _read_signals(self, signals: socket.socket) -> None:
         numbers = signals.recv(4096)
         if signal.SIGTERM in numbers:
-            self._ask_to_end()
+            self._begin_shutdown()
         self._reap()
 
-    def _ask_to_end(self) -> None:
+    def _begin_shutdown(self) -> None:
         assert self._process is not None
         try:
             stop = self._folder.read("stop")
@@ -277,7 +277,7 @@ class Keeper:
 
     def _signal_processes(self, request: EndRequest) -> None:
         """Sends SIGTERM to the processes of the task that must receive it now."""
-        for process in request.look(processes_below(os.getpid())):
+        for process in request.processes_to_signal(processes_below(os.getpid())):
             if self._order["relay"]:
                 process.send(signal.SIGTERM)
 
@@ -315,10 +315,10 @@ class Keeper:
             self._process.stdout.close()
             return 0
         self._write_log(self._stamper.feed(data))
-        self._take_lines(self._lines.feed(data))
+        self._parse_lines(self._lines.feed(data))
         return len(data)
 
-    def _take_lines(self, lines: list[str]) -> None:
+    def _parse_lines(self, lines: list[str]) -> None:
         self._last.extend(lines)
         for line in lines:
             self._untold = self._told.line(line) or self._untold
@@ -329,7 +329,7 @@ class Keeper:
         assert self._process.stdout is not None
         while not self._process.stdout.closed and self._read_output():
             pass
-        self._take_lines(self._lines.close())
+        self._parse_lines(self._lines.close())
 
     def _write_log(self, data: bytes) -> None:
         if self._log_left <= 0:
@@ -358,7 +358,7 @@ class Keeper:
             self._write_end(ended)
         else:  # the agent waits for an answer
             self._folder.write("exit", ended)
-            _tell(ready)
+            _report_ready(ready)
 
     def _write_end(self, values: JsonObject) -> None:
         """Writes ``exit.json``, retrying while the disk is full: without it the task would count as lost."""
@@ -400,7 +400,7 @@ def _opened(path: Path) -> IO[bytes]:
     return log
 
 
-def _tell(ready: IO[bytes]) -> None:
+def _report_ready(ready: IO[bytes]) -> None:
     with contextlib.suppress(OSError):  # the requesting process has exited, while the task runs
         ready.write(b"ready\n")
         ready.close()

@@ -65,12 +65,12 @@ class Marker:
 
     def output(self, data: bytes) -> None:
         """Handles output of the task."""
-        self._take_lines(self._lines.feed(data))
+        self._parse_lines(self._lines.feed(data))
         head, newline, tail = data.rpartition(b"\n")
         if newline:
             self._write(head + newline)
             self._within = False
-            self.look()
+            self.write_if_due()
         if tail:
             self._write(tail)
             self._within = True
@@ -79,9 +79,9 @@ class Marker:
         """Handles a progress report of the task."""
         if self._told.report(datagram):
             self._untold = True
-            self.look()
+            self.write_if_due()
 
-    def look(self) -> float | None:
+    def write_if_due(self) -> float | None:
         """Writes a progress line if one is due; returns the seconds until the next one, None if none is scheduled."""
         if not self._untold or self._within:
             return None
@@ -89,24 +89,24 @@ class Marker:
         if now < self._due_at:
             return self._due_at - now
         self._due_at = now + _EVERY_S
-        self._tell()
+        self._write_mark()
         return None
 
     def close(self) -> None:
         """Writes the latest progress even if it is not due, because the task has ended."""
-        self._take_lines(self._lines.close())
+        self._parse_lines(self._lines.close())
         if self._untold:
-            self._tell()
+            self._write_mark()
         elif self._within:
             # Readers of the log fetch whole lines only.
             self._write(b"\n")
             self._within = False
 
-    def _take_lines(self, lines: Sequence[str]) -> None:
+    def _parse_lines(self, lines: Sequence[str]) -> None:
         for line in lines:
             self._untold = self._told.line(line) or self._untold
 
-    def _tell(self) -> None:
+    def _write_mark(self) -> None:
         end = b"\n" if self._within else b""
         self._write(end + MARK.encode() + self._told.progress.encode() + b"\n")
         self._untold = self._within = False
@@ -152,7 +152,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             selector.register(file, selectors.EVENT_READ)
         ending: EndRequest | None = None
         while task.returncode is None or not (ending is None or ending.answered):
-            wait_s = marker.look()
+            wait_s = marker.write_if_due()
             if ending is not None:
                 wait_s = _END_INTERVAL_S if wait_s is None else min(wait_s, _END_INTERVAL_S)
             for key, _ in selector.select(wait_s):
@@ -165,7 +165,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
                 elif not _copy(pipe, marker):
                     selector.unregister(pipe)
             if ending is not None:
-                for process in ending.look(processes_below(os.getpid())):
+                for process in ending.processes_to_signal(processes_below(os.getpid())):
                     process.send(signal.SIGTERM)
         # Other processes, such as one left behind by the task, may keep the pipe open: read only its current content.
         while _copy(pipe, marker):

@@ -107,7 +107,7 @@ def leasable_ports() -> range:
     return range(last + 1, MAX_PORT + 1) if MAX_PORT - last >= _LEAST_PORTS else range(1024, first)
 
 
-def hold(address: Address) -> socket.socket:
+def reserve_port(address: Address) -> socket.socket:
     """Returns a socket that is bound to ``address`` and does not listen.
 
     While it is open, the system assigns the port to no other process, and connections to it are refused at once; the
@@ -191,7 +191,9 @@ def _read(path: Path) -> tuple[str, str, str]:
     try:
         boot, owner, home = read_text(path, _check_lease).rstrip("\n").split(" ", 2)
     except DataLossError as error:
-        _logger.warning("%s. Nothing gets this port; remove the file once no task has it", error.message)
+        _logger.warning(
+            "%s. The port is not leased to any job; remove the file once no task uses the port", error.message
+        )
         return "", "", ""
     return boot, owner, home
 

@@ -103,20 +103,20 @@ class HostFolder:
         try:
             self.name  # noqa: B018  raises if it is missing or damaged
         except NotFoundError:
-            self._give_name(self._name_of_orders() or secrets.token_hex(6))
+            self._create_id(self._name_of_orders() or secrets.token_hex(6))
         except DataLossError:
             name = self._name_of_orders()
             if name is None:
                 raise
             (self.root / "id").unlink(missing_ok=True)
-            self._give_name(name)
+            self._create_id(name)
 
     @property
     def name(self) -> str:
         """The random name of this root."""
         return read_text(self.root / "id", _check_name).strip()
 
-    def _give_name(self, name: str) -> None:
+    def _create_id(self, name: str) -> None:
         # If two processes do this at the same time, `os.link` succeeds in only one, and both use its name.
         temporary = self.root / f"id.{secrets.token_hex(4)}"
         temporary.write_bytes(seal(f"{name}\n".encode()))

@@ -25,7 +25,7 @@ def handling(handlers: Mapping[signal.Signals, Handler]) -> Generator[None]:
 def signal_socket(*signals: signal.Signals) -> socket.socket:
     """Returns a socket that receives the number of each of ``signals`` as a byte. In the main thread only."""
 
-    def note(_signum: int, _frame: FrameType | None) -> None:
+    def ignore(_signum: int, _frame: FrameType | None) -> None:
         """Does nothing: a Python handler is required for the signal's number to be written to the socket."""
 
     reading, writing = socket.socketpair()
@@ -33,5 +33,5 @@ def signal_socket(*signals: signal.Signals) -> socket.socket:
     signal.set_wakeup_fd(writing.detach(), warn_on_full_buffer=False)
     # Handled rather than ignored, because child processes would inherit ignored signals.
     for signum in signals:
-        signal.signal(signum, note)
+        signal.signal(signum, ignore)
     return reading

@@ -72,7 +72,7 @@ def sign_in(request: Request, platform: PlatformOf, form: Form) -> Response:
     target = _own(form.get("next", "/"))
     opened = platform.auth.open_session(form.get("token", "").strip())
     if opened is None:
-        check_rate(platform.failures.take(client_of(request)), "too many wrong tokens")
+        check_rate(platform.failures.acquire(client_of(request)), "too many wrong tokens")
         return render(request, "sign_in.html", status=403, next=target, problem="This token is not valid.")
     response = redirect(target)
     for name, value in ((SESSION_COOKIE, opened.secret), (CSRF_COOKIE, opened.csrf)):
@@ -86,7 +86,7 @@ def sign_in(request: Request, platform: PlatformOf, form: Form) -> Response:
 def sign_out(request: Request, platform: PlatformOf, identity: Visitor) -> Response:
     """Closes the session."""
     platform.auth.close_session(request.cookies.get(SESSION_COOKIE, ""))
-    response = _go(SIGN_IN)
+    response = _redirect(SIGN_IN)
     for name in (SESSION_COOKIE, CSRF_COOKIE):
         response.delete_cookie(name)
     return response
@@ -195,7 +195,7 @@ def submit(request: Request, platform: PlatformOf, identity: Runner, form: Form)
         return render(request, "preview.html", status=422, draft=made)
     archive = form.get("archive.digest") if made.spec.archive is not None else None
     record = platform.submit(made.spec, owner=identity.name, archive=archive or None)
-    return _go(f"/jobs/{record.id}")
+    return _redirect(f"/jobs/{record.id}")
 
 
 @router.get("/jobs/{job_id}")
@@ -213,14 +213,14 @@ def overview(request: Request, job_id: JobId, platform: PlatformOf, identity: Vi
 @router.post("/jobs/{job_id}/stop")
 def stop(job_id: JobId, platform: PlatformOf, identity: Runner) -> Response:
     """Requests a graceful stop of all tasks of a job."""
-    platform.manager.ask(job_id, AskStop(identity.name))
+    platform.manager.apply_request(job_id, AskStop(identity.name))
     return _changed()
 
 
 @router.post("/jobs/{job_id}/restart")
 def restart(job_id: JobId, platform: PlatformOf, identity: Runner) -> Response:
     """Restarts all tasks of a job."""
-    platform.manager.ask(job_id, AskRestart(identity.name))
+    platform.manager.apply_request(job_id, AskRestart(identity.name))
     return _changed()
 
 
@@ -230,7 +230,7 @@ def scale(job_id: JobId, platform: PlatformOf, identity: Runner, form: Form) -> 
     workers = form.get("workers", "")
     if not workers.isdecimal() or len(workers) > 4:
         raise Refused(422, f"workers must be a number, but is {workers!r}")
-    platform.manager.ask(job_id, AskScale(identity.name, int(workers)))
+    platform.manager.apply_request(job_id, AskScale(identity.name, int(workers)))
     return _changed()
 
 
@@ -238,7 +238,7 @@ def scale(job_id: JobId, platform: PlatformOf, identity: Runner, form: Form) -> 
 def delete(job_id: JobId, platform: PlatformOf, identity: Runner) -> Response:
     """Deletes a finished job, with its logs."""
     platform.manager.delete(job_id)
-    return _go("/")
+    return _redirect("/")
 
 
 def _listed(platform: Platform, identity: Requester, wanted: Wanted, before: float | None) -> JsonObject:
@@ -309,7 +309,7 @@ def _own(target: str) -> str:
     return target if target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable() else "/"
 
 
-def _go(target: str) -> Response:
+def _redirect(target: str) -> Response:
     """Redirects a page whose script sent the request."""
     return Response(status_code=204, headers={"HX-Redirect": target})
 

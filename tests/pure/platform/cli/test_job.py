@@ -27,8 +27,8 @@ from headwater.platform.cli.launcher.job import (
     Replace,
     Signal,
     Start,
-    begin,
     decide,
+    initial_decision,
 )
 
 PS, FIRST, SECOND = TaskName("ps", 0), TaskName("worker", 0), TaskName("worker", 1)
@@ -37,7 +37,7 @@ GRACE_S = 4.0
 
 
 def running() -> JobState:
-    return begin(TASKS, grace_s=GRACE_S).state
+    return initial_decision(TASKS, grace_s=GRACE_S).state
 
 
 def after(state: JobState, *events: Event, now: float = 0.0) -> JobState:
@@ -51,7 +51,7 @@ def terminate(tasks: Sequence[TaskName], signum: signal.Signals = signal.SIGTERM
 
 
 def test_all_are_started_in_order() -> None:
-    decision = begin(TASKS, grace_s=GRACE_S)
+    decision = initial_decision(TASKS, grace_s=GRACE_S)
     assert decision.actions == tuple(Start(task) for task in TASKS)
     assert decision.state.phase is Phase.RUNNING
 
@@ -169,7 +169,7 @@ def test_a_job_is_over_exactly_when_nothing_runs(
 
 def together(**settings: Any) -> JobState:
     """A job of two workers that have said that they need each other."""
-    begun = begin([FIRST, SECOND], grace_s=4, max_restarts=2).state
+    begun = initial_decision([FIRST, SECOND], grace_s=4, max_restarts=2).state
     return replace(decide(begun, NeedEachOther(), 0).state, **settings)
 
 
@@ -216,14 +216,14 @@ def test_a_signal_ends_a_job_that_is_starting_again() -> None:
 
 
 def test_a_single_task_that_asks_for_it_starts_again_at_once() -> None:
-    begun = begin([FIRST], grace_s=4, max_restarts=1).state
+    begun = initial_decision([FIRST], grace_s=4, max_restarts=1).state
     again = decide(begun, Ended(FIRST, START_AGAIN), 1)
     assert again.actions == (Renew(), Start(FIRST))
     assert decide(again.state, Ended(FIRST, START_AGAIN), 2).state.exit_code == START_AGAIN
 
 
 def test_a_lost_worker_of_an_elastic_job_is_replaced() -> None:
-    state = begin(TASKS, grace_s=GRACE_S, max_restarts=1, elastic=True).state
+    state = initial_decision(TASKS, grace_s=GRACE_S, max_restarts=1, elastic=True).state
     decision = decide(state, Ended(SECOND, -9), 1.0)
     assert decision.actions == (Replace(SECOND),)
     assert "worker 1 is lost (killed by SIGKILL): the others continue, and another worker takes" in decision.reason
@@ -234,7 +234,7 @@ def test_a_lost_worker_of_an_elastic_job_is_replaced() -> None:
 
 
 def test_the_chief_of_an_elastic_job_is_not_replaced() -> None:
-    state = begin(TASKS, grace_s=GRACE_S, max_restarts=1, elastic=True).state
+    state = initial_decision(TASKS, grace_s=GRACE_S, max_restarts=1, elastic=True).state
     for task in (PS, FIRST):
         decision = decide(state, Ended(task, -9), 1.0)
         assert decision.state.phase is Phase.ENDING
@@ -246,7 +246,7 @@ KILLED = -signal.SIGKILL
 
 @pytest.mark.parametrize("elastic", [False, True])
 def test_a_worker_that_is_killed_when_the_ps_are_done_is_no_failure(elastic: bool) -> None:
-    started = begin(TASKS, grace_s=GRACE_S, max_restarts=3, elastic=elastic).state
+    started = initial_decision(TASKS, grace_s=GRACE_S, max_restarts=3, elastic=elastic).state
     for order in ((Ended(PS, 0), Ended(SECOND, KILLED), Ended(FIRST, 0)), (Ended(FIRST, 0), Ended(PS, 0))):
         state = after(started, *order)
         if state.phase is Phase.RUNNING:
@@ -259,7 +259,7 @@ def test_a_worker_that_is_killed_when_the_ps_are_done_is_no_failure(elastic: boo
 
 
 def test_a_worker_in_the_place_of_a_lost_one_is_not_awaited_when_the_work_is_done() -> None:
-    started = begin(TASKS, grace_s=GRACE_S, max_restarts=3, elastic=True).state
+    started = initial_decision(TASKS, grace_s=GRACE_S, max_restarts=3, elastic=True).state
     replaced = after(started, Ended(SECOND, KILLED), Ended(FIRST, 0))
     decision = decide(replaced, Ended(PS, 0), 1.0)
     assert decision.actions == terminate([SECOND])
@@ -268,7 +268,7 @@ def test_a_worker_in_the_place_of_a_lost_one_is_not_awaited_when_the_work_is_don
 
 
 def test_mirrored_workers_are_done_when_the_first_is() -> None:
-    started = begin([FIRST, SECOND], grace_s=GRACE_S, max_restarts=3).state
+    started = initial_decision([FIRST, SECOND], grace_s=GRACE_S, max_restarts=3).state
     together = after(started, NeedEachOther(), Ended(FIRST, 0), Ended(SECOND, KILLED))
     assert (together.phase, together.exit_code) == (Phase.OVER, 0)
     assert after(started, NeedEachOther(), Ended(SECOND, 0), Ended(FIRST, KILLED)).phase is Phase.RUNNING

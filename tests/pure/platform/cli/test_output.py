@@ -49,7 +49,7 @@ def test_without_a_terminal_lines_are_plain(capsys: pytest.CaptureFixture[str]) 
     view.line(WORKER, "stdout", "out [red]text[/red]")
     view.line(WORKER, "stderr", "err")
     view.status("step 1")
-    view.note("a note")
+    view.show_message("a note")
     view.close()
     captured = capsys.readouterr()
     assert captured.out == "[worker 0] out [red]text[/red]\n"

@@ -75,11 +75,11 @@ def test_each_process_receives_the_request_in_its_turn_and_once(case: str) -> No
     tree, looks = CASES[case]
     request = EndRequest()
     for living, expected in looks:
-        chosen = request.look(processes(tree, living))
+        chosen = request.processes_to_signal(processes(tree, living))
         assert "".join(sorted(chr(process.pid) for process in chosen)) == "".join(sorted(expected)), living
         # Processes below a program that handled the request are its own business, also when it has ended.
         assert request.answered == (living == {"a supervisor": "ct", "a launcher": "c"}.get(case.partition(" w")[0])), (
             living
         )
-    request.look({})
+    request.processes_to_signal({})
     assert request.answered

@@ -22,7 +22,7 @@ def test_progress_stands_between_lines() -> None:
     marks, log, _ = marker()
     marks.output(b"one\ntw")
     marks.report(TASK % 1)
-    assert marks.look() is None
+    assert marks.write_if_due() is None
     assert log == b"one\ntw"
     marks.output(b"o\nth")
     assert log == b"one\ntwo\n" + MARKED + TASK % 1 + b"\nth"
@@ -32,10 +32,10 @@ def test_the_latest_is_written_every_other_second() -> None:
     marks, log, clock = marker()
     for step in (1, 2, 3):
         marks.report(TASK % step)
-    assert marks.look() == 2.0
+    assert marks.write_if_due() == 2.0
     assert log == MARKED + TASK % 1 + b"\n"
     clock.now = 2.0
-    assert marks.look() is None
+    assert marks.write_if_due() is None
     assert log.endswith(MARKED + TASK % 3 + b"\n")
     assert log.count(MARKED) == 2
 

@@ -8,7 +8,7 @@ import pytest
 
 from headwater.cluster.addresses import Address
 from headwater.platform.host import ports
-from headwater.platform.host.ports import NoPort, hold, leasable_ports, lease_again, lease_ports, release_ports
+from headwater.platform.host.ports import NoPort, leasable_ports, lease_again, lease_ports, release_ports, reserve_port
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_all_are_leased_or_none(folder: Path, tmp_path: Path, monkeypatch: pytes
 
 def test_a_held_port_can_be_bound_as_servers_do(folder: Path, tmp_path: Path) -> None:
     (port,) = lease_ports(folder, "one", tmp_path, 1)
-    with hold(Address("127.0.0.1", port)):
+    with reserve_port(Address("127.0.0.1", port)):
         with socket.socket() as other, pytest.raises(OSError, match="in use"):
             other.bind(("127.0.0.1", port))
         with pytest.raises(ConnectionRefusedError):
@@ -105,7 +105,7 @@ def test_a_held_port_can_be_bound_as_servers_do(folder: Path, tmp_path: Path) ->
         with socket.create_server(("127.0.0.1", port)):
             socket.create_connection(("127.0.0.1", port)).close()
             with pytest.raises(NoPort, match=str(port)):
-                hold(Address("127.0.0.1", port))
+                reserve_port(Address("127.0.0.1", port))
     # An address that this machine does not have itself, and a name that it does not know.
     for host in ("192.0.2.77", "no.such.host.invalid"):
-        hold(Address(host, port)).close()
+        reserve_port(Address(host, port)).close()

@@ -182,7 +182,9 @@ class LaunchDecision:
     reason: str = ""
 
 
-def begin(tasks: Iterable[TaskName], *, grace_s: float, max_restarts: int = 0, elastic: bool = False) -> LaunchDecision:
+def initial_decision(
+    tasks: Iterable[TaskName], *, grace_s: float, max_restarts: int = 0, elastic: bool = False
+) -> LaunchDecision:
     """Returns the initial decision of a job: start all of ``tasks``."""
     order = tuple(tasks)
     state = JobState(

@@ -91,7 +91,7 @@ class OutputView(Protocol):
         """Shows a line of ``task``'s ``stream``."""
         ...
 
-    def note(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Shows a message of the launcher."""
         ...
 
@@ -116,7 +116,7 @@ class PlainView:
     def line(self, task: TaskName, stream: str, text: str) -> None:
         print(f"[{label(task)}] {text}", file=sys.stdout if stream == "stdout" else sys.stderr)
 
-    def note(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         sys.stdout.flush()
         print(f"headwater run: {text}", file=sys.stderr)
 
@@ -168,9 +168,9 @@ class TerminalView(PlainView):
         prefix = (f"{label(task):<{self._width}} │ ", self._styles[task])
         self._print(self._text.assemble(prefix, self._text.from_ansi(text)))
 
-    def note(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         if "stderr" not in self._terminals:
-            super().note(text)
+            super().show_message(text)
             return
         self._print(self._text(f"headwater run: {text}", style="bold"))
 
@@ -209,9 +209,9 @@ class Outlet:
         """See `OutputView.line`."""
         self._show(lambda: self._view.line(task, stream, text))
 
-    def note(self, text: str) -> None:
-        """See `OutputView.note`."""
-        self._show(lambda: self._view.note(text))
+    def show_message(self, text: str) -> None:
+        """See `OutputView.show_message`."""
+        self._show(lambda: self._view.show_message(text))
 
     def status(self, text: str) -> None:
         """See `OutputView.status`."""
@@ -225,7 +225,7 @@ class Outlet:
         """See `OutputView.close`."""
         self._show(self._view.close)
 
-    def give_up_if_stuck(self) -> None:
+    def abort_if_stuck(self) -> None:
         """Gives up on a reader that has blocked `line` or another method for long; called by a signal handler.
 
         Raises:

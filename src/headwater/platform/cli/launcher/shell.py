@@ -40,8 +40,8 @@ from headwater.platform.cli.launcher.job import (
     Replace,
     Signal,
     Start,
-    begin,
     decide,
+    initial_decision,
     label,
 )
 from headwater.platform.cli.launcher.output import STREAMS, Outlet, TaskLog, make_view
@@ -150,7 +150,7 @@ class _Shell:
         self._board = StatusBoard(tuple(self._plans), time.monotonic())
         self._events: list[Event] = []
         self._settings = settings
-        self._decision: LaunchDecision = begin(
+        self._decision: LaunchDecision = initial_decision(
             self._plans,
             grace_s=settings.grace_s,
             max_restarts=settings.restarts,
@@ -171,7 +171,7 @@ class _Shell:
         self._selector.register(signals, selectors.EVENT_READ, partial(self._read_signals, signals))
         self._perform()
         if self._settings.most_workers is not None:
-            self._outlet.note(f"workers may join: headwater worker --join {self._meeting_point} PROGRAM")
+            self._outlet.show_message(f"workers may join: headwater worker --join {self._meeting_point} PROGRAM")
         next_status = time.monotonic()
         while True:
             self._handle(LaunchTick())
@@ -205,7 +205,7 @@ class _Shell:
             log = self._logs[failure.task]
             where = f" (all of them in {log.path})" if log.path is not None else ""
             last = log.last_lines()
-            self._outlet.note(
+            self._outlet.show_message(
                 f"{label(failure.task)} failed: {failure.reason}" + (f"; its last lines{where}:" if last else "")
             )
             for line in last:
@@ -228,7 +228,7 @@ class _Shell:
 
     def _perform(self) -> None:
         if self._decision.reason:
-            self._outlet.note(self._decision.reason)
+            self._outlet.show_message(self._decision.reason)
         for action in self._decision.actions:
             match action:
                 case Start(task):
@@ -337,7 +337,9 @@ class _Shell:
         try:
             log.write(data)
         except OSError as error:
-            self._outlet.note(f"the output of {label(pipe.task)} is not written to {log.path}: {error.strerror}")
+            self._outlet.show_message(
+                f"the output of {label(pipe.task)} is not written to {log.path}: {error.strerror}"
+            )
         self._show_lines(pipe, pipe.lines.feed(data))
         if not data:
             self._close_pipe(pipe)
@@ -383,7 +385,7 @@ def _signals(outlet: Outlet) -> Generator[socket.socket]:
 
     def check(_signum: int, _frame: FrameType | None) -> None:
         if ending:
-            outlet.give_up_if_stuck()
+            outlet.abort_if_stuck()
 
     handlers = {signal.SIGCHLD: child_ended, signal.SIGALRM: check}
     # Ignored signals stay ignored: nohup ignores SIGHUP, and shells ignore SIGINT in background jobs.

@@ -48,7 +48,7 @@ class StatusBoard:
             return
         if progress.steps_per_s is not None:
             self._speeds[task] = _TaskProgress(progress.steps_per_s, now)
-        self._take(progress.step, progress.loss, now)
+        self._record_progress(progress.step, progress.loss, now)
         self._steps_reported = self._steps_reported or progress.step is not None
         self._losses_reported = self._losses_reported or progress.loss is not None
 
@@ -59,7 +59,7 @@ class StatusBoard:
         found = read_line(line)
         if found is not None:
             step = None if self._steps_reported else found.step
-            self._take(step, None if self._losses_reported else found.loss, now)
+            self._record_progress(step, None if self._losses_reported else found.loss, now)
 
     def render(self, now: float) -> str:
         """Returns one line: global step, steps per second in total and per task, loss, time since the start."""
@@ -77,7 +77,7 @@ class StatusBoard:
         parts.append(f"{minutes}:{seconds:02d}")
         return " · ".join(parts)
 
-    def _take(self, step: int | None, loss: float | None, now: float) -> None:
+    def _record_progress(self, step: int | None, loss: float | None, now: float) -> None:
         if loss is not None:
             self._loss = loss
         if step is None or (self._steps and step < self._steps[-1][1]):

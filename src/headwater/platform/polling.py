@@ -30,7 +30,7 @@ class Seen:
     activities: dict[TaskName, TaskActivity]
 
 
-def look(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
+def poll_tasks(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
     """Polls all tasks of a job that may have a process; raises `BackendError`."""
     ends: list[tuple[float, Ended]] = []
     moves: list[Event] = []
@@ -88,7 +88,7 @@ class Sampler:
         self._interval_s = interval_s
         self._at: dict[tuple[str, TaskName], float] = {}
 
-    def take(self, record: JobRecord, now: float) -> list[Sample]:
+    def due_samples(self, record: JobRecord, now: float) -> list[Sample]:
         """Returns the samples of a job that are due."""
         samples: list[Sample] = []
         for name, task in record.state.tasks.items():
