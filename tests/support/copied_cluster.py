@@ -119,7 +119,7 @@ class CopiedCluster:
         self.lost: set[int] = set()
         self.parted = False
         self.copies: list[list[GraphCopy]] = [[] for _ in self._processes]
-        self._asks = [LivingAsk(self.witnesses.ask) for _ in self._processes]
+        self._asks = [LivingAsk(self.witnesses.request_view) for _ in self._processes]
         self.masters: dict[str, MasterService] = {}
         self._former: list[GraphCopy] = []
         self._channels: list[list[Channel]] = [[] for _ in self._processes]
@@ -160,7 +160,7 @@ class CopiedCluster:
             connected=lambda task, generation: True,
         )
         self.killed.discard(index)
-        self._asks[index] = LivingAsk(self.witnesses.ask)
+        self._asks[index] = LivingAsk(self.witnesses.request_view)
         self.copies[index] = [
             GraphCopy(TaskName("ps", served), site=self._site(index, served), around=around)
             # Its own task comes first.
@@ -214,7 +214,7 @@ class CopiedCluster:
         former = [copy._contents for copies in self.copies for copy in copies]
         for copies in self.copies:
             for copy in copies:
-                copy.leave()
+                copy.shut_down()
         for index in self._processes:
             self.kill(index)
         # Threads of these contents wait for masters to reconnect. In a process of its own they would end with it.
@@ -267,7 +267,7 @@ class CopiedCluster:
                 if first.kind == OPEN_COPY and first.header == (copy.served.index,):
                     copy.serve(channel, lambda: None)
                 elif first.header[0] == copy.name:
-                    copy.take(channel, first)
+                    copy.serve_peer(channel, first)
 
     def primary(self, task: int) -> GraphCopy:
         """Waits until a replica of a task serves in the witness's view; returns this replica."""

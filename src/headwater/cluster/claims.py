@@ -125,10 +125,10 @@ class ClaimedPlaces:
                 if holder is not None and holder.generation != newcomer.generation and verdict.final:
                     reason = f"it was replaced by {newcomer}: {verdict.reason}"
                     self._refused[holder.task, holder.generation] = reason
-                self.give(newcomer)
+                self.assign(newcomer)
         return self._refused.get(key, "")
 
-    def give(self, newcomer: Claim) -> None:
+    def assign(self, newcomer: Claim) -> None:
         """Gives a place to a claim that is known to prevail."""
         self._holders[newcomer.task] = newcomer
         self._claimed_at[newcomer.task] = self._clock()

@@ -233,7 +233,7 @@ class HostedParameters:
         """Notes that the program of a worker has ended without an error."""
         self.workers.worker_ended()
 
-    def take(self, channel: Channel, first: Frame) -> None:
+    def serve_peer(self, channel: Channel, first: Frame) -> None:
         """Serves a request of another ``ps`` for this task's part of the sums of rounds."""
         if self.updates.round_sums is None:
             raise bad_header(first, channel.peer)

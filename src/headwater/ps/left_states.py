@@ -89,7 +89,7 @@ class LeavingState:
             if state.ledger is not None:
                 tensors.append(np.frombuffer(state.ledger, np.uint8))
             words = (host.signature, state.facts(), list(state.state), state.ledger is not None, parts)
-            self._kept.leave(words, tensors)
+            self._kept.deposit(words, tensors)
         except OpError as error:
             _log.info(
                 "%s could not hand its state of %r to %s, which will send the values that it has read last: %s",
@@ -108,7 +108,7 @@ class LeavingState:
         """Hands the rows of tables to the chief; returns the number of parts."""
         parts = 0
         for number, start, rows in self._host.rows_of_tables(PART_BYTES):
-            self._kept.leave_part(parts, (number, start), rows)
+            self._kept.deposit_part(parts, (number, start), rows)
             parts += 1
         return parts
 

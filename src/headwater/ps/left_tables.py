@@ -156,8 +156,8 @@ class LeavingTables:
         for table in tables:
             first = parts
             for piece in TableSnapshot(table).pieces(max(1, PART_BYTES // table.config.row_bytes)):
-                self._kept.leave_part(parts, (), piece)
+                self._kept.deposit_part(parts, (), piece)
                 parts += 1
             told.append((table.name, pack(table.config), table.step, table.learning_rate, parts - first))
         words, tensors = self._service.rounds.to_parts()
-        self._kept.leave((clients, told, words), [*(table.rates for table in tables), *tensors])
+        self._kept.deposit((clients, told, words), [*(table.rates for table in tables), *tensors])

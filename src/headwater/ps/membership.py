@@ -156,7 +156,7 @@ class Membership:
                 else:
                     self.leave(worker, "its channel has ended")
             if not connections:  # the next workers may run a changed program
-                self._context.agreement.begin()
+                self._context.agreement.reset()
 
     def known_workers(self) -> list[str]:
         """Returns the names of all workers that have connected."""
@@ -300,7 +300,7 @@ class Membership:
             self.finished.clear()
             self.step_numbers.begin_training()
             updates.round.clear()
-            self._context.agreement.begin()
+            self._context.agreement.reset()
             self.sums.clear()
         self._changed.notify_all()
 

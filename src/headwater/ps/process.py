@@ -128,7 +128,7 @@ class ParameterTask:
             self.shell.add_service(self._left)
         # A program may end without calling `finish`, but the ps wait for every worker to leave.
         if not members.is_server:
-            atexit.register(self.shell.leave)
+            atexit.register(self.shell.announce_departure)
         self.shell.start()
         if members.is_server and len(members.servers) > 1:
             others = [self.shell.link(server) for server in members.servers if server != members.me]
@@ -289,7 +289,7 @@ class ParameterTask:
             copies,
             task=str(self.members.me),
             address=self.shell.claim.address,
-            hear_over=self.shell.hear_over,
+            end_with_job=self.shell.end_with_job,
             began=self._tell_of_tables if name != TABLES else lambda _: None,
         )
         self.copy_holders[name] = holder
@@ -327,7 +327,7 @@ class ParameterTask:
         replicas."""
         chief = self.members.workers[0]
         name, link = str(chief), self.shell.link(chief)
-        return RemoteWitness(link, name).ask, LeftCopies(name, link)
+        return RemoteWitness(link, name).request_view, LeftCopies(name, link)
 
     def _sites(self) -> dict[int, Site]:
         """Returns the sites of this ``ps``'s replicas, by shard."""
@@ -371,7 +371,7 @@ class ParameterTask:
             make=make,
             rehearse=partial(rehearse, layout),
             expect=self.shell.expect,
-            hear_over=self.shell.hear_over,
+            end_with_job=self.shell.end_with_job,
             leaving=self._leaving_state,
         )
         self.holders[name] = holder

@@ -129,7 +129,7 @@ class RoundSums:
                 if channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} is gone")
                 workers = ", ".join(sorted({worker for worker, _, _ in sources}))
-                reminder.tell(channel, f"the gradients of {workers} to reach {self._task}")
+                reminder.send_if_due(channel, f"the gradients of {workers} to reach {self._task}")
             part = self._part(sources)
         assert part is not None
         return part

@@ -26,7 +26,7 @@ from headwater.ps.replicas.holder import CopyHolder
 from headwater.ps.shards.holder import ShardHolder
 from headwater.ps.state_saver import ParameterSaver
 from headwater.state.copy import KeptCopy
-from headwater.state.leaving import LOST_S, leave
+from headwater.state.leaving import LOST_S, shut_down_after_transfer
 
 ENDED_DETAIL: Final = "a worker has ended"
 """Key of the status detail of a ``ps`` that knows that the program of a worker has ended without an error."""
@@ -114,14 +114,14 @@ class ParameterService(Service):
                 self._changed.wait_for(lambda: self._called(name) is not None, LOOK_S)
             if channel.peer_gone():
                 return
-            reminder.tell(channel, f"the program of {self._task} to create {name!r}")
+            reminder.send_if_due(channel, f"the program of {self._task} to create {name!r}")
         if first.kind == kinds.HELLO:
             with self._changed:
                 # Only HELLO counts: other tasks open channels, too, but only workers are served.
                 self._served.add(channel.peer_generation)
             found.serve(channel, first, self._watchdog)
         else:
-            found.take(channel, first)
+            found.serve_peer(channel, first)
 
     def _called(self, name: str) -> Hosted | None:
         """Returns the host of a set, or of its part ``SET/NUMBER``."""
@@ -145,13 +145,13 @@ class ParameterService(Service):
             return
         hosted = self._all_hosted()
         copies = [one for one in hosted if isinstance(one, KeptCopy)]
-        # Shards and replicas that move choose their targets themselves. `leave`, below, is for the others.
+        # Shards and replicas that move choose their own targets; the call below is for the others.
         for one in hosted:
             if isinstance(one, CopyHolder):
                 one.hand_over(self._is_needed)
             elif isinstance(one, ShardHolder):
                 one.hand_over()
-        leave(
+        shut_down_after_transfer(
             self._task,
             copies,
             lambda: [copy for copy in copies if copy.is_missed],

@@ -128,7 +128,7 @@ class ParameterSaver(StateSaver):
 
     # Saving -----------------------------------------------------------------------------------------------------------
 
-    def _take(self, *, whole: bool) -> Taken | None:
+    def _snapshot(self, *, whole: bool) -> Taken | None:
         # One moment for all: the values, the rows, and the numbers of the requests that made them.
         with self._host.lock:
             state, at = self._host.memory.state(), self._clock()

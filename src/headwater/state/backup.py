@@ -21,10 +21,10 @@ _log = logging.getLogger("headwater")
 class BackupCopy(Member):
     """A replica that can follow; see `headwater.state.feed` for the frames that it receives."""
 
-    def take(self, channel: Channel, first: Frame) -> None:
+    def serve_peer(self, channel: Channel, first: Frame) -> None:
         """Applies the frames of a primary until the channel ends. Refuses a primary of an older term."""
         match first.header:
-            case (str(), words, bool(goes_on)):
+            case (str(), words, bool(resumes)):
                 view = from_words(words)
             case _:
                 raise bad_header(first, channel.peer)
@@ -41,9 +41,9 @@ class BackupCopy(Member):
                 taken = accepts(self._standing, view) and not self._closed
                 if taken:
                     self._fed = channel
-                    self._learn(view)
+                    self._record_view(view)
                     self._handed = False
-                    self._gave = self._gave and goes_on
+                    self._gave = self._gave and resumes
                     self._has_been_fed = True
                     self._changed.notify_all()
                 standing = self._standing
@@ -52,7 +52,7 @@ class BackupCopy(Member):
                 self._step_down()
             try:
                 channel.send(Frame(kinds.DONE, (taken, *standing.me, as_words(standing.view), self._gave)))
-                if not taken or (goes_on and not self._gave):
+                if not taken or (resumes and not self._gave):
                     return
                 self._watch(link, channel)
                 while True:
@@ -86,7 +86,7 @@ class BackupCopy(Member):
                         self._aim = Aim(*aim) if aim is not None else self._aim
                         if view is not None and self._standing.me in view:
                             known = self._standing.view
-                            self._learn(view)
+                            self._record_view(view)
                             self._handed = self._standing.serves and view != known
                             self._changed.notify_all()
                 case _:

@@ -16,7 +16,7 @@ from headwater.state.views import Copy
 class Contents:
     """The state that a replica keeps, and serves where it is the primary."""
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         """Resets the state to empty."""
         raise NotImplementedError
 
@@ -28,7 +28,7 @@ class Contents:
         """Applies a change that the primary sent on ``channel``. Where it raises anything, the replica is discarded."""
         raise NotImplementedError
 
-    def _begin_feed(self, channel: FeedChannel, other: Copy) -> Feed:
+    def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         """Makes the feed of another replica, which begins with a snapshot, and passes it to `_feeds`.
 
         Both happen between two changes, so that each change is either in the snapshot or sent after it. Changes that
@@ -47,7 +47,7 @@ class Contents:
         """
         raise NotImplementedError
 
-    def _take_up(self) -> None:
+    def _install_fed_state(self) -> None:
         """Promotes this replica: installs the state that it was fed as the served state. `_taking` is held."""
         raise NotImplementedError
 
@@ -55,7 +55,7 @@ class Contents:
         """Whether there is state to feed a backup with; may briefly wait for it."""
         return True
 
-    def _look_after(self) -> None:
+    def _do_periodic_work(self) -> None:
         """Does periodic work; called regularly while this replica serves."""
 
     def _wake_other(self) -> None:

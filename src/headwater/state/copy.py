@@ -113,7 +113,7 @@ class KeptCopy(PrimaryCopy):
             )
         if not changed:
             if not self._over:
-                self._ask(RequestKind.VIEW)  # a restarted witness may wait for this report
+                self._request_view(RequestKind.VIEW)  # a restarted witness may wait for this report
             return
         with self._changed:
             if self._standing.serves:
@@ -128,7 +128,7 @@ class KeptCopy(PrimaryCopy):
         if follows:
             log = _log.info if self._over else _log.warning
             log("%s lost %s, the primary of %s", self._task, self._other, self._called)
-        self._ask(RequestKind.ALONE if follows else RequestKind.VIEW)
+        self._request_view(RequestKind.ALONE if follows else RequestKind.VIEW)
         # Replicas outside the initial pair, which are usually spare, ask less often, to spare the witness.
         rests = self.is_spare and not self._has_been_fed and self._standing.view is not None
         with self._changed:
@@ -140,16 +140,16 @@ class KeptCopy(PrimaryCopy):
     def _lead(self) -> None:
         """Serves as the primary, and fills or feeds a backup, until this replica is demoted or the feed ends."""
         if not self._serving:
-            self._take_over()
+            self._promote()
         standing = self._standing
         view = standing.view
-        self._look_after()
+        self._do_periodic_work()
         if view is None or not self._is_filled():
             return
         if self._over and not self._left:
-            self._look_who_is_left(standing)
+            self._drop_exited_backup(standing)
         if standing.pairing is not None:  # the witness's answer was lost
-            self._ask_pair(standing.pairing)
+            self._request_pair(standing.pairing)
             self._part_feeds()
             # A restarted witness knows no view until other replicas have reported: give them time.
             if self._standing.pairing is not None:
@@ -166,8 +166,8 @@ class KeptCopy(PrimaryCopy):
         if not feed.broken.is_set() and self._standing.serves:
             _log.warning("%s has a copy of %s now", self._other, self._called)
         while self._standing.serves and not self._closed and not feed.broken.wait(LOOK_S):
-            feed.look()
-            self._look_after()
+            feed.check_channel()
+            self._do_periodic_work()
             feed = self._move(feed)
         feed.end()
         with self._changed:
@@ -177,7 +177,7 @@ class KeptCopy(PrimaryCopy):
 
     # Shutdown ---------------------------------------------------------------------------------------------------------
 
-    def leave(self) -> bool:
+    def shut_down(self) -> bool:
         """Shuts this replica down, as its process ends. It acknowledges nothing from this call on.
 
         Where no other process has this state, it is handed to the chief; see `headwater.state.left_copies`.
@@ -198,7 +198,7 @@ class KeptCopy(PrimaryCopy):
                 reached = True
                 view = self._last_view(has_other and not self._standing.resigned)
                 if view is not None:
-                    self._leave_with(left, view)
+                    self._deposit(left, view)
         except (OpError, MemoryError) as error:
             log = _log.warning if self._standing.serves else _log.info
             what = "%s could not hand its replica of %s to %s; the state is lost unless another replica has it: %s"
@@ -207,11 +207,11 @@ class KeptCopy(PrimaryCopy):
             self._resign()
         return reached
 
-    def _leave_with(self, left: LeftCopies, view: View) -> None:
+    def _deposit(self, left: LeftCopies, view: View) -> None:
         """Hands the state to the chief, as this is the last replica."""
         if self._is_filled():
-            channel = left.leave(self.name, view.term)
-            feed = self._begin_feed(channel, _AT_CHIEF)
+            channel = left.open_feed(self.name, view.term)
+            feed = self._start_feed(channel, _AT_CHIEF)
             feed.fill()
             with self._taking:
                 self._step_down()
@@ -221,7 +221,7 @@ class KeptCopy(PrimaryCopy):
             _log.warning(what, self._task, self._called, left.chief, view.term)
         # Not earlier: after this request the witness may promote an empty replica, which fetches the state from the
         # chief.
-        self._ask_last(RequestKind.LEAVE)
+        self._request_last_view(RequestKind.LEAVE)
 
     def _last_view(self, has_other: bool) -> View | None:
         """Returns the view in which this replica is the last one; None where another serves. The keeper has stopped.
@@ -232,8 +232,8 @@ class KeptCopy(PrimaryCopy):
         while True:
             known = self._standing.view
             last = not has_other and known is not None and self._standing.me in known
-            view = self._ask_last(RequestKind.ALONE if last else RequestKind.GO)
-            self._become(view)
+            view = self._request_last_view(RequestKind.ALONE if last else RequestKind.GO)
+            self._adopt_view(view)
             if view is None or view.backup is None or self._standing.me not in view:
                 break
             if view == known:
@@ -241,9 +241,9 @@ class KeptCopy(PrimaryCopy):
             if self._standing.view == known:  # the witness was restarted and knows only an older view
                 break
         if self._standing.serves and not self._serving:
-            self._take_over()
+            self._promote()
         return self._standing.view if self._standing.serves else None
 
-    def _ask_last(self, kind: RequestKind) -> View | None:
+    def _request_last_view(self, kind: RequestKind) -> View | None:
         """Asks the witness, after the keeper has stopped."""
         return self._site.ask(self._set, self._shard, self._request(self._standing, kind))

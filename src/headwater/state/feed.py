@@ -95,7 +95,7 @@ class Feed:
 
     # Under the lock of the state --------------------------------------------------------------------------------------
 
-    def tell(self, view: View, aim: Sequence[object] | None = None) -> None:
+    def send_view(self, view: View, aim: Sequence[object] | None = None) -> None:
         """Sends a new view."""
         self._send(kinds.NEW_VIEW, (as_words(view), aim), ())
 
@@ -144,25 +144,25 @@ class Feed:
         """Whether the queue is short enough; otherwise workers have to wait for the other replica."""
         return self._waiting_bytes < MOST_WAITING or self.broken.is_set()
 
-    def fill(self, goes_on: Callable[[], bool] = lambda: True) -> None:
+    def fill(self, continues: Callable[[], bool] = lambda: True) -> None:
         """Sends the snapshot, then the queued changes. Afterwards `send` sends immediately.
 
         Args:
-          goes_on: called regularly; where it returns False, the feed ends.
+          continues: called regularly; where it returns False, the feed ends.
         """
         try:
-            self._fill(goes_on)
+            self._fill(continues)
         except BaseException:
             self.end()
             raise
 
-    def _fill(self, goes_on: Callable[[], bool]) -> None:
+    def _fill(self, continues: Callable[[], bool]) -> None:
         try:
             for frame in self._first_frames():
                 # All frames of the snapshot except the last have number 0. Reset the count of confirmed frames, or the
                 # confirmation of an earlier one would count for this one.
                 self.confirmed = frame.header[0] - 1
-                self._send_confirmed(frame, goes_on)
+                self._send_confirmed(frame, continues)
                 if self.broken.is_set():
                     return
         finally:
@@ -173,7 +173,7 @@ class Feed:
                     self._queue = None
                     return
                 frame = self._queue.popleft()
-            self._send_confirmed(frame, goes_on)
+            self._send_confirmed(frame, continues)
             with self._lock:
                 self._waiting_bytes -= _nbytes(frame)
 
@@ -186,24 +186,24 @@ class Feed:
         assert last is not None
         yield Frame(last.kind, (self.begins, *last.header[1:]), last.tensors)
 
-    def _send_confirmed(self, frame: Frame, goes_on: Callable[[], bool]) -> None:
+    def _send_confirmed(self, frame: Frame, continues: Callable[[], bool]) -> None:
         """Sends a frame and waits for its confirmation.
 
         Unsent bytes then accumulate only in the queue, whose size is bounded, and not in the channel.
         """
         self._put(frame)
-        if not self.wait(frame.header[0], goes_on):
+        if not self.wait(frame.header[0], continues):
             self.end()
 
-    def wait(self, number: int, goes_on: Callable[[], bool]) -> bool:
+    def wait(self, number: int, continues: Callable[[], bool]) -> bool:
         """Waits until the other replica has confirmed frame ``number``; returns False where the feed ends before.
 
         Args:
           number: the number of the frame.
-          goes_on: called regularly; where it returns False, this method returns False.
+          continues: called regularly; where it returns False, this method returns False.
         """
         while self.confirmed < number:
-            if self.broken.is_set() or not goes_on():
+            if self.broken.is_set() or not continues():
                 return False
             if not self._receiving.acquire(blocking=False):
                 # Another thread receives, and notifies this one. That thread may acquire `_receiving` again before this
@@ -241,7 +241,7 @@ class Feed:
                 self.end()
                 raise bad_header(answer, self._channel.peer)
 
-    def look(self) -> None:
+    def check_channel(self) -> None:
         """Checks whether the channel is lost. Does nothing while another thread receives, which notices that, too."""
         if self._receiving.acquire(blocking=False):
             try:

@@ -41,7 +41,7 @@ class FeedingCopy(BackupCopy):
         if not self._fills_slowly:
             log = _log.info if self._over else _log.warning
             log("%s has no backup now: %s is away", self._called, self._other)
-        self._ask(RequestKind.ALONE)
+        self._request_view(RequestKind.ALONE)
         if self._standing.view == view:
             self._pause(PAUSE_S)
         return None
@@ -80,13 +80,13 @@ class FeedingCopy(BackupCopy):
         if third is None:
             return feed
 
-        def goes_on() -> bool:
-            feed.look()
+        def is_usable() -> bool:
+            feed.check_channel()
             return not (feed.broken.is_set() or self._closed)
 
         try:
-            third.fill(goes_on)
-            if not third.broken.is_set() and goes_on():
+            third.fill(is_usable)
+            if not third.broken.is_set() and is_usable():
                 self._pair(third)
         finally:
             self._part_feeds()
@@ -107,13 +107,13 @@ class FeedingCopy(BackupCopy):
             return None
         return None if feed is None or feed.broken.is_set() else feed
 
-    def _dial(self, view: View, ps: int, *, goes_on: bool = False) -> Feed | None:
+    def _dial(self, view: View, ps: int, *, resumes: bool = False) -> Feed | None:
         """Opens a feed to the replica of another ``ps``; returns None where it cannot be reached or does not accept.
 
         Args:
           view: the current view.
           ps: the number of the other ``ps``.
-          goes_on: the other replica has the whole state, as it has handed over to this one: send no snapshot.
+          resumes: the other replica has the whole state, as it has handed over to this one: send no snapshot.
         """
         backup = view.backup if view.backup is not None and view.backup.ps == ps else None
         other_name = self._processes.name(ps)
@@ -129,7 +129,7 @@ class FeedingCopy(BackupCopy):
             _log.debug("%s cannot reach %s: %s", self._task, other_name, error.message)
             return None
         try:
-            channel.send(Frame(kinds.BACKUP, (self.name, as_words(view), goes_on)))
+            channel.send(Frame(kinds.BACKUP, (self.name, as_words(view), resumes)))
             answer = channel.recv(ANSWER_S)
             match answer.kind, answer.header:
                 case kinds.DONE, (bool(taken), int(number), int(incarnation), words, bool(has_all)):
@@ -142,27 +142,27 @@ class FeedingCopy(BackupCopy):
             return None
         # Without a snapshot, the other replica must still have the state that it handed over. With a snapshot, it may
         # be any spare replica, but not a new incarnation of the backup: the view has to name the replica that is fed.
-        fits = other == backup and has_all if goes_on else backup is None or other == backup
+        fits = other == backup and has_all if resumes else backup is None or other == backup
         if not taken or not fits:
             link.release_channel(channel, False)
-            if not goes_on:
-                self._become(its_view)
+            if not resumes:
+                self._adopt_view(its_view)
                 if backup is not None and other != backup:  # another incarnation, which has lost its state
                     self._drop_backup()
             return None
         try:
-            if goes_on:
-                feed = self._begin_going_on(channel, other, view)
+            if resumes:
+                feed = self._start_feed_of_changes(channel, other, view)
                 self._feeds(feed)
             else:
-                feed = self._begin_feed(channel, other)
+                feed = self._start_feed(channel, other)
         except BaseException:
             link.release_channel(channel, False)
             raise
         feed.at_end(partial(link.release_channel, channel, False))
         return feed
 
-    def _begin_going_on(self, channel: Channel, other: Copy, view: View) -> Feed:
+    def _start_feed_of_changes(self, channel: Channel, other: Copy, view: View) -> Feed:
         """Creates the feed of a replica that already has the whole state: it begins with the view, not a snapshot."""
         return Feed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
 
@@ -197,18 +197,18 @@ class FeedingCopy(BackupCopy):
                 self._standing = replace(self._standing, pairing=None)
                 self._changed.notify_all()
             return
-        self._ask_pair(feed.target)
+        self._request_pair(feed.target)
 
-    def _ask_pair(self, other: Copy) -> None:
+    def _request_pair(self, other: Copy) -> None:
         """Asks the witness to make ``other`` the backup. Where it agrees, sends ``other`` the new view."""
-        self._ask(RequestKind.PAIR, other)
+        self._request_view(RequestKind.PAIR, other)
         view, feed = self._standing.view, self._feed
         if view is None or view.backup != other or feed is None:
             return
         for each in (feed, feed.beside):
             if each is not None and each.target == other:
                 with self._between_changes():
-                    each.tell(view, self._aim)
+                    each.send_view(view, self._aim)
 
     def _part_feeds(self) -> None:
         """Keeps the feed of the replica that is the backup, and ends the other one, where there are two feeds.
@@ -237,7 +237,7 @@ class FeedingCopy(BackupCopy):
 
     # When the job is over ---------------------------------------------------------------------------------------------
 
-    def _look_who_is_left(self, standing: Standing) -> None:
+    def _drop_exited_backup(self, standing: Standing) -> None:
         """Stops waiting for backups whose processes have exited with the job."""
         feed, backup = self._feed, standing.view.backup if standing.view is not None else None
         if feed is None or feed.broken.is_set():

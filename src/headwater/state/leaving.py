@@ -25,10 +25,10 @@ class Leaving(Protocol):
 
     def described(self) -> str: ...
 
-    def leave(self) -> bool: ...
+    def shut_down(self) -> bool: ...
 
 
-def leave(
+def shut_down_after_transfer(
     task: str, copies: Sequence[Leaving], missed: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]
 ) -> None:
     """Waits until other processes have the state of all replicas of this process, then shuts the replicas down.
@@ -43,16 +43,16 @@ def leave(
       patience_s: returns how long another process may take to copy their state, in seconds; 0 where none is expected.
     """
     _await_others(task, missed, patience_s)
-    leave_now(copies)
+    shut_down_now(copies)
 
 
-def leave_now(copies: Sequence[Leaving]) -> None:
-    """Shuts the replicas down; see `leave`.
+def shut_down_now(copies: Sequence[Leaving]) -> None:
+    """Shuts the replicas down; see `shut_down_after_transfer`.
 
     Stops at the first that cannot reach the chief, to wait for it only once.
     """
     for copy in copies:
-        if not copy.leave():
+        if not copy.shut_down():
             return
 
 

@@ -46,7 +46,7 @@ class ChiefFeedChannel:
         Raises:
           OpError: the chief has not confirmed the frame, but may have stored it.
         """
-        self._kept.leave_part(self._count, (frame.kind, *frame.header), frame.tensors)
+        self._kept.deposit_part(self._count, (frame.kind, *frame.header), frame.tensors)
         self._count += 1
         self._last = frame.header[0]
 
@@ -64,7 +64,7 @@ class ChiefFeedChannel:
         Raises:
           OpError: the chief has not confirmed the end, but may have completed the state.
         """
-        self._kept.leave((self._count,), ())
+        self._kept.deposit((self._count,), ())
 
 
 class LeftCopies:
@@ -89,7 +89,7 @@ class LeftCopies:
     def _kept(self, name: str, term: int) -> StateAtChief:
         return StateAtChief(_PREFIX + name, term, self.chief, self._link)
 
-    def leave(self, name: str, term: int) -> ChiefFeedChannel:
+    def open_feed(self, name: str, term: int) -> ChiefFeedChannel:
         """Returns a channel to feed the chief with the state of a replica.
 
         Args:

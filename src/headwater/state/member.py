@@ -14,7 +14,7 @@ from headwater.state.aims import Aim, Move, next_step, settle
 from headwater.state.contents import Contents
 from headwater.state.feed import Feed
 from headwater.state.sites import Site
-from headwater.state.views import Copy, RequestKind, Standing, View, WitnessRequest, learn, starts_empty
+from headwater.state.views import Copy, RequestKind, Standing, View, WitnessRequest, standing_after, starts_empty
 
 _log = logging.getLogger("headwater")
 
@@ -61,7 +61,7 @@ class Member(Contents):
         self._taking = threading.Lock()
         # One request to the witness at a time: an older answer must not arrive after a newer one.
         self._asking = threading.Lock()
-        # Held while a frame is sent to the primary, as the threads of `take` and of the shutdown both send.
+        # Held while a frame is sent to the primary, as the threads of `serve_peer` and of the shutdown both send.
         self._answering = threading.Lock()
         self._fed: Channel | None = None
         self._feed: Feed | None = None
@@ -78,14 +78,14 @@ class Member(Contents):
         self._has_been_fed = False
         # Whether a view promotes this replica, though it is empty, because all replicas of the preceding view are lost.
         self._starts_empty = False
-        # Whether `leave` was called.
+        # Whether `shut_down` was called.
         self._is_left = False
         #: How long the last handover of this replica interrupted service, in seconds.
         self.held_up_s: float = 0.0
         self._serving = False
         self._over = False
         self._closed = False
-        self._begin()
+        self._reset()
 
     # Service interface ------------------------------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class Member(Contents):
 
     # Views ------------------------------------------------------------------------------------------------------------
 
-    def _ask(self, kind: RequestKind, other: Copy | None = None) -> View | None:
+    def _request_view(self, kind: RequestKind, other: Copy | None = None) -> View | None:
         """Sends a request to the witness and follows its view; returns that, or None where the witness knows none.
 
         Raises:
@@ -225,7 +225,7 @@ class Member(Contents):
             standing = self._standing
             view = self._site.ask(self._set, self._shard, self._request(standing, kind, other))
             if self._standing.me == standing.me:
-                self._become(view)
+                self._adopt_view(view)
         if view is None:
             self._wake_other()
         return view
@@ -234,7 +234,7 @@ class Member(Contents):
         home, among = self._site.pair[0], tuple(self._processes.numbers())
         return WitnessRequest(standing.me, standing.view, kind, other or standing.pairing, home, among)
 
-    def _become(self, view: View | None) -> None:
+    def _adopt_view(self, view: View | None) -> None:
         """Adopts a view of the witness, and demotes or resets this replica where the view requires it.
 
         No lock is held.
@@ -249,30 +249,30 @@ class Member(Contents):
                 pairing = self._standing.pairing if view != known else None
                 self._standing = replace(self._standing, pairing=pairing)
                 return
-            stays = learn(self._standing, view, 0).me == self._standing.me
+            stays = standing_after(self._standing, view, 0).me == self._standing.me
             if stays:
                 self._starts_empty = starts_empty(self._standing, view)
-                self._standing = learn(self._standing, view, 0)
+                self._standing = standing_after(self._standing, view, 0)
                 self._changed.notify_all()
             deposed = self._serving and not self._standing.serves
             fed = self._fed
         if stays:
             if deposed:  # keep the state until the new primary feeds this replica: it may be needed
                 with self._taking:
-                    if self._serving and not self._standing.serves:  # else `take` has demoted it for the new primary
+                    if self._serving and not self._standing.serves:  # else `serve_peer` has demoted it already
                         self._step_down()
             return
-        # Ends `take`, whose thread holds `_taking` while it waits for frames.
+        # Ends `serve_peer`, whose thread holds `_taking` while it waits for frames.
         if fed is not None:
             fed.close()
         with self._taking, self._changed:
-            self._learn(view)
+            self._record_view(view)
 
-    def _learn(self, view: View) -> None:
+    def _record_view(self, view: View) -> None:
         """Records a view in which this replica is not the primary. `_changed` and `_taking` are held."""
         before, self._standing = (
             self._standing,
-            learn(self._standing, view, new_incarnation(self._standing.me.incarnation)),
+            standing_after(self._standing, view, new_incarnation(self._standing.me.incarnation)),
         )
         if self._standing.me != before.me:
             _log.warning("%s drops its copy of %s: %s", self._task, self._called, view)
@@ -285,7 +285,7 @@ class Member(Contents):
             feed.end()
         self._serving = self._handed = self._gave = self._has_been_fed = False
         self._end()
-        self._begin()
+        self._reset()
         self._changed.notify_all()
 
     def _pause(self, seconds: float) -> None:

@@ -25,22 +25,22 @@ _Found = TypeVar("_Found")
 class PrimaryCopy(FeedingCopy):
     """A replica that can serve."""
 
-    def _take_over(self) -> None:
+    def _promote(self) -> None:
         """Promotes this replica: applies all confirmed frames, then serves workers."""
         with self._changed:
             fed = self._fed
         if fed is not None:
             fed.close()
-        # Waits for `take` to apply frames that it has confirmed: the old primary has acknowledged them to workers.
+        # Wait for `serve_peer` to apply the frames that it has confirmed: the old primary has acknowledged them.
         with self._taking:
             view = self._standing.view
             # All replicas of the preceding term are lost: continue with the state that its primary left, if any.
             if view is not None and view.term > 1 and self._starts_empty:
                 self._bring_back(view.term - 1)
-            self._take_up()
+            self._install_fed_state()
             # The old primary, which is the backup now, has the same state: it needs no snapshot, only changes.
             if self._handed and view is not None and view.backup is not None:
-                self._dial(view, view.backup.ps, goes_on=True)
+                self._dial(view, view.backup.ps, resumes=True)
             with self._changed:
                 self._gave = self._handed = self._left = self._starts_empty = False
                 self._serving = self._standing.serves
@@ -105,7 +105,7 @@ class PrimaryCopy(FeedingCopy):
                 reason = f"{self._other} serves {self._called}, not {self._task}"
                 channel.send(error_frame(0, UnavailableError(None, None, reason), self._task))
                 return None
-            reminder.tell(channel, f"{self._task} to learn which ps serves {self._called}")
+            reminder.send_if_due(channel, f"{self._task} to learn which ps serves {self._called}")
         return None
 
     def _secure_answer(self, channel: Channel, feed: Feed | None, number: int, serves: Callable[[], bool]) -> None:
@@ -119,7 +119,7 @@ class PrimaryCopy(FeedingCopy):
         def waits(what: str) -> None:
             if channel.peer_gone():
                 raise UnavailableError(None, None, f"{channel.peer} is gone")
-            reminder.tell(channel, what)
+            reminder.send_if_due(channel, what)
 
         self._await_backup(feed, number, serves, waits)
 
@@ -179,7 +179,7 @@ class PrimaryCopy(FeedingCopy):
         if view is None or not standing.serves:
             return feed
         if standing.pairing is not None:  # the witness has not answered, as it was restarted: ask again
-            self._ask_pair(standing.pairing)
+            self._request_pair(standing.pairing)
             self._part_feeds()
             return self._feed or feed
         if view.backup != feed.target or feed.broken.is_set():
@@ -187,25 +187,25 @@ class PrimaryCopy(FeedingCopy):
         step = next_step(view, self._wanted(view))
         match step.move:
             case Move.DROP:
-                self._ask(RequestKind.ALONE)
+                self._request_view(RequestKind.ALONE)
                 if self._standing.view != view:
                     feed.end()
             # There is a backup, so this is not urgent: do not wait for a process that is away.
             case Move.BRING if step.ps is not None and has_heartbeat(self._processes, step.ps):
                 return self._replace_second(feed, view, step.ps)
             case Move.HAND_OVER:
-                self._hand_over(feed, view)
+                self._hand_off(feed, view)
             case _:
                 pass
         return feed
 
-    def _hand_over(self, feed: Feed, view: View) -> None:
+    def _hand_off(self, feed: Feed, view: View) -> None:
         """Hands over to the backup, and follows it."""
         # Keep serving if the witness cannot be asked or knows no view: after this replica has stopped serving, no
         # replica could serve until the witness answers. Also keep serving when the job is over, as the backup and the
         # witness may have ended.
         if (
-            self._ask(RequestKind.VIEW) != view
+            self._request_view(RequestKind.VIEW) != view
             or not feed.wait(self._given(feed), lambda: not self._closed)
             or self._over
         ):
@@ -215,16 +215,16 @@ class PrimaryCopy(FeedingCopy):
             self._step_down()
         # The backup may serve only after it has confirmed the last changes. This replica makes no further changes.
         if feed.wait(self._given(feed), lambda: not self._closed):
-            self._ask(RequestKind.HAND_OVER)
+            self._request_view(RequestKind.HAND_OVER)
         now = self._standing.view
         if now is None or self._standing.serves:  # not granted, or no answer: serve again
-            self._take_over()
+            self._promote()
             return
         with self._changed:
             self._gave = self._standing.follows
             self._feed = None
         if self._gave:  # tell the backup that it serves, which is faster than its next request to the witness
-            feed.tell(now, self._aim)
+            feed.send_view(now, self._aim)
             feed.wait(feed.given, lambda: not self._closed)
             self.held_up_s = time.monotonic() - began
             _log.warning(

@@ -168,7 +168,7 @@ class StateSaver(PeriodicSaver):
 
     # The state to save ------------------------------------------------------------------------------------------------
 
-    def _take(self, *, whole: bool) -> Taken | None:
+    def _snapshot(self, *, whole: bool) -> Taken | None:
         """Takes a snapshot of the current state; returns None where there is nothing to save.
 
         Args:
@@ -222,7 +222,7 @@ class StateSaver(PeriodicSaver):
     def save(self) -> bool:
         with self._saving:
             whole = self._last is None or 2 * self._delta_bytes > self._full_bytes
-            taken = self._take(whole=whole)
+            taken = self._snapshot(whole=whole)
             if taken is None:
                 return False
             what = f"the state of {self._task} in {self.folder}"

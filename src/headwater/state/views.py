@@ -245,7 +245,7 @@ class Standing:
         return copy == self.pairing or (self.view is not None and copy == self.view.backup)
 
 
-def learn(standing: Standing, view: View, incarnation: int) -> Standing:
+def standing_after(standing: Standing, view: View, incarnation: int) -> Standing:
     """Returns a replica's knowledge after ``view``. A replica that ``view`` removes gets the number ``incarnation``."""
     if standing.view is not None and view.term <= standing.view.term:
         return standing

@@ -49,7 +49,7 @@ class Witnesses:
         self._left = left
         self._known: dict[tuple[str, int], Witness] = {}
 
-    def ask(self, name: str, shard: int, request: WitnessRequest) -> View | None:
+    def request_view(self, name: str, shard: int, request: WitnessRequest) -> View | None:
         """Returns the view of a shard after ``request``; None until the replicas have reported their views."""
         with self._lock:
             before = self._known.get((name, shard)) or Witness()
@@ -63,8 +63,8 @@ class Witnesses:
                 after.view,
             )
             if before.view is not None:
-                goes_on = after.view.primary in before.view
-                forget_outdated(self._left, name, shard, after.view.term if goes_on else before.view.term)
+                continues = after.view.primary in before.view
+                forget_outdated(self._left, name, shard, after.view.term if continues else before.view.term)
         return after.view
 
     def view(self, name: str, shard: int) -> View | None:
@@ -91,7 +91,7 @@ class WitnessService(Service):
         while True:
             match frame.kind, frame.header:
                 case kinds.VIEW, (str(name), int(shard), request):
-                    view = self._witnesses.ask(name, shard, _request_of(request, channel))
+                    view = self._witnesses.request_view(name, shard, _request_of(request, channel))
                     channel.send(Frame(kinds.DONE, (as_words(view),)))
                 case _:
                     raise bad_header(frame, channel.peer)
@@ -142,8 +142,8 @@ class RemoteWitness:
         self._lock = threading.Lock()
         self._channel: Channel | None = None
 
-    def ask(self, name: str, shard: int, request: WitnessRequest) -> View | None:
-        """See `Witnesses.ask`.
+    def request_view(self, name: str, shard: int, request: WitnessRequest) -> View | None:
+        """See `Witnesses.request_view`.
 
         Raises:
           UnavailableError: the witness cannot be reached, or its answer was lost; ask again.

@@ -95,7 +95,7 @@ class TwoServers:
         self.killed: set[int] = set()
         self.copies: list[list[Any]] = []
         self.services: list[ParameterService] = []
-        self._asks = [LivingAsk(self.witnesses.ask) for _ in range(2)]
+        self._asks = [LivingAsk(self.witnesses.request_view) for _ in range(2)]
         for index in range(2):
             self.copies.append([])
             self.services.append(_service(index))
@@ -167,7 +167,7 @@ class TwoServers:
         """Restarts a server."""
         self.killed.discard(index)
         self.services[index] = _service(index)
-        self._asks[index] = LivingAsk(self.witnesses.ask)
+        self._asks[index] = LivingAsk(self.witnesses.request_view)
         self._begin(index)
 
     def open(self, index: int) -> Channel:

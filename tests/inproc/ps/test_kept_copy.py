@@ -24,7 +24,7 @@ KEEPER = "keeper"
 class Copied(KeptCopy):
     """A copy of nothing, which writes down who has it step down."""
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self.lock = threading.RLock()
         self.stepped: list[str] = []
 
@@ -69,14 +69,14 @@ def test_a_copy_that_hears_twice_of_another_primary_steps_down_once(monkeypatch:
     monkeypatch.setattr(copy, "_standing", Standing(me=me, view=before))
     monkeypatch.setattr(copy, "_serving", True)
     monkeypatch.setattr(copy, "_taking", taking)
-    keeper = threading.Thread(target=copy._become, args=(after,), name=KEEPER)
+    keeper = threading.Thread(target=copy._adopt_view, args=(after,), name=KEEPER)
     keeper.start()
     taking.comes.wait()
     ours, theirs = memory_pair()
 
     def take() -> None:
         with pytest.raises((UnavailableError, CancelledError)):
-            copy.take(theirs, Frame(kinds.BACKUP, ("set/0", as_words(after), False)))
+            copy.serve_peer(theirs, Frame(kinds.BACKUP, ("set/0", as_words(after), False)))
 
     fed = threading.Thread(target=take, name="fed")
     fed.start()

@@ -159,7 +159,7 @@ def test_workers_do_not_wait_for_a_backup_that_cannot_apply_changes(monkeypatch:
     servers.stop()
 
 
-@pytest.mark.parametrize("how", ["_begin_feed", "_all_sent", "_is_filled"])
+@pytest.mark.parametrize("how", ["_start_feed", "_all_sent", "_is_filled"])
 def test_a_replica_continues_after_an_error_of_its_thread(
     how: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -574,7 +574,7 @@ def test_the_first_ps_to_shut_down_hands_over_to_the_other_one(monkeypatch: pyte
 def test_nothing_is_handed_over_to_a_ps_that_has_just_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that would have ends, too, and leaves with the chief what both had."""
     monkeypatch.setattr(service, "LOST_S", 0.0)
-    ask, answered = Witnesses.ask, threading.Event()
+    ask, answered = Witnesses.request_view, threading.Event()
 
     def ask_late(witnesses: Witnesses, name: str, shard: int, request: WitnessRequest) -> View | None:
         if request.kind is not RequestKind.HAND_OVER or answered.is_set():
@@ -584,7 +584,7 @@ def test_nothing_is_handed_over_to_a_ps_that_has_just_ended(monkeypatch: pytest.
         answered.set()
         return view
 
-    monkeypatch.setattr(Witnesses, "ask", ask_late)
+    monkeypatch.setattr(Witnesses, "request_view", ask_late)
     servers = Replicated(PARAMS, optax.sgd(1.0))
     chief, other = servers.client(0), servers.client(1)
     servers.paired()

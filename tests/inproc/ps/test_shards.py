@@ -86,7 +86,7 @@ def holding(
         make=lambda shard: (host, updater),
         rehearse=lambda *_: None,
         expect=lambda *_, **__: None,
-        hear_over=lambda _: None,
+        end_with_job=lambda _: None,
         leaving=leaving,
     )
     holder.begin({shard: ShardPlace(0, ME) for shard in first})
@@ -148,7 +148,7 @@ def test_a_ps_takes_no_shard_once_it_leaves() -> None:
     holder, host, _ = holding(Link(), ())
     mine, theirs = memory_pair((ME, OTHER))
     offer = Frame(kinds.OFFER, ("params", 1, 1, OTHER, holder.directory.words(), []))
-    taking = threading.Thread(target=holder.take, args=(theirs, offer))
+    taking = threading.Thread(target=holder.serve_peer, args=(theirs, offer))
     taking.start()
     assert mine.recv().header == (True,)
     holder.hand_over()

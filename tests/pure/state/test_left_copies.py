@@ -21,7 +21,7 @@ STRINGS = np.array([b"one", b"two"], object)
 
 def leave(copies: LeftCopies, term: int) -> None:
     """Feeds the chief with all that there is, and with a change that comes after it."""
-    channel = copies.leave("set/0", term)
+    channel = copies.open_feed("set/0", term)
     begins = [(kinds.STATE, (term,), [np.arange(3)]), (kinds.ROWS, ("table",), [STRINGS])]
     feed = Feed(channel, Copy(-1, 0), begins)
     feed.fill()
@@ -63,8 +63,8 @@ def test_unusable_deposited_state_is_dropped() -> None:
 def test_an_incomplete_deposited_replica_is_ignored() -> None:
     chief = LeftStates()
     copies = left_copies(chief, 0)
-    copies.leave("set/0", 4)
-    feed = Feed(copies.leave("set/0", 4), Copy(-1, 0), [(kinds.STATE, (4,), [np.arange(3)])])
+    copies.open_feed("set/0", 4)
+    feed = Feed(copies.open_feed("set/0", 4), Copy(-1, 0), [(kinds.STATE, (4,), [np.arange(3)])])
     feed.fill()
     assert found(copies, 4) == []
 
@@ -78,11 +78,11 @@ def test_nothing_is_left_with_a_chief_that_is_not_there() -> None:
 
 def test_malformed_deposits_are_rejected() -> None:
     chief = LeftStates()
-    StateAtChief("copy set/0", 4, CHIEF, Link(chief)).leave(("something",), ())
+    StateAtChief("copy set/0", 4, CHIEF, Link(chief)).deposit(("something",), ())
     with pytest.raises(InvalidArgumentError):
         found(left_copies(chief, 0), 4)
     kept = StateAtChief("copy set/0", 5, CHIEF, Link(chief))
-    kept.leave_part(0, ("something",), ())
-    kept.leave((1,), ())
+    kept.deposit_part(0, ("something",), ())
+    kept.deposit((1,), ())
     with pytest.raises(InvalidArgumentError):
         found(left_copies(chief, 0), 5)

@@ -20,7 +20,7 @@ from headwater.state.views import (
     as_words,
     from_words,
     judge,
-    learn,
+    standing_after,
     starts_empty,
 )
 
@@ -154,7 +154,7 @@ def test_a_lost_replica_becomes_neither_primary_nor_backup() -> None:
 
 
 def test_a_replica_outside_the_view_gets_a_new_incarnation() -> None:
-    standing = learn(Standing(me=HOME, view=PAIR), View(5, OTHER, None), 11)
+    standing = standing_after(Standing(me=HOME, view=PAIR), View(5, OTHER, None), 11)
     assert standing == Standing(me=Copy(0, 11), view=View(5, OTHER, None))
     assert not standing.serves
 
@@ -163,7 +163,7 @@ def test_updates_of_older_terms_are_refused() -> None:
     backup = Standing(me=OTHER, view=PAIR)
     assert accepts(backup, PAIR)
     assert not accepts(backup, View(3, HOME, None))
-    assert not accepts(learn(backup, View(5, OTHER, None), 21), PAIR)
+    assert not accepts(standing_after(backup, View(5, OTHER, None), 21), PAIR)
     assert accepts(Standing(me=OTHER), PAIR)
 
 
@@ -271,7 +271,7 @@ class _World:
 
     def learns(self, ps: int, view: View) -> None:
         copy, before = self.copies[ps], self.copies[ps].standing
-        copy.standing = after = learn(before, view, next(self.incarnations))
+        copy.standing = after = standing_after(before, view, next(self.incarnations))
         if after.me != before.me:
             copy.log.clear()
         if starts_empty(before, view):

@@ -74,7 +74,7 @@ class Agreement:
         self._first: tuple[str, Said, int] | None = None
         self.disagreement: str = ""
 
-    def begin(self) -> None:
+    def reset(self) -> None:
         """Resets for another training: the next worker is its first."""
         self._first, self.disagreement = None, ""
 

@@ -21,7 +21,7 @@ class Ending:
         # `SimpleQueue.put` is reentrant.
         self._come: SimpleQueue[None] = SimpleQueue()
 
-    def come(self) -> None:
+    def set(self) -> None:
         """Sets the event; safe in signal handlers."""
         self._come.put(None)
 
@@ -35,7 +35,7 @@ class Ending:
             signal.signal(signal.SIGTERM, self._on_signal)
         while not self._has_come(_WAKES_S if in_main else None):
             pass
-        self.come()  # wakes other threads that wait
+        self.set()  # wakes other threads that wait
 
     def _has_come(self, within_s: float | None) -> bool:
         try:
@@ -46,4 +46,4 @@ class Ending:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del number, frame
-        self.come()
+        self.set()

@@ -194,7 +194,7 @@ class FetchedState:
         Raises:
           OpError: the chief cannot be reached, does not answer, or has no such part.
         """
-        return self._kept.ask(kinds.FETCH_PART, self._mark, at)
+        return self._kept.request(kinds.FETCH_PART, self._mark, at)
 
     def taken(self) -> None:
         """Discards the state on the chief, as this task is about to serve it.
@@ -202,7 +202,7 @@ class FetchedState:
         Raises:
           OpError: the chief cannot be reached, or does not answer.
         """
-        self._kept.ask(kinds.DROP_STATE, self._mark)
+        self._kept.request(kinds.DROP_STATE, self._mark)
 
 
 class StateAtChief:
@@ -227,21 +227,21 @@ class StateAtChief:
         """Raises UnavailableError where the chief cannot be reached."""
         self._link.release_channel(open_channel_within(self._link, self.chief, CHIEF_S), False)
 
-    def leave_part(self, at: int, words: Sequence[object], tensors: Sequence[object]) -> None:
+    def deposit_part(self, at: int, words: Sequence[object], tensors: Sequence[object]) -> None:
         """Stores a part of the next state on the chief; parts that an earlier incarnation left are discarded.
 
         Raises:
           OpError: the chief has not confirmed the part, but may have stored it.
         """
-        self.ask(kinds.LEAVE_PART, at, *words, tensors=tensors)
+        self.request(kinds.LEAVE_PART, at, *words, tensors=tensors)
 
-    def leave(self, words: Sequence[object], tensors: Sequence[object]) -> None:
+    def deposit(self, words: Sequence[object], tensors: Sequence[object]) -> None:
         """Stores the state on the chief, and completes it: from now on it can be fetched.
 
         Raises:
           OpError: the chief has not confirmed the state, but may have stored it.
         """
-        self.ask(kinds.LEAVE_STATE, *words, tensors=tensors)
+        self.request(kinds.LEAVE_STATE, *words, tensors=tensors)
 
     def fetch(self) -> FetchedState | None:
         """Fetches the state that was left; returns None where the chief has none.
@@ -249,7 +249,7 @@ class StateAtChief:
         Raises:
           OpError: the chief cannot be reached, or does not answer.
         """
-        answer = self.ask(kinds.FETCH_STATE)
+        answer = self.request(kinds.FETCH_STATE)
         match answer.header:
             case ():
                 return None
@@ -258,7 +258,7 @@ class StateAtChief:
             case _:
                 raise bad_header(answer, self.chief)
 
-    def ask(self, kind: int, *words: object, tensors: Sequence[Any] = ()) -> Frame:
+    def request(self, kind: int, *words: object, tensors: Sequence[Any] = ()) -> Frame:
         """Sends a frame of one of the kinds above about this state, and returns the chief's answer.
 
         Raises:

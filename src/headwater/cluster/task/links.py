@@ -94,7 +94,7 @@ class WaitingLink(Link):
         """Returns whether the task was reachable before and is lost now, as far as is known."""
         return self.control.lost()
 
-    def tell(self, frame: Frame) -> None:
+    def send_once(self, frame: Frame) -> None:
         """Sends one frame to the task, if it can be reached.
 
         Raises:

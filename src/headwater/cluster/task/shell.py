@@ -250,12 +250,12 @@ class TaskShell:
 
     def end(self) -> None:
         """Ends `wait_until_over`."""
-        self._ending.come()
+        self._ending.set()
 
     def stop(self) -> None:
         """Stops the services, closes all connections and frees the port. Idempotent."""
-        atexit.unregister(self.leave)
-        self._ending.come()
+        atexit.unregister(self.announce_departure)
+        self._ending.set()
         if self._metrics is not None:
             self._metrics.stop()
             self._metrics = None
@@ -299,7 +299,7 @@ class TaskShell:
         """The tasks of the cluster spec that have connected to this one."""
         return lifetime.have_come(self._state)
 
-    def leave(self) -> None:
+    def announce_departure(self) -> None:
         """Tells every ``ps`` that the program of this worker has ended; the end of the chief's program ends the job.
 
         Does nothing where the program ends by an error, as the worker would be restarted.
@@ -307,7 +307,7 @@ class TaskShell:
         if getattr(sys, "last_value", None) is not None:  # set by the interpreter after an uncaught exception
             return
         if self.is_chief:
-            self.say_over()
+            self.announce_end()
             return
         missed = self._servers()
         # A ps that is starting cannot be told yet. It asks the other ps which workers have ended, but may have asked
@@ -317,13 +317,13 @@ class TaskShell:
 
     def _hears_leaving(self, server: TaskName) -> bool:
         try:
-            self.link(server).tell(Frame(LEAVES))
+            self.link(server).send_once(Frame(LEAVES))
         except (ConnectFailure, OpError) as error:
             _log.debug("%s could not be told that %s is done: %s", server, self.me, error)
             return False
         return True
 
-    def say_over(self) -> None:
+    def announce_end(self) -> None:
         """Tells every ``ps``, and every task to which this one has a link, that the job is over."""
         known = dict(self._links)
         # Each ps is told which tasks have left: a restarted ps would otherwise wait for tasks that left before that.
@@ -362,9 +362,9 @@ class TaskShell:
     def _servers(self) -> list[TaskName]:
         return [name for name, _ in self.cluster.tasks() if name.job == lifetime.PS]
 
-    def comes_back(self) -> None:
-        """Unregisters `leave`: this worker's program ends now, but is not done, and will be restarted."""
-        atexit.unregister(self.leave)
+    def unregister_departure(self) -> None:
+        """Unregisters `announce_departure`: this worker's program ends now, but is not done, and will be restarted."""
+        atexit.unregister(self.announce_departure)
 
     # Other tasks ------------------------------------------------------------------------------------------------------
 
@@ -442,7 +442,7 @@ class TaskShell:
         """Delays the end of this task until ``tasks`` have connected. With ``coming`` False, cancels that."""
         self._happened(lifetime.Expected(frozenset(tasks), coming))
 
-    def hear_over(self, reason: str) -> None:
+    def end_with_job(self, reason: str) -> None:
         """Ends this task at once, as the job was over before it started."""
         _log.warning("%s has come too late: the job is over: %s", self.me, reason)
         for service in list(self._services):

@@ -31,7 +31,7 @@ class Reminder:
             self._spoken = now
         return due
 
-    def tell(self, channel: Channel, what: str) -> None:
+    def send_if_due(self, channel: Channel, what: str) -> None:
         """Sends a worker the reason for the wait, where a message is due."""
         if self.is_due():
             channel.send(Frame(kinds.WAIT, (what,)))

@@ -164,7 +164,7 @@ class ProgressWatchdog:
         with self._lock:
             found = {one.worker: one for one in self._progress(now)}
             late = {name for name in found if self._late(name, now)}
-            said = [text for name in found if (text := self._goes_on(name, now))]
+            said = [text for name in found if (text := self._resumed(name, now))]
             behind = sorted(name for name in late if found[name].behind)
             others = [found[name] for name in found if name not in late]
             said += [
@@ -227,7 +227,7 @@ class ProgressWatchdog:
         known.said_at, known.said_steps = now, known.steps
         return True
 
-    def _goes_on(self, name: str, now: float) -> str:
+    def _resumed(self, name: str, now: float) -> str:
         known = self._workers[name]
         if known.said_at is None or known.steps == known.said_steps:
             return ""

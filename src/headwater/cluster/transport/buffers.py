@@ -57,7 +57,7 @@ class BufferPool:
         self._remembered: list[_Remembered] = []
         self._takes = 0
 
-    def take(self, nbytes: int) -> NDArray[np.uint8]:
+    def acquire(self, nbytes: int) -> NDArray[np.uint8]:
         """Returns a page-aligned buffer of at least ``nbytes`` that no array refers to."""
         self._takes += 1
         best: _Remembered | None = None

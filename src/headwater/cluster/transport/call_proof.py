@@ -47,7 +47,7 @@ def make_proof(tokens: Tokens, method: str, *, now: float | None = None) -> str:
 
 
 def time_of_server(tokens: Tokens, method: str, proof: str, told: str) -> float | None:
-    """Returns the time from `ProofChecker.tell_time`, in seconds since 1970; None where the server lacks our token."""
+    """Returns the seconds since 1970 from `ProofChecker.signed_time`; None where the server lacks our token."""
     stamp, _, mac = told.partition(" ")
     nonce = "".join(proof.split(" ")[1:2])
     if not any(hmac.compare_digest(mac.encode(), _mac_of_time(token, method, stamp, nonce)) for token in tokens.values):
@@ -99,7 +99,7 @@ class ProofChecker:
             return f"the clocks of the two machines are {abs(skew):.0f} s apart; {MAX_SKEW_S:.0f} s are allowed"
         return self._remember(nonce, now)
 
-    def tell_time(self, method: str, proof: str) -> str | None:
+    def signed_time(self, method: str, proof: str) -> str | None:
         """Returns the time here for a caller whose clock differs (`time_of_server`); None for one without the token."""
         words = proof.split(" ")
         stamp, nonce, macs = words[0], "".join(words[1:2]), words[2 : 2 + _MAX_MACS]

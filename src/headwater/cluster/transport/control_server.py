@@ -137,7 +137,7 @@ class _Guard(grpc.ServerInterceptor):
         problem = self._checker.problem_with(method, proof)
         if problem is None:
             return continuation(handler_call_details)
-        told = self._checker.tell_time(method, proof) if proof is not None else None
+        told = self._checker.signed_time(method, proof) if proof is not None else None
         _log.warning("%s refused a call of %s: %s", self._task, method, problem)
         refusal = f"{self._task} refused the call: {problem}"
 

@@ -61,14 +61,14 @@ class HeartbeatSender:
             left = max(0.0, next_beat - time.monotonic()) * 1000 if self._others else None
             for descriptor, events in self._poll.poll(left):
                 if descriptor != self._task.fileno():
-                    self._leave(descriptor)
-                elif not self._take(events):
+                    self._disconnect(descriptor)
+                elif not self._accept(events):
                     return
             if time.monotonic() >= next_beat:
                 self._beat()
                 next_beat = time.monotonic() + BEAT_S  # from now: no burst after a time in which this did not run
 
-    def _take(self, events: int) -> bool:
+    def _accept(self, events: int) -> bool:
         """Receives connections; returns False when the task has exited."""
         if not events & select.POLLIN:
             return False
@@ -79,23 +79,23 @@ class HeartbeatSender:
             self._others[descriptor] = other
             # POLLIN is not polled: the other end sends nothing on a lifeline.
             self._poll.register(descriptor, _GONE)
-            self._tell(descriptor, sign_of(self._pid))  # at once, so that the other end has a first heartbeat
+            self._send(descriptor, sign_of(self._pid))  # at once, so that the other end has a first heartbeat
         return bool(said)
 
     def _beat(self) -> None:
         sign = sign_of(self._pid)
         for descriptor in list(self._others):
-            self._tell(descriptor, sign)
+            self._send(descriptor, sign)
 
-    def _tell(self, descriptor: int, sign: bytes) -> None:
+    def _send(self, descriptor: int, sign: bytes) -> None:
         try:
             self._others[descriptor].send(sign)
         except BlockingIOError:  # its buffer is full, as the other end does not read; it may be stopped
             pass
         except OSError:
-            self._leave(descriptor)
+            self._disconnect(descriptor)
 
-    def _leave(self, descriptor: int) -> None:
+    def _disconnect(self, descriptor: int) -> None:
         self._poll.unregister(descriptor)
         self._others.pop(descriptor).close()
 

@@ -29,13 +29,13 @@ class _Heartbeats:
         self._process: subprocess.Popen[bytes] | None = None
         self._way: socket.socket | None = None
 
-    def begin(self) -> None:
+    def ensure_running(self) -> None:
         with self._lock:
             if self._process is None or self._process.poll() is not None:
                 self._end()
                 self._start()
 
-    def hand_over(self, connection: socket.socket) -> None:
+    def add_connection(self, connection: socket.socket) -> None:
         with self._lock:
             if self._way is not None:
                 with contextlib.suppress(OSError):  # the helper was killed: start another one
@@ -95,16 +95,16 @@ _heartbeats = _Heartbeats()
 os.register_at_fork(after_in_child=_heartbeats.forget)
 
 
-def begin() -> None:
+def ensure_running() -> None:
     """Starts the helper process where none runs. Once started it does not depend on this process's threads.
 
     Raises:
       OSError: it cannot be started.
     """
-    _heartbeats.begin()
+    _heartbeats.ensure_running()
 
 
-def hand_over(connection: socket.socket) -> None:
+def add_connection(connection: socket.socket) -> None:
     """Passes a connection to the helper process, which sends heartbeats on it, and closes it here.
 
     Raises:
@@ -113,4 +113,4 @@ def hand_over(connection: socket.socket) -> None:
     # Heartbeats are sent without TLS: they reveal no more than anyone on the network sees from the connection itself.
     plain = socket.socket(fileno=connection.detach()) if isinstance(connection, ssl.SSLSocket) else connection
     with plain:
-        _heartbeats.hand_over(plain)
+        _heartbeats.add_connection(plain)

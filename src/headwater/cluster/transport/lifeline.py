@@ -63,7 +63,7 @@ class Signs:
         self._stopped = False
         self._looked = now
 
-    def hear(self, beats: bytes, now: float) -> None:
+    def record(self, beats: bytes, now: float) -> None:
         """Records heartbeats, the latest last."""
         self._ever = True
         self._heard = now
@@ -76,11 +76,11 @@ class Signs:
         self._heard = self._running = now
         self._stopped = False
 
-    def look(self, now: float, waited_s: float = BEAT_S) -> str:
+    def loss_reason(self, now: float, waited_s: float = BEAT_S) -> str:
         """Returns why the task is lost, in words; empty while it is not.
 
         Args:
-          now: the time. Heartbeats that have arrived by then must have been passed to `hear` before.
+          now: the time. Heartbeats that have arrived by then must have been passed to `record` before.
           waited_s: how long the caller intended to wait since the last call, in seconds. If over a second more has
             passed, this process was stopped meanwhile, and the excess does not count against the task.
         """
@@ -201,7 +201,7 @@ class Lifeline:
             _log.debug("%s has no lifeline to %s: %s", self._me.task, self._wanted.task or self._address, error)
             return None
         self._gone = False
-        self._signs.hear(ALIVE, time.monotonic())
+        self._signs.record(ALIVE, time.monotonic())
         return socket.socket(fileno=connection.detach()) if isinstance(connection, ssl.SSLSocket) else connection
 
     def _listen(self, connection: socket.socket) -> None:
@@ -214,7 +214,7 @@ class Lifeline:
             poll.poll(BEAT_S * 1000)
             try:
                 while beats := connection.recv(_MAX_BEATS):
-                    self._signs.hear(beats, time.monotonic())
+                    self._signs.record(beats, time.monotonic())
                 return  # the task, or its helper process, has ended
             except BlockingIOError:
                 self._judge()
@@ -227,7 +227,7 @@ class Lifeline:
             self._answered = False
             self._signs.answer(now)
             self._reason = ""
-        reason = self._signs.look(now, waited_s)
+        reason = self._signs.loss_reason(now, waited_s)
         if bool(reason) != bool(self._reason) and not self._closing.is_set():
             self._reason = reason
             self._on_change(reason)

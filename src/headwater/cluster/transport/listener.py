@@ -474,7 +474,7 @@ class Listener:
         if met is None or not met.lifeline:
             return make_channel(met, options=self._options) if met is not None else None
         try:
-            heartbeats.hand_over(met.sock)
+            heartbeats.add_connection(met.sock)
         except OSError as error:
             self._refuse(candidate, f"no helper process can be started to send heartbeats: {error}")
         return None
@@ -487,8 +487,8 @@ class Listener:
             return self._make_offer(peer)
         # Before the answer: once the other end has its lifeline, it relies on heartbeats to detect that this task
         # stops.
-        with contextlib.suppress(OSError):  # `heartbeats.hand_over` will report it
-            heartbeats.begin()
+        with contextlib.suppress(OSError):  # `heartbeats.add_connection` will report it
+            heartbeats.ensure_running()
         return None
 
     def _make_offer(self, peer: PeerIdentity) -> Offer | None:

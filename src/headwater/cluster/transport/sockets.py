@@ -75,7 +75,7 @@ class SocketChannel(ByteStreamChannel):
         while True:
             try:
                 received = self._socket.recv_into(target)
-            except BlockingIOError:  # the timeout set by `_begin`
+            except BlockingIOError:  # the timeout set by `_receive_first`
                 continue
             if not received:
                 raise EOFError
@@ -84,12 +84,12 @@ class SocketChannel(ByteStreamChannel):
     def _wait_readable(self, timeout_s: float) -> bool:
         return bool(self._readable.poll(max(0.0, timeout_s) * 1000))
 
-    def _begin(self, timeout_s: float | None) -> bool:
+    def _receive_first(self, timeout_s: float | None) -> bool:
         if timeout_s is None:
             self._start, self._end = 0, self._receive_into(self._chunk_view)
             return True
         if timeout_s < _LEAST_LIMIT_S:
-            return super()._begin(timeout_s)
+            return super()._receive_first(timeout_s)
         if timeout_s != self._limit_s:  # usually unchanged: a receive with a timeout saves a call of poll
             seconds, rest = divmod(timeout_s, 1)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEVAL.pack(int(seconds), int(1e6 * rest)))
@@ -161,8 +161,8 @@ class TlsChannel(SocketChannel):
             poll.register(self._socket, wanted)
             poll.poll()
 
-    def _begin(self, timeout_s: float | None) -> bool:
-        return ByteStreamChannel._begin(self, timeout_s)
+    def _receive_first(self, timeout_s: float | None) -> bool:
+        return ByteStreamChannel._receive_first(self, timeout_s)
 
     def _wait_readable(self, timeout_s: float) -> bool:
         # poll does not see data that OpenSSL has decrypted already.

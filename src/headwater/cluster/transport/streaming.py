@@ -124,7 +124,7 @@ class ByteStreamChannel(ABC):
             if self.closed:
                 raise closed_here(self.peer, self._reason)
             try:
-                if self._start != self._end or self._begin(timeout_s):
+                if self._start != self._end or self._receive_first(timeout_s):
                     found = frames.whole(self._chunk_view, self._start, self._end, self._max_payload_bytes)
                     if found is None:
                         return self._recv()
@@ -142,7 +142,7 @@ class ByteStreamChannel(ABC):
             if self.closed:  # another thread has called `close`, which leaves the disposal to this one
                 self.close()
 
-    def _begin(self, timeout_s: float | None) -> bool:
+    def _receive_first(self, timeout_s: float | None) -> bool:
         """Receives the first bytes of a frame into the empty chunk; returns False where none arrived in time."""
         if timeout_s is not None and not self._wait_readable(timeout_s):
             return False
@@ -187,7 +187,7 @@ class ByteStreamChannel(ABC):
             start = self._start
             self._start += payload_bytes
             return bytearray(self._chunk_view[start : start + payload_bytes])  # a copy, as the chunk is reused
-        buffer = self._buffers.take(payload_bytes)
+        buffer = self._buffers.acquire(payload_bytes)
         self._fill(as_bytes(buffer)[:payload_bytes])
         return buffer
 

@@ -270,7 +270,7 @@ class Leaving:
                 what = "%s hands no state to %s: a step has changed only a part of its variables; and %s"
                 _log.warning(what, shell.me, chief, together)
                 return
-            kept.leave((), left_of(self._runtime, self._steps, shell.identity.generation, shell.have_come))
+            kept.deposit((), left_of(self._runtime, self._steps, shell.identity.generation, shell.have_come))
         except OpError as error:
             _log.warning("%s could not hand its state to %s, so the state is lost: %s", shell.me, chief, error.message)
         else:

@@ -259,7 +259,7 @@ class GraphSaver(StateSaver):
 
     # Saving -----------------------------------------------------------------------------------------------------------
 
-    def _take(self, *, whole: bool) -> Taken | None:
+    def _snapshot(self, *, whole: bool) -> Taken | None:
         del whole
         with self._resources.lock:
             note, why = self._note.text, self._note.together

@@ -90,7 +90,7 @@ class Server:
             if self._running.shell.is_chief:
                 atexit.register(self._say_over)
             elif self._task.job != PS:
-                atexit.register(self._running.leave)
+                atexit.register(self._running.announce_departure)
 
     def join(self) -> None:
         """Waits until the job is over or the process receives SIGTERM.
@@ -111,14 +111,14 @@ class Server:
     def _say_over(self) -> None:
         """At exit of the chief: declares the job over, unless the program has failed."""
         if self._running is not None and getattr(sys, "last_value", None) is None:
-            self._running.say_over()
+            self._running.announce_end()
 
     def stop(self) -> None:
         """Stops the server and frees its port. Its state is lost."""
         atexit.unregister(self._say_over)
         if self._running is not None:
             atexit.unregister(self._running.answer_all)
-            atexit.unregister(self._running.leave)
+            atexit.unregister(self._running.announce_departure)
             self._running.stop()
 
     def _require_running(self) -> TaskServer:

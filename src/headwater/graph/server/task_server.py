@@ -192,7 +192,9 @@ class TaskServer(Service):
         copies = [
             GraphCopy(
                 TaskName(PS, task),
-                site=Site(ps=me.index, pair=processes.pair(task), processes=processes, ask=witness.ask, left=left),
+                site=Site(
+                    ps=me.index, pair=processes.pair(task), processes=processes, ask=witness.request_view, left=left
+                ),
                 around=around,
                 aims=partial(processes.aim, task),
             )
@@ -227,16 +229,16 @@ class TaskServer(Service):
         """Waits until the running steps of other tasks have been answered; see `StepService.answer_all`."""
         self._steps.answer_all(_LAST_ANSWERS_S, _RETURN_S)
 
-    def leave(self) -> None:
+    def announce_departure(self) -> None:
         """Tells each ``ps`` that this worker's program has ended, including a ``ps`` that holds no primary and so has
         never met this worker. Does nothing without replication."""
         if self._twice and not self._peers.refused:
-            self.shell.leave()
+            self.shell.announce_departure()
 
-    def say_over(self) -> None:
+    def announce_end(self) -> None:
         """Declares the job over if this task's master has had sessions and no other task has refused them."""
         if self._master.sessions and not self._peers.refused:
-            self.shell.say_over()
+            self.shell.announce_end()
 
     # Service interface (`headwater.cluster.task.service.Service`)
     # -----------------------------------------------------------

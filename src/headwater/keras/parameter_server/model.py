@@ -423,7 +423,7 @@ class ServedModel(ModelValues):
         for backup in self._backups:
             backup._save_model()
         if self.place.task is not None:
-            self.place.task.shell.comes_back()
+            self.place.task.shell.unregister_departure()
         raise Preempted(epoch)
 
     @property

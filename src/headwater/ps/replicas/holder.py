@@ -30,7 +30,7 @@ from headwater.ps.shards.directory import Directory, Load, Told
 from headwater.ps.shards.moves import MOVE_S, spread
 from headwater.ps.shards.places import Places
 from headwater.state.aims import Aim
-from headwater.state.leaving import LOST_S, leave_now
+from headwater.state.leaving import LOST_S, shut_down_now
 from headwater.state.views import View
 
 _log = logging.getLogger("headwater")
@@ -72,7 +72,7 @@ class MovingCopy(Hosted, Protocol):
 
     def described(self) -> str: ...
 
-    def leave(self) -> bool: ...
+    def shut_down(self) -> bool: ...
 
 
 class CopyHolder:
@@ -84,7 +84,7 @@ class CopyHolder:
       copies: the replicas of all shards, by shard.
       task: this task's name.
       address: this task's address for the others.
-      hear_over: called with the reason where this task joins after the job is over.
+      end_with_job: called with the reason where this task joins after the job is over.
       began: called with the name of another ``ps`` that reports its start.
     """
 
@@ -96,7 +96,7 @@ class CopyHolder:
         *,
         task: str,
         address: str,
-        hear_over: Callable[[str], None],
+        end_with_job: Callable[[str], None],
         began: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.copies: Mapping[int, MovingCopy] = copies
@@ -105,7 +105,7 @@ class CopyHolder:
         self._name = directory.name
         self._task = task
         self._address = address
-        self._hear_over = hear_over
+        self._end_with_job = end_with_job
         self._began = began
         self._changed = threading.Condition()
         self._leaves = False
@@ -127,7 +127,7 @@ class CopyHolder:
                 return
             # In a finished job there are no workers to serve and no replicas to move.
             if any(one.over for one in told):
-                self._hear_over("other ps say so")
+                self._end_with_job("other ps say so")
                 return
             try:
                 if all(copy.view is not None for copy in self.copies.values()):
@@ -172,7 +172,7 @@ class CopyHolder:
         else:
             _log.warning("%s has given away its copies of %r", self._task, self._name)
         if not self._over:
-            leave_now(list(self.copies.values()))
+            shut_down_now(list(self.copies.values()))
 
     def _await_others(self, is_needed: Callable[[], bool]) -> list[Told]:
         """Returns the reports of other ``ps`` that take replicas.
@@ -227,10 +227,10 @@ class CopyHolder:
         """Serves a worker where this replica is the primary; otherwise sends an error that names the primary's task."""
         self._copy_of(hello, channel).serve(channel, hello, watchdog)
 
-    def take(self, channel: Channel, first: Frame) -> None:
+    def serve_peer(self, channel: Channel, first: Frame) -> None:
         """Receives frames of a primary, and answers requests of other tasks about shards."""
         if first.kind == kinds.BACKUP:
-            return self._copy_of(first, channel).take(channel, first)
+            return self._copy_of(first, channel).serve_peer(channel, first)
         try:
             match first.kind, first.header:
                 case kinds.WHERE, (str(), str(asker), words, bool(begins), bool(leaves)):

@@ -74,7 +74,7 @@ class ShardCopy(KeptCopy):
         super().__init__(name, shard, site=site, called=f"shard {shard} of {name!r}")
         self.start()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._have(*self._make(None))
 
     def _have(self, host: HostedParameters, updater: RecordedUpdater) -> None:
@@ -229,7 +229,7 @@ class ShardCopy(KeptCopy):
             case _:
                 raise bad_header(frame, peer)
 
-    def _take_up(self) -> None:
+    def _install_fed_state(self) -> None:
         self._since = time.monotonic()
         if self._memory is not None:
             self._host.memory.take_over(self._memory, COME_S)
@@ -249,14 +249,14 @@ class ShardCopy(KeptCopy):
     def _fills_slowly(self) -> bool:
         return bool(self._updater.tables)
 
-    def _begin_feed(self, channel: FeedChannel, other: Copy) -> Feed:
+    def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         host, tables = self._host, self._updater.tables
         with host.lock:
             feed = ParameterFeed(channel, other, self._all(host), lambda: self._all_sent(host, tables))
             self._feeds(feed)
         return feed
 
-    def _begin_going_on(self, channel: Channel, other: Copy, view: View) -> Feed:
+    def _start_feed_of_changes(self, channel: Channel, other: Copy, view: View) -> Feed:
         return ParameterFeed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
 
     def _all(self, host: HostedParameters) -> Iterator[Change]:
@@ -314,7 +314,7 @@ class ShardCopy(KeptCopy):
     def _is_filled(self) -> bool:
         return self._host.waiting.wait_filled(LOOK_S)
 
-    def _look_after(self) -> None:
+    def _do_periodic_work(self) -> None:
         self._host.workers.leave_absent()
         if self._awaited is not None and time.monotonic() >= self._awaited[1]:
             self._await_workers(())

@@ -265,7 +265,7 @@ class TablesCopy(KeptCopy):
         super().__init__(TABLES, shard, site=site, called=f"part {shard} of the tables")
         self.start()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._contents: CopiedTables = CopiedTables(self, self._task, self._shard, self._tasks)
 
     def _end(self) -> None:
@@ -385,10 +385,10 @@ class TablesCopy(KeptCopy):
     def _apply(self, frame: Frame, channel: Channel) -> None:
         if frame.kind == kinds.STATE:  # a new snapshot replaces all earlier contents
             with self._changed:
-                self._begin()
+                self._reset()
         self._contents.follow(frame, channel)
 
-    def _take_up(self) -> None:
+    def _install_fed_state(self) -> None:
         self._since = time.monotonic()
         view = self._standing.view
         # The first view is the start of the job and no failover, so it is not reported.
@@ -399,7 +399,7 @@ class TablesCopy(KeptCopy):
     def _fills_slowly(self) -> bool:
         return True
 
-    def _begin_feed(self, channel: FeedChannel, other: Copy) -> Feed:
+    def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         contents = self._contents
         # Excludes saves of the tables until all rows have been sent.
         contents.saving.acquire()

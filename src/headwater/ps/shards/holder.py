@@ -94,7 +94,7 @@ class ShardHolder:
       make: makes the host of a shard.
       rehearse: see `Rehearse`.
       expect: see `Expect`.
-      hear_over: called with the reason where this task joins after the job is over.
+      end_with_job: called with the reason where this task joins after the job is over.
       leaving: see `Leaving`.
     """
 
@@ -108,7 +108,7 @@ class ShardHolder:
         make: Make,
         rehearse: Rehearse,
         expect: Expect,
-        hear_over: Callable[[str], None],
+        end_with_job: Callable[[str], None],
         leaving: Leaving,
     ) -> None:
         self.directory: Directory = directory
@@ -118,7 +118,7 @@ class ShardHolder:
         self._make = make
         self._rehearse = rehearse
         self._expect = expect
-        self._hear_over = hear_over
+        self._end_with_job = end_with_job
         self._leaving = leaving
         self._changed = threading.Condition()
         self._slots = [_Slot() for _ in range(shards)]
@@ -300,7 +300,7 @@ class ShardHolder:
     def join(self) -> None:
         """Moves shards here where this ``ps`` owns none. Where the job is over, ends this task instead."""
         if self._late and not self.held:
-            self._hear_over("other ps say so")
+            self._end_with_job("other ps say so")
             return
         while not (self._closed or self._leaves or self.held):
             try:
@@ -308,7 +308,7 @@ class ShardHolder:
             except OpError as error:
                 _log.info("%s has no shards of %r yet: %s", self._task, self._name, error.message)
                 if any(told.over for told in self.directory.ask_all().values()):
-                    self._hear_over("other ps say so")
+                    self._end_with_job("other ps say so")
                     return
                 with self._changed:
                     self._changed.wait_for(lambda: self._closed, LOOK_S)
@@ -337,12 +337,12 @@ class ShardHolder:
                 )
                 reason = f"{where} shard {shard} of {self._name!r}"
                 return channel.send(error_frame(0, UnavailableError(None, None, reason), self._task))
-            reminder.tell(channel, f"{self._task} to hear where the shards of {self._name!r} are")
+            reminder.send_if_due(channel, f"{self._task} to hear where the shards of {self._name!r} are")
         return None
 
     # Other tasks ------------------------------------------------------------------------------------------------------
 
-    def take(self, channel: Channel, first: Frame) -> None:
+    def serve_peer(self, channel: Channel, first: Frame) -> None:
         """Answers a request of another task about shards."""
         try:
             match first.kind, first.header:

@@ -290,27 +290,27 @@ def test_bytes_that_arrive_one_at_a_time(elsewhere: ThreadPoolExecutor) -> None:
 
 def test_buffers_are_reused_once_unreferenced() -> None:
     pool = BufferPool()
-    first = pool.take(1000)
+    first = pool.acquire(1000)
     address = first.ctypes.data
     assert address % 64 == 0
     view = np.ndarray((10,), np.float32, first, 64)[1:][1:]
     del first
-    second = pool.take(1000)
+    second = pool.acquire(1000)
     assert second.ctypes.data != address
     del view
     gc.collect()
-    assert pool.take(990).ctypes.data == address
+    assert pool.acquire(990).ctypes.data == address
     # One that is much too large is not wasted on a small frame.
-    assert pool.take(100).ctypes.data != address
+    assert pool.acquire(100).ctypes.data != address
 
 
 def test_a_pool_does_not_grow() -> None:
     pool = BufferPool()
-    kept = [pool.take(1 << 16) for _ in range(50)]
+    kept = [pool.acquire(1 << 16) for _ in range(50)]
     assert pool.remembered_bytes() <= 8 << 16
     del kept
     for _ in range(100):
-        pool.take(1 << 20)
+        pool.acquire(1 << 20)
     assert pool.remembered_bytes() == 1 << 20
 
 

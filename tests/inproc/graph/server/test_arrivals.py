@@ -24,7 +24,7 @@ def test_a_late_worker_waits_and_learns_that_the_job_is_over(start_cluster: Star
     cluster = start_cluster(ps=1, worker=2)
     chief, late = (cluster._servers[f"worker:{index}"]._running.shell for index in range(2))
     arrival(late).check()
-    chief.say_over()  # the ps waits for the second worker to come and to leave
+    chief.announce_end()  # the ps waits for the second worker to come and to leave
     with pytest.raises(SystemExit) as ended:
         arrival(late).check()
     assert ended.value.code == 0
@@ -33,7 +33,7 @@ def test_a_late_worker_waits_and_learns_that_the_job_is_over(start_cluster: Star
 
 def test_no_place_is_given_when_the_job_is_over(start_cluster: StartCluster) -> None:
     cluster = start_cluster(ps=1, worker=2)
-    cluster._servers["worker:0"]._running.shell.say_over()
+    cluster._servers["worker:0"]._running.shell.announce_end()
     with pytest.raises(OutOfRangeError, match="the job is over"):
         join(cluster.targets["ps:0"].removeprefix("grpc://"), "")
 
@@ -54,7 +54,7 @@ def test_arrivals_are_checked_once_a_second(start_cluster: StartCluster) -> None
     others = [(PS, late.link(PS))]
     looks = Arrival(ME, others, lambda: False, clock=lambda: now[0])
     looks.check()
-    chief.say_over()
+    chief.announce_end()
     now[0] += 0.5
     looks.check()
     now[0] += 0.6
@@ -67,7 +67,7 @@ def test_a_ps_without_its_chief_does_not_wait_for_late_workers(
 ) -> None:
     cluster = start_cluster(ps=1, worker=2)
     ps, chief = (cluster._servers[name]._running.shell for name in ("ps:0", "worker:0"))
-    chief.say_over()
+    chief.announce_end()
     assert ps._ending._come.empty()  # the second worker has yet to come
     cluster.stop_one("worker:0")
     with pytest.raises(UnavailableError, match="the program of /job:worker/task:0 has ended"):
@@ -84,5 +84,5 @@ def test_a_restarted_ps_learns_that_the_job_is_over(start_cluster: StartCluster)
     with pytest.raises(UnavailableError):
         control.status()
     cluster.restart("ps:0")
-    chief.say_over()
+    chief.announce_end()
     assert chief.link(PS).reach(0.0).details.get(OVER_DETAIL) == b""

@@ -172,7 +172,7 @@ def test_nothing_is_left_when_the_job_is_over(start_cluster: StartCluster, caplo
     server = cluster._servers["ps:0"]
     program = threading.Thread(target=server.join)
     program.start()
-    cluster._servers["worker:0"]._running.say_over()
+    cluster._servers["worker:0"]._running.announce_end()
     cluster.stop_one("worker:0")
     program.join()
     assert "leave" not in caplog.text.replace("waits for /job:worker/task:0 to leave", "")

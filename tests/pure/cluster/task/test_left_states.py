@@ -42,7 +42,7 @@ def test_a_state_is_there_once() -> None:
     link = Link(LeftStates())
     one, other = kept(link), kept(link, 1)
     assert one.fetch() is None
-    one.leave(("a", 1), [np.arange(2)])
+    one.deposit(("a", 1), [np.arange(2)])
     assert other.fetch() is None
     assert found(one) == (["a", 1], [[0, 1]])
     assert one.fetch() is None
@@ -51,8 +51,8 @@ def test_a_state_is_there_once() -> None:
 def test_the_last_deposit_counts() -> None:
     link = Link(LeftStates())
     one = kept(link)
-    one.leave(("a",), [])
-    one.leave(("b",), [])
+    one.deposit(("a",), [])
+    one.deposit(("b",), [])
     assert found(one) == (["b"], [])
 
 
@@ -61,7 +61,7 @@ def test_each_frame_may_be_repeated(lost: int) -> None:
     """Of leaving, fetching and dropping a state one answer is lost."""
     link = Link(LeftStates(), lost)
     one = kept(link)
-    one.leave(("a",), [np.arange(2)])
+    one.deposit(("a",), [np.arange(2)])
     assert found(one) == (["a"], [[0, 1]])
     assert link.opened == 4
     assert one.fetch() is None
@@ -99,7 +99,7 @@ def test_a_chief_that_stalls_for_20_seconds_is_awaited(problem: Problem, passed:
     stands_still()
     one.require_chief()
     stands_still()
-    one.leave(("a",), [])
+    one.deposit(("a",), [])
     stands_still()
     assert found(one) == (["a"], [])
     assert passed[0] >= 60.0
@@ -129,7 +129,7 @@ def test_a_chief_that_is_not_there_is_not_awaited(problem: Problem, passed: list
 def test_no_later_incarnation_uses_a_state_that_the_next_one_lacked(lost: tuple[int, ...]) -> None:
     """The next one did not reach the chief, or each answer was lost: to what it fetched, or to what it dropped."""
     service = LeftStates()
-    kept(Link(service, incarnation=1)).leave(("a",), [])
+    kept(Link(service, incarnation=1)).deposit(("a",), [])
     service.met("what", 0, 1)  # the chief may yet come to the life that has left it
     service.met("what", 1, 2)
     service.met("other", 0, 2)
@@ -143,7 +143,7 @@ def test_no_later_incarnation_uses_a_state_that_the_next_one_lacked(lost: tuple[
 def test_a_known_incarnation_may_deposit_its_state() -> None:
     service = LeftStates()
     service.met("what", 0, 1)
-    kept(Link(service, incarnation=1)).leave(("a",), [])
+    kept(Link(service, incarnation=1)).deposit(("a",), [])
     service.met("what", 0, 1)
     assert found(kept(Link(service, incarnation=2))) == (["a"], [])
 
@@ -152,10 +152,10 @@ def test_parts_belong_to_the_state_that_is_left_after_them() -> None:
     service = LeftStates()
     one = kept(Link(service, incarnation=1))
     rows = [np.arange(6, dtype=np.float32).reshape(3, 2), np.array([True, False]), np.zeros((0, 4), np.int64)]
-    one.leave_part(0, (7, "x"), rows)
-    one.leave_part(1, (), [np.arange(3)])
+    one.deposit_part(0, (7, "x"), rows)
+    one.deposit_part(1, (), [np.arange(3)])
     assert kept(Link(service, incarnation=2)).fetch() is None  # it is not all there
-    one.leave(("a",), [])
+    one.deposit(("a",), [])
     fetched = kept(Link(service, incarnation=2)).fetch()
     assert fetched is not None
     assert [list(part.header) for part in map(fetched.part, (1, 0))] == [[], [7, "x"]]
@@ -170,11 +170,11 @@ def test_parts_belong_to_the_state_that_is_left_after_them() -> None:
 
 def test_an_incomplete_deposit_discards_earlier_deposits() -> None:
     service = LeftStates()
-    kept(Link(service, incarnation=1)).leave(("a",), [])
-    kept(Link(service, incarnation=2)).leave_part(0, (), [])
+    kept(Link(service, incarnation=1)).deposit(("a",), [])
+    kept(Link(service, incarnation=2)).deposit_part(0, (), [])
     assert kept(Link(service, incarnation=3)).fetch() is None
     last = kept(Link(service, incarnation=3))
-    last.leave(("c",), [])
+    last.deposit(("c",), [])
     assert found(kept(Link(service, incarnation=4))) == (["c"], [])
 
 
@@ -184,7 +184,7 @@ def test_a_chief_reports_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(array_file.os, "pwrite", pwrite)
     with pytest.raises(ResourceExhaustedError, match="No space left on device"):
-        kept(Link(LeftStates())).leave_part(0, (), [np.arange(3)])
+        kept(Link(LeftStates())).deposit_part(0, (), [np.arange(3)])
 
 
 @pytest.mark.parametrize("frame", [Frame(LEAVE_STATE, (1, 2)), Frame(FETCH_STATE, ("what",)), Frame(DONE)])

@@ -92,13 +92,13 @@ def test_a_server_with_a_different_clock_accepts_proofs(jump_s: float) -> None:
     checker = ProofChecker(lambda: tokens, clock=server.clock())
     proof = make_proof(tokens, "/call", now=caller.wall())
     assert "clocks of the two machines are 3600 s apart" in (checker.problem_with("/call", proof) or "")
-    told = checker.tell_time("/call", proof)
+    told = checker.signed_time("/call", proof)
     assert told is not None
     theirs = time_of_server(tokens, "/call", proof, told)
     assert theirs == server.wall()
     assert checker.problem_with("/call", make_proof(tokens, "/call", now=theirs)) is None
     stranger = Tokens(values=("another",))
-    assert checker.tell_time("/call", make_proof(stranger, "/call", now=caller.wall())) is None
+    assert checker.signed_time("/call", make_proof(stranger, "/call", now=caller.wall())) is None
     assert time_of_server(stranger, "/call", proof, told) is None
     assert time_of_server(tokens, "/call", make_proof(tokens, "/call"), told) is None
 

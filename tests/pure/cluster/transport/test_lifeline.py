@@ -26,8 +26,8 @@ class Task:
         """One more passes, in which this came; why the task is lost then."""
         self.now += BEAT_S
         if beats:
-            self.signs.hear(beats, self.now)
-        return self.signs.look(self.now)
+            self.signs.record(beats, self.now)
+        return self.signs.loss_reason(self.now)
 
     def seconds_until_lost(self, beats: bytes) -> float:
         began = self.now
@@ -57,7 +57,7 @@ def test_a_task_stopped_again_between_two_heartbeats_is_lost_again() -> None:
     task.second(ALIVE)
     task.seconds_until_lost(STOPPED)
     task.signs.answer(task.now)
-    assert task.signs.look(task.now) == ""
+    assert task.signs.loss_reason(task.now) == ""
     assert 0 < task.seconds_until_lost(STOPPED) <= 5 - BEAT_S
 
 
@@ -65,7 +65,7 @@ def test_an_answer_is_no_beat() -> None:
     """Where no lifeline gets through, calls may; that does not make silence a sign."""
     signs = Signs(SILENCE_S, STOPPED_S, 0.0, math.inf)
     signs.answer(1.0)
-    assert signs.look(1000.0, 1000.0) == ""
+    assert signs.loss_reason(1000.0, 1000.0) == ""
 
 
 def test_a_short_pause_is_no_loss() -> None:

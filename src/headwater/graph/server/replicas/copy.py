@@ -221,7 +221,7 @@ class GraphCopy(KeptCopy):
         self._before: _Contents | None = None
         super().__init__(SET, served.index, site=site, called=f"the state of {served}")
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._contents = _Contents(self, new_generation(), self._around)
 
     def _end(self) -> None:
@@ -361,14 +361,14 @@ class GraphCopy(KeptCopy):
             case _:
                 raise bad_header(frame, peer)
 
-    def _take_up(self) -> None:
+    def _install_fed_state(self) -> None:
         self._before = None
         view = self._standing.view
         if view is not None and view.term > 1:
             _log.warning("%s serves %s now: %s", self._task, self._called, view)
 
-    def _take_over(self) -> None:
-        super()._take_over()
+    def _promote(self) -> None:
+        super()._promote()
         contents = self._contents
         if self._serving:
             # These steps are updates on several tasks, and other tasks may have made their parts. They are completed
@@ -381,7 +381,7 @@ class GraphCopy(KeptCopy):
             self._aim = self._aims()
         return super()._wanted(view)
 
-    def _begin_feed(self, channel: FeedChannel, other: Copy) -> Feed:
+    def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         contents = self._contents
         with contents.runtime.resources.lock:
             # Under one lock: a change is in the snapshot, or it is sent after the snapshot, but never both or neither.

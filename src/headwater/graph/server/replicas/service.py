@@ -21,7 +21,7 @@ from headwater.graph.master.links import SESSIONS_DETAIL, STEPS_DETAIL
 from headwater.graph.server.replicas.copy import GraphCopy, Surroundings
 from headwater.graph.server.replicas.processes import GONE, LEAVING, GraphProcesses
 from headwater.graph.server.snapshot import add_state
-from headwater.state.leaving import LEAVE_S, LOST_S, leave
+from headwater.state.leaving import LEAVE_S, LOST_S, shut_down_after_transfer
 from headwater.state.periodic import Periodic
 
 _log = logging.getLogger("headwater")
@@ -72,12 +72,12 @@ class CopyService(Service):
             case _, (int(task),) if first.kind == OPEN_COPY and (found := self._of_task(task)) is not None:
                 found.serve(channel, lambda: self._shell.disconnected(channel))
             case _, (str(name), *_) if first.kind == BACKUP and (found := self._called(name)) is not None:
-                found.take(channel, first)
+                found.serve_peer(channel, first)
             case _, (words, bool(over)) if first.kind == PROCESSES:
                 self.processes.learn(words)
                 channel.send(Frame(DONE, (self.processes.words(),)))
                 if over and self.processes.is_extra:
-                    self._shell.hear_over(f"{channel.peer} has ended with it")
+                    self._shell.end_with_job(f"{channel.peer} has ended with it")
             case _:
                 raise bad_header(first, channel.peer)
 
@@ -89,7 +89,7 @@ class CopyService(Service):
         elif self._alone_since is None:
             self._alone_since = time.monotonic()
         elif time.monotonic() - self._alone_since >= ALONE_S:
-            self._shell.hear_over(f"no other ps has been reachable for {ALONE_S:g} s, and this one has no state")
+            self._shell.end_with_job(f"no other ps has been reachable for {ALONE_S:g} s, and this one has no state")
 
     def _of_task(self, index: int) -> GraphCopy | None:
         return next((copy for copy in self.copies if copy.served.index == index), None)
@@ -141,7 +141,7 @@ class CopyService(Service):
             # Announced before the handoff, so that no other process chooses this one for a replica meanwhile.
             self.processes.say(LEAVING)
             self.processes.tell_now()
-            leave(str(self._shell.me), self.copies, self._missed, self._patience_s)
+            shut_down_after_transfer(str(self._shell.me), self.copies, self._missed, self._patience_s)
         # Announced explicitly: others need not wait for heartbeats to notice the end, nor for a return of this process.
         self.processes.say(GONE)
         self.processes.tell_now(over=over or self._shell.is_over)
