@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import grpc
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from headwater.cluster.transport import control_pb2
+
+_Method = tuple[str, str, str, type[Message], type[Message]]
 
 
 def path_of(service: str, method: str) -> str:
@@ -17,7 +20,7 @@ def path_of(service: str, method: str) -> str:
     return f"/headwater.{service}/{method}"
 
 
-def calls(channel: Any) -> Mapping[str, Any]:
+def calls(channel: grpc.Channel) -> Mapping[str, Any]:
     """Returns gRPC's callable of each method, by its path."""
     return {
         path: getattr(channel, kind)(
@@ -28,7 +31,7 @@ def calls(channel: Any) -> Mapping[str, Any]:
     }
 
 
-def add_service(server: Any, service: str, servicer: object) -> None:
+def add_service(server: grpc.Server, service: str, servicer: object) -> None:
     """Adds a service, such as ``Task``, whose methods are those of ``servicer`` with the same names."""
     handlers = {
         name: getattr(grpc, f"{kind}_rpc_method_handler")(
@@ -43,9 +46,9 @@ def add_service(server: Any, service: str, servicer: object) -> None:
 
 
 @functools.cache
-def _methods(service: str) -> Sequence[tuple[str, str, str, Any, Any]]:
+def _methods(service: str) -> Sequence[_Method]:
     """Returns name, path, kind of call, and the classes of request and reply of each method."""
-    methods: list[tuple[str, str, str, Any, Any]] = []
+    methods: list[_Method] = []
     for method in cast(Any, control_pb2.DESCRIPTOR).services_by_name[service].methods:
         kind = "_".join(
             "stream" if streams else "unary" for streams in (method.client_streaming, method.server_streaming)

@@ -16,6 +16,7 @@ from headwater.errors import InvalidArgumentError
 from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.kernels.registry import NoKernel, update_kernel
 from headwater.graph.kernels.rows import add_rows, outside, turns
+from headwater.graph.optimizer_rules import RULES
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -39,15 +40,14 @@ def _define(
     name: str,
     *,
     slots: int,
-    sparse: Sequence[str] | None = None,
-    after_rows: Callable[..., None] | None = None,
+    sparse: bool = False,
+    after_rows: Rule | None = None,
     loop: Callable[..., bool] | None = None,
 ) -> Callable[[Rule], Rule]:
-    """Registers ``Apply<name>``, and ``SparseApply<name>`` if ``sparse`` has the order of its inputs.
+    """Registers ``Apply<name>``, and if ``sparse`` ``SparseApply<name>``, which has ``indices`` after the gradient.
 
     Args:
       slots: number of variables among the first inputs, which the rule changes.
-      sparse: names of the inputs of the sparse version, including ``indices``.
       after_rows: called in the sparse version with the rows that the rule has changed.
       loop: called with the rule's inputs and the indices, updates the rows with the same results in a compiled loop;
         returns False, without a change, where that does not pay.
@@ -66,8 +66,8 @@ def _define(
                 inputs = tuple(x.reshape(1) if i < slots or i == place else x for i, x in enumerate(inputs))
             rule(*inputs, **attrs)
 
-        if sparse is not None:
-            names = tuple(sparse)
+        if sparse:
+            names = (*order[: place + 1], "indices", *order[place + 1 :])
 
             @update_kernel(f"SparseApply{name}")
             def apply_rows(*inputs: Any, use_locking: bool = False, **attrs: Any) -> None:  # pyright: ignore[reportUnusedFunction]
@@ -114,7 +114,7 @@ def gradient_descent(var: HostArray, alpha: HostArray, grad: HostArray) -> None:
     var -= alpha * grad
 
 
-@_define("Momentum", slots=2, sparse=("var", "accum", "lr", "grad", "indices", "momentum"))
+@_define("Momentum", slots=2, sparse=True)
 def momentum(
     var: HostArray, accum: HostArray, lr: HostArray, grad: HostArray, momentum: HostArray, *, use_nesterov: bool = False
 ) -> None:
@@ -158,7 +158,7 @@ def _adagrad_loop(
     return True
 
 
-@_define("Adagrad", slots=2, sparse=("var", "accum", "lr", "grad", "indices"), loop=_adagrad_loop)
+@_define("Adagrad", slots=2, sparse=True, loop=_adagrad_loop)
 def adagrad(var: HostArray, accum: HostArray, lr: HostArray, grad: HostArray, *, update_slots: bool = True) -> None:
     """accum + grad²; var - grad lr / √accum."""
     if update_slots:
@@ -166,60 +166,6 @@ def adagrad(var: HostArray, accum: HostArray, lr: HostArray, grad: HostArray, *,
     step = grad * lr
     step /= np.sqrt(accum)
     var -= step
-
-
-@_define(
-    "AdagradDA",
-    slots=3,
-    sparse=(
-        "var",
-        "gradient_accumulator",
-        "gradient_squared_accumulator",
-        "grad",
-        "indices",
-        "lr",
-        "l1",
-        "l2",
-        "global_step",
-    ),
-)
-def adagrad_da(
-    var: HostArray,
-    gradient_accumulator: HostArray,
-    gradient_squared_accumulator: HostArray,
-    grad: HostArray,
-    lr: HostArray,
-    l1: HostArray,
-    l2: HostArray,
-    global_step: HostArray,
-) -> None:
-    """Computes the variable from the sum of all gradients so far."""
-    gradient_accumulator += grad
-    gradient_squared_accumulator += grad * grad
-    step = global_step.astype(var.dtype)
-    total = gradient_accumulator
-    if l1 > 0:
-        total = np.sign(total) * np.maximum(np.abs(total) - l1 * step, var.dtype.type(0))
-    var[...] = -lr * total / (l2 * step * lr + np.sqrt(gradient_squared_accumulator))
-
-
-@_define("Adadelta", slots=3, sparse=("var", "accum", "accum_update", "lr", "rho", "epsilon", "grad", "indices"))
-def adadelta(
-    var: HostArray,
-    accum: HostArray,
-    accum_update: HostArray,
-    lr: HostArray,
-    rho: HostArray,
-    epsilon: HostArray,
-    grad: HostArray,
-) -> None:
-    """Scales the gradient by the root mean square of earlier steps over the root mean square of gradients."""
-    accum *= rho
-    accum += grad * grad * (1 - rho)
-    update = np.sqrt(accum_update + epsilon) * (1 / np.sqrt(accum + epsilon)) * grad
-    accum_update *= rho
-    accum_update += update * update * (1 - rho)
-    var -= update * lr
 
 
 def _adam_rate(lr: Any, beta1_power: Any, beta2_power: Any) -> Any:
@@ -292,75 +238,6 @@ def sparse_adam(
     var -= step
 
 
-@_define("RMSProp", slots=3, sparse=("var", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad", "indices"))
-def rmsprop(
-    var: HostArray,
-    ms: HostArray,
-    mom: HostArray,
-    lr: HostArray,
-    rho: HostArray,
-    momentum: HostArray,
-    epsilon: HostArray,
-    grad: HostArray,
-) -> None:
-    """Steps by the gradient over the root of the mean of its squares."""
-    ms += (grad * grad - ms) * (1 - rho)
-    mom *= momentum
-    mom += grad * lr / np.sqrt(ms + epsilon)
-    var -= mom
-
-
-@_define(
-    "CenteredRMSProp",
-    slots=4,
-    sparse=("var", "mg", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad", "indices"),
-)
-def centered_rmsprop(
-    var: HostArray,
-    mg: HostArray,
-    ms: HostArray,
-    mom: HostArray,
-    lr: HostArray,
-    rho: HostArray,
-    momentum: HostArray,
-    epsilon: HostArray,
-    grad: HostArray,
-) -> None:
-    """As `rmsprop`, with the variance in place of the mean of squares."""
-    ms += (grad * grad - ms) * (1 - rho)
-    mg += (grad - mg) * (1 - rho)
-    mom *= momentum
-    mom += grad * lr / np.sqrt((ms - mg * mg) + epsilon)
-    var -= mom
-
-
-def _ftrl(
-    var: HostArray,
-    accum: HostArray,
-    linear: HostArray,
-    grad: HostArray,
-    shrunk_grad: HostArray,
-    lr: HostArray,
-    l1: HostArray,
-    l2: HostArray,
-    lr_power: HostArray,
-) -> None:
-    def power(x: HostArray) -> HostArray:
-        return np.sqrt(x) if lr_power == -0.5 else np.power(x, -lr_power)
-
-    before = power(accum)
-    accum += grad * grad
-    after = power(accum)
-    linear += shrunk_grad - (after - before) / lr * var
-    moved = (l1 * np.sign(linear) - linear) / (after / lr + 2 * l2)
-    var[...] = np.where(np.abs(linear) > l1, moved, var.dtype.type(0))
-
-
-def _keep_nan(var: HostArray, _accum: HostArray, linear: HostArray) -> None:
-    """Sets rows to NaN where their linear terms are, as TensorFlow's sparse version does; its dense version sets 0."""
-    var[np.isnan(linear)] = np.nan
-
-
 def _ftrl_loop(
     var: HostArray,
     accum: HostArray,
@@ -381,65 +258,23 @@ def _ftrl_loop(
     return True
 
 
-@_define(
-    "Ftrl",
-    slots=3,
-    sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "lr_power"),
-    after_rows=_keep_nan,
-    loop=_ftrl_loop,
-)
-def ftrl(
-    var: HostArray,
-    accum: HostArray,
-    linear: HostArray,
-    grad: HostArray,
-    lr: HostArray,
-    l1: HostArray,
-    l2: HostArray,
-    lr_power: HostArray,
-) -> None:
-    """Follows the regularised leader."""
-    _ftrl(var, accum, linear, grad, grad, lr, l1, l2, lr_power)
+def _in_place(rule: Callable[..., Sequence[HostArray]], slots: int) -> Rule:
+    """Returns a rule of `headwater.graph.optimizer_rules` that changes its arguments in place."""
+
+    def apply(*inputs: HostArray) -> None:
+        for array, new in zip(inputs[:slots], rule(np, *inputs), strict=True):
+            array[...] = new
+
+    _, *parameters = inspect.signature(rule).parameters.values()
+    apply.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    return apply
 
 
-@_define(
-    "FtrlV2",
-    slots=3,
-    sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "l2_shrinkage", "lr_power"),
-    after_rows=_keep_nan,
-)
-def ftrl_v2(
-    var: HostArray,
-    accum: HostArray,
-    linear: HostArray,
-    grad: HostArray,
-    lr: HostArray,
-    l1: HostArray,
-    l2: HostArray,
-    l2_shrinkage: HostArray,
-    lr_power: HostArray,
-) -> None:
-    """As `ftrl`, with a loss that shrinks variables."""
-    _ftrl(var, accum, linear, grad, grad + 2 * l2_shrinkage * var, lr, l1, l2, lr_power)
-
-
-def _proximal(moved: HostArray, rate: HostArray, l1: HostArray, l2: HostArray) -> HostArray:
-    if l1 > 0:
-        moved = np.sign(moved) * np.maximum(np.abs(moved) - rate * l1, moved.dtype.type(0))
-    return moved / (1 + l2 * rate)
-
-
-@_define("ProximalGradientDescent", slots=1, sparse=("var", "alpha", "l1", "l2", "grad", "indices"))
-def proximal_gradient_descent(var: HostArray, alpha: HostArray, l1: HostArray, l2: HostArray, grad: HostArray) -> None:
-    """A step of gradient descent, then of the regularisation."""
-    var[...] = _proximal(var - alpha * grad, alpha, l1, l2)
-
-
-@_define("ProximalAdagrad", slots=2, sparse=("var", "accum", "lr", "l1", "l2", "grad", "indices"))
-def proximal_adagrad(
-    var: HostArray, accum: HostArray, lr: HostArray, l1: HostArray, l2: HostArray, grad: HostArray
-) -> None:
-    """As `proximal_gradient_descent`, at the rates of Adagrad."""
-    accum += grad * grad
-    rate = lr / np.sqrt(accum)
-    var[...] = _proximal(var - grad * rate, rate, l1, l2)
+for _name, (_rule, _slots, _after) in RULES.items():
+    _define(
+        _name,
+        slots=_slots,
+        sparse=True,
+        after_rows=_after and _in_place(_after, _slots),
+        loop=_ftrl_loop if _name == "Ftrl" else None,
+    )(_in_place(_rule, _slots))
