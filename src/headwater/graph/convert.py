@@ -253,13 +253,6 @@ def _element_types(value: Any) -> Iterator[DType]:
             yield item.dtype.base_dtype
 
 
-def convert_n_to_tensor(
-    values: Sequence[TensorLike], dtype: DTypeLike | None = None, name: str | None = None
-) -> list[Tensor]:
-    """Converts each of ``values`` to a tensor; names get suffixes ``_0``, ``_1`` …"""
-    return [convert_to_tensor(v, dtype, None if name is None else f"{name}_{i}") for i, v in enumerate(values)]
-
-
 @contextmanager
 def name_scope(
     name: str | None, default_name: str | None = None, values: Sequence[object] | None = None

@@ -108,7 +108,7 @@ def ftrl_v2(
     total = accum + xp.square(grad)
     after = power(total)
     shrunk_grad = grad if l2_shrinkage is None else grad + 2 * l2_shrinkage * var
-    linear = linear + shrunk_grad - (after - power(accum)) / lr * var
+    linear = linear + (shrunk_grad - (after - power(accum)) / lr * var)
     moved = (l1 * xp.sign(linear) - linear) / (after / lr + 2 * l2)
     return xp.where(xp.abs(linear) > l1, moved, xp.zeros_like(var)), total, linear
 

@@ -331,18 +331,6 @@ def _open_folder(path: str) -> int:
     return os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
-def fsync_folder(path: Path) -> None:
-    """Makes new and changed names in a folder durable, so that they survive a crash of the machine."""
-    with translated(path) as name:
-        if remote.is_url(name):
-            return
-        descriptor = _open_folder(name)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 class AtomicFile:
     """A new file that gets its name only once all its data are on the disk.
 

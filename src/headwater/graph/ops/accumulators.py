@@ -64,16 +64,13 @@ def sparse(
 
 
 @host("ResourceAccumulatorApplyGradient", infer=no_outputs, keeps=True)
-def apply_dense(
-    context: HostContext, handle: HostArray, local_step: HostArray, gradient: HostArray, *, dtype: DType
-) -> None:
-    del context, dtype
+def apply_dense(handle: HostArray, local_step: HostArray, gradient: HostArray, *, dtype: DType) -> None:
+    del dtype
     handle.item().apply([(gradient,)], int(local_step))
 
 
 @host("SparseAccumulatorApplyGradient", infer=no_outputs, keeps=True)
 def apply_sparse(
-    context: HostContext,
     handle: HostArray,
     local_step: HostArray,
     indices: HostArray,
@@ -83,7 +80,7 @@ def apply_sparse(
     dtype: DType,
     has_known_shape: bool = False,
 ) -> None:
-    del context, dtype, has_known_shape  # a shape that is not known is empty
+    del dtype, has_known_shape  # a shape that is not known is empty
     handle.item().apply([(indices, values, shape)], int(local_step))
 
 
@@ -112,14 +109,12 @@ def take_sparse(context: HostContext, handle: HostArray, num_required: HostArray
 
 
 @host("ResourceAccumulatorNumAccumulated", infer=fixed(int32, ()), keeps=True)
-def num_accumulated(context: HostContext, handle: HostArray) -> np.integer:
-    del context
+def num_accumulated(handle: HostArray) -> np.integer:
     return np.int32(handle.item().count())
 
 
 @host("ResourceAccumulatorSetGlobalStep", infer=no_outputs, keeps=True)
-def set_global_step(context: HostContext, handle: HostArray, new_global_step: HostArray) -> None:
-    del context
+def set_global_step(handle: HostArray, new_global_step: HostArray) -> None:
     handle.item().set_step(int(new_global_step))
 
 
@@ -248,9 +243,8 @@ def members(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -
 
 
 @host("GatherForgotten", infer=fixed(int64, ()))
-def forgotten(context: HostContext, *members: HostArray) -> np.integer:
+def forgotten(*members: HostArray) -> np.integer:
     """Returns 1 if a task has restarted after it was given gradients, else 0."""
-    del context
     return np.int64(has_forgotten(Members.decode(one.item()) for one in members))
 
 

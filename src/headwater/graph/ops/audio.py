@@ -12,7 +12,6 @@ from headwater.dtypes import float32, int32, string
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 
 _BYTES = 2
 _SCALE = 2.0**15
@@ -25,10 +24,9 @@ def _decoded_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("DecodeWav", inputs="contents:string", infer=_decoded_specs)
 def decode_wav(
-    context: HostContext, contents: HostArray, *, desired_channels: int = -1, desired_samples: int = -1
+    contents: HostArray, *, desired_channels: int = -1, desired_samples: int = -1
 ) -> tuple[HostArray, HostArray]:
     """Returns the samples, [samples, channels] between -1 and 1, and the number of samples per second."""
-    del context
     try:
         with wave.open(io.BytesIO(bytes(contents.item()))) as file:
             if file.getsampwidth() != _BYTES:
@@ -57,9 +55,8 @@ def _encoded_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("EncodeWav", inputs="audio:float32, sample_rate:int32", infer=_encoded_spec)
-def encode_wav(context: HostContext, audio: HostArray, sample_rate: HostArray) -> HostArray:
+def encode_wav(audio: HostArray, sample_rate: HostArray) -> HostArray:
     """Encodes samples [samples, channels] as a WAV file; values are clipped to [-1, 1]."""
-    del context
     if audio.ndim != 2:
         raise InvalidArgumentError(None, None, f"audio must be 2-dimensional but got shape {list(audio.shape)}")
     away = np.copysign(np.floor(np.abs(audio * np.float32(_SCALE)) + 0.5), audio)

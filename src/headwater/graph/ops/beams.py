@@ -9,7 +9,6 @@ import numpy as np
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 from headwater.shapes import merge_dims
 
 
@@ -30,7 +29,6 @@ def _tree_spec(inference: Inference) -> Sequence[Spec]:
     infer=_tree_spec,
 )
 def gather_tree(
-    context: HostContext,
     step_ids: HostArray,
     parent_ids: HostArray,
     max_sequence_lengths: HostArray,
@@ -43,7 +41,6 @@ def gather_tree(
     Raises:
       InvalidArgumentError: a shape differs, or a parent is not a beam.
     """
-    del context
     if step_ids.shape != parent_ids.shape or max_sequence_lengths.shape != step_ids.shape[1:2]:
         raise InvalidArgumentError(
             None,

@@ -11,7 +11,6 @@ from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.common import as_ints, constant_int, constant_ints
 from headwater.graph.ops.define import host, pure, random
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import jax, jnp, lax
 
 # Chosen -----------------------------------------------------------------------------------------------------------
@@ -70,7 +69,6 @@ def _check_share(value: HostArray, name: str) -> float:
     inputs="boxes:T|floating=float32, scores:T, max_output_size:int32, iou_threshold:U=float32, score_threshold:U",
 )
 def non_max_suppression(
-    context: HostContext,
     boxes: HostArray,
     scores: HostArray,
     max_output_size: HostArray,
@@ -78,7 +76,6 @@ def non_max_suppression(
     score_threshold: HostArray,
 ) -> HostArray:
     """Returns the indices of the boxes with the highest scores that overlap no selected box too much."""
-    del context
     share = _check_share(iou_threshold, "iou_threshold")
     return _suppressed(
         scores,
@@ -109,7 +106,6 @@ def _combined_spec(inference: Inference) -> Sequence[Spec]:
     "iou_threshold:float32, score_threshold:float32",
 )
 def combined_non_max_suppression(
-    context: HostContext,
     boxes: HostArray,
     scores: HostArray,
     max_output_size_per_class: HostArray,
@@ -121,7 +117,6 @@ def combined_non_max_suppression(
     clip_boxes: bool = True,
 ) -> tuple[HostArray, ...]:
     """Returns the best boxes of all classes for each image, after suppression per class; padded with zeros."""
-    del context
     share, least = _check_share(iou_threshold, "iou_threshold"), float(score_threshold)
     each, total, classes = int(max_output_size_per_class), int(max_total_size), scores.shape[2]
     if each <= 0 or total <= 0:
@@ -161,7 +156,6 @@ def combined_non_max_suppression(
     inputs="boxes:T|floating=float32, scores:T, max_output_size:int32, iou_threshold:U=float32, score_threshold:U",
 )
 def non_max_suppression_padded(
-    context: HostContext,
     boxes: HostArray,
     scores: HostArray,
     max_output_size: HostArray,
@@ -171,7 +165,7 @@ def non_max_suppression_padded(
     pad_to_max_output_size: bool = False,
 ) -> Sequence[HostArray]:
     """As `non_max_suppression`, optionally padded with zeros to the maximum number, and the number of boxes."""
-    found = non_max_suppression(context, boxes, scores, max_output_size, iou_threshold, score_threshold)
+    found = non_max_suppression(boxes, scores, max_output_size, iou_threshold, score_threshold)
     room = int(max_output_size) - len(found) if pad_to_max_output_size else 0
     return np.pad(found, (0, room)), np.array(len(found), np.int32)
 
@@ -187,7 +181,6 @@ def non_max_suppression_padded(
     "soft_nms_sigma:T",
 )
 def soft_non_max_suppression(
-    context: HostContext,
     boxes: HostArray,
     scores: HostArray,
     max_output_size: HostArray,
@@ -201,7 +194,6 @@ def soft_non_max_suppression(
 
     Bodla et al., Soft-NMS, 2017. ``soft_nms_sigma`` 0 lowers nothing.
     """
-    del context
     share, least, sigma = _check_share(iou_threshold, "iou_threshold"), float(score_threshold), float(soft_nms_sigma)
     if sigma < 0:
         raise InvalidArgumentError(None, None, f"soft_nms_sigma must not be negative, not {sigma}")
@@ -239,7 +231,6 @@ def _square_spec(inference: Inference) -> Sequence[Spec]:
     "score_threshold:float32",
 )
 def non_max_suppression_overlaps(
-    context: HostContext,
     overlaps: HostArray,
     scores: HostArray,
     max_output_size: HostArray,
@@ -247,7 +238,6 @@ def non_max_suppression_overlaps(
     score_threshold: HostArray,
 ) -> HostArray:
     """As `non_max_suppression`, with a matrix of pairwise overlaps."""
-    del context
     if overlaps.ndim != 2 or overlaps.shape != (len(scores),) * 2:
         raise InvalidArgumentError(
             None, None, f"overlaps must be a square matrix for {len(scores)} scores, not of shape {overlaps.shape}"
@@ -390,16 +380,14 @@ def _drawn(images: HostArray, boxes: HostArray, colours: HostArray) -> HostArray
 
 
 @host("DrawBoundingBoxesV2", infer=_like_images, inputs="images:T|floating=float32, boxes:float32, colors:float32")
-def draw_bounding_boxes(context: HostContext, images: HostArray, boxes: HostArray, colors: HostArray) -> HostArray:
+def draw_bounding_boxes(images: HostArray, boxes: HostArray, colors: HostArray) -> HostArray:
     """The images with the outlines of boxes, in the colours of the rows of ``colors`` in turn."""
-    del context
     return _drawn(images, boxes, colors)
 
 
 @host("DrawBoundingBoxes", infer=_like_images, inputs="images:T|floating=float32, boxes:float32")
-def draw_bounding_boxes_in_own_colours(context: HostContext, images: HostArray, boxes: HostArray) -> HostArray:
+def draw_bounding_boxes_in_own_colours(images: HostArray, boxes: HostArray) -> HostArray:
     """As `draw_bounding_boxes`, with other colours."""
-    del context
     return _drawn(images, boxes, np.zeros((0, 4), np.float32))
 
 

@@ -219,7 +219,6 @@ def _hits_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("ComputeAccidentalHits", infer=_hits_spec, inputs="true_classes:int64, sampled_candidates:int64")
 def compute_accidental_hits(
-    context: HostContext,
     true_classes: HostArray,
     sampled_candidates: HostArray,
     *,
@@ -229,7 +228,7 @@ def compute_accidental_hits(
 ) -> Sequence[HostArray]:
     """Returns the places at which drawn classes are true classes: row, index among the drawn classes, and the lowest
     float32."""
-    del context, seed, seed2
+    del seed, seed2
     if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
         raise InvalidArgumentError(
             None, None, f"true_classes must be a batch_size * num_true matrix, not of shape {true_classes.shape}"

@@ -13,7 +13,6 @@ from headwater.data.io.tensor_slice import parse_shape_and_slice
 from headwater.dtypes import DType, string
 from headwater.graph.ops.define import fixed, host, no_outputs
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 
 
 def _text(value: HostArray) -> str:
@@ -29,9 +28,7 @@ def _texts(value: HostArray) -> list[str]:
     infer=no_outputs,
     inputs="prefix:string, tensor_names:string, shape_and_slices:string, tensors:dtypes**",
 )
-def save(
-    context: HostContext, prefix: HostArray, tensor_names: HostArray, shape_and_slices: HostArray, *tensors: HostArray
-) -> None:
+def save(prefix: HostArray, tensor_names: HostArray, shape_and_slices: HostArray, *tensors: HostArray) -> None:
     """Writes one checkpoint.
 
     Args:
@@ -41,7 +38,6 @@ def save(
         complete.
       tensors: the tensors.
     """
-    del context
     with BundleWriter(_text(prefix)) as writer:
         for name, part, value in zip(_texts(tensor_names), _texts(shape_and_slices), tensors, strict=True):
             if part:
@@ -66,7 +62,6 @@ def _restored_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("RestoreV2", infer=_restored_specs, inputs="prefix:string, tensor_names:string, shape_and_slices:string")
 def restore(
-    context: HostContext,
     prefix: HostArray,
     tensor_names: HostArray,
     shape_and_slices: HostArray,
@@ -80,7 +75,6 @@ def restore(
       NotFoundError: the checkpoint, or a tensor in it, does not exist.
       DataLossError: a file is damaged.
     """
-    del context
     with open_checkpoint(_text(prefix)) as reader:
         found: list[HostArray] = []
         for name, part, dtype in zip(_texts(tensor_names), _texts(shape_and_slices), dtypes, strict=True):
@@ -110,23 +104,18 @@ def _check_shape(reader: BundleReader | OldReader, name: str, shape: Sequence[in
 
 
 @host("MergeV2Checkpoints", infer=no_outputs, inputs="checkpoint_prefixes:string, destination_prefix:string")
-def merge(
-    context: HostContext, checkpoint_prefixes: HostArray, destination_prefix: HostArray, *, delete_old_dirs: bool = True
-) -> None:
+def merge(checkpoint_prefixes: HostArray, destination_prefix: HostArray, *, delete_old_dirs: bool = True) -> None:
     """Merges several checkpoints into one and deletes them."""
-    del context
     merge_bundles(_texts(checkpoint_prefixes), _text(destination_prefix), delete_old_dirs)
 
 
 @host("ShardedFilename", infer=fixed(string, ()), inputs="basename:string, shard:int32, num_shards:int32")
-def sharded_filename(context: HostContext, basename: HostArray, shard: HostArray, num_shards: HostArray) -> str:
+def sharded_filename(basename: HostArray, shard: HostArray, num_shards: HostArray) -> str:
     """``basename-00000-of-00002``: the path of one task's part of a checkpoint."""
-    del context
     return f"{_text(basename)}-{int(shard):05d}-of-{int(num_shards):05d}"
 
 
 @host("TemporaryPrefix", infer=fixed(string, ()), inputs="prefix:string")
-def temporary_prefix(context: HostContext, prefix: HostArray) -> str:
+def temporary_prefix(prefix: HostArray) -> str:
     """Returns a path next to ``prefix`` for the parts of one checkpoint; different in every step."""
-    del context
     return os.path.join(f"{_text(prefix)}_temp_{uuid.uuid4().hex}", "part")

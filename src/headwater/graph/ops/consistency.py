@@ -50,9 +50,8 @@ def give(
 
 
 @host("StartName", infer=fixed(int64, ()), inputs="", keeps=True, stable=True)
-def start_name(context: HostContext) -> np.integer:
+def start_name() -> np.integer:
     """Returns a random name for a start of a training; never 0."""
-    del context
     return np.int64(secrets.randbelow(2**62) + 1)
 
 

@@ -12,7 +12,6 @@ from headwater.errors import FailedPreconditionError, InvalidArgumentError, OpEr
 from headwater.graph.kernels.ctc import paths
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 from headwater.shapes import merge_dims
 
 if TYPE_CHECKING:
@@ -55,7 +54,6 @@ def _loss_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
     gradient=_loss_gradient,
 )
 def ctc_loss(
-    context: HostContext,
     inputs: HostArray,
     labels_indices: HostArray,
     labels_values: HostArray,
@@ -69,7 +67,6 @@ def ctc_loss(
 
     The last class is the blank. The loss is infinite if no path has the labels.
     """
-    del context
     lengths = _checked_lengths(inputs, sequence_length, InvalidArgumentError)
     rows: list[list[int]] = [[] for _ in range(inputs.shape[1])]
     for (row, _), value in zip(labels_indices.tolist(), labels_values.tolist(), strict=True):
@@ -155,10 +152,9 @@ def _greedy_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("CTCGreedyDecoder", infer=_greedy_spec, inputs="inputs:T|floating=float32, sequence_length:int32")
 def ctc_greedy_decoder(
-    context: HostContext, inputs: HostArray, sequence_length: HostArray, *, merge_repeated: bool = False
+    inputs: HostArray, sequence_length: HostArray, *, merge_repeated: bool = False
 ) -> Sequence[HostArray]:
     """Returns the best class at each time step without blanks, and the negative sum of the best logits."""
-    del context
     lengths = _checked_lengths(inputs, sequence_length)
     blank = inputs.shape[2] - 1
     running = np.arange(inputs.shape[0])[:, None] < lengths
@@ -184,7 +180,6 @@ def _beam_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("CTCBeamSearchDecoder", infer=_beam_spec, inputs="inputs:T|floating=float32, sequence_length:int32")
 def ctc_beam_search_decoder(
-    context: HostContext,
     inputs: HostArray,
     sequence_length: HostArray,
     *,
@@ -196,7 +191,6 @@ def ctc_beam_search_decoder(
 
     ``merge_repeated`` merges equal consecutive labels of the result.
     """
-    del context
     if not 0 < top_paths <= beam_width:
         raise InvalidArgumentError(None, None, f"top_paths must be in [1, {beam_width}], the beam's width")
     lengths = _checked_lengths(inputs, sequence_length)

@@ -158,11 +158,8 @@ for _op_type, _kind in NODES.items():
 
 
 @host("DatasetComponent", infer=fixed(variant, ()))
-def dataset_component(
-    context: HostContext, *parts: HostArray, dtype: DType, shape: TensorShape, code: str
-) -> HostArray:
+def dataset_component(*parts: HostArray, dtype: DType, shape: TensorShape, code: str) -> HostArray:
     """A sparse or ragged value of a dataset as one tensor."""
-    del context
     return as_handle(specs_of([dtype], [shape], [code])[0].joined(parts))
 
 
@@ -253,27 +250,23 @@ def _accepted(part: object, arrays: Sequence[HostArray], spec: TensorSpec) -> bo
 
 
 @host("IteratorToStringHandle", infer=fixed(string, ()))
-def iterator_to_string_handle(context: HostContext, resource_handle: HostArray) -> HostArray:
-    del context
+def iterator_to_string_handle(resource_handle: HostArray) -> HostArray:
     return resource_handle.item().handle.encode()
 
 
 @host("IteratorFromStringHandleV2", infer=fixed(resource, ()), inputs="string_handle:string")
 def iterator_from_string_handle(
-    context: HostContext,
     string_handle: HostArray,
     *,
     output_types: Sequence[DType] = (),
     output_shapes: object = (),
     output_classes: Sequence[str] = (),
 ) -> HostArray:
-    del context
     return as_handle(iterator_of(string_handle.item().decode()))
 
 
 @host("SerializeIterator", infer=fixed(string, ()), blocking=True)
-def serialize_iterator(context: HostContext, resource_handle: HostArray) -> HostArray:
-    del context
+def serialize_iterator(resource_handle: HostArray) -> HostArray:
     return resource_handle.item().saved()
 
 
@@ -327,33 +320,28 @@ class MaybeValue:
 
 @host("OptionalFromValue", infer=fixed(variant, ()))
 def optional_from_value(
-    context: HostContext,
     *components: HostArray,
     output_types: Any = (),
     output_shapes: Any = (),
     output_classes: Any = (),
 ) -> HostArray:
-    del context
     return as_handle(MaybeValue(element_of(specs_of(output_types, output_shapes, output_classes), components)))
 
 
 @host("OptionalNone", infer=fixed(variant, ()), inputs="")
-def optional_none(context: HostContext) -> HostArray:
-    del context
+def optional_none() -> HostArray:
     return as_handle(MaybeValue(None))
 
 
 @host("OptionalHasValue", infer=fixed(bool_, ()))
-def optional_has_value(context: HostContext, optional: HostArray) -> Any:
-    del context
+def optional_has_value(optional: HostArray) -> Any:
     return np.bool_(optional.item().element is not None)
 
 
 @host("OptionalGetValue", infer=element_specs)
 def optional_get_value(
-    context: HostContext, optional: HostArray, *, output_types: Any, output_shapes: Any, output_classes: Any = ()
+    optional: HostArray, *, output_types: Any, output_shapes: Any, output_classes: Any = ()
 ) -> Sequence[HostArray]:
-    del context
     if optional.item().element is None:
         raise InvalidArgumentError(None, None, "The given optional does not have a value.")
     return checked_element(optional.item().element, specs_of(output_types, output_shapes, output_classes))
@@ -377,8 +365,7 @@ def iterator_get_next_as_optional(
 
 
 @host("DatasetCardinality", infer=fixed(int64, ()))
-def dataset_cardinality(context: HostContext, dataset: HostArray) -> np.integer:
-    del context
+def dataset_cardinality(dataset: HostArray) -> np.integer:
     return np.int64(dataset.item().cardinality)
 
 

@@ -29,9 +29,8 @@ from headwater.graph.resources.host_context import HostContext
 
 
 @host("Assert", inputs="condition:bool, data:T**", infer=no_outputs)
-def check(context: HostContext, condition: HostArray, *data: HostArray, summarize: int = 3) -> None:
+def check(condition: HostArray, *data: HostArray, summarize: int = 3) -> None:
     """Raises an error that shows ``data``, unless the condition holds."""
-    del context
     if not condition:
         shown = " ".join(f"[{first_elements(value, summarize)}]" for value in data)
         raise InvalidArgumentError(None, None, f"assertion failed: {shown}")
@@ -42,9 +41,8 @@ def _like_first(inference: Inference) -> Sequence[Spec]:
 
 
 @host("CheckNumerics", inputs="tensor:T|floating", infer=_like_first)
-def check_numerics(context: HostContext, tensor: HostArray, *, message: str) -> HostArray:
+def check_numerics(tensor: HostArray, *, message: str) -> HostArray:
     """Returns ``tensor``; raises an error if an element is infinite or NaN."""
-    del context
     found = [word for word, test in (("Inf", np.isinf), ("NaN", np.isnan)) if test(tensor).any()]
     if found:
         raise InvalidArgumentError(None, None, f"{message} : Tensor had {' and '.join(found)} values")
@@ -76,11 +74,8 @@ def print_(
 
 
 @host("StringFormat", inputs="inputs:T**", infer=fixed(string, ()))
-def string_format(
-    context: HostContext, *inputs: HostArray, template: str = "%s", placeholder: str = "%s", summarize: int = 3
-) -> HostArray:
+def string_format(*inputs: HostArray, template: str = "%s", placeholder: str = "%s", summarize: int = 3) -> HostArray:
     """``template`` with each placeholder replaced by a tensor."""
-    del context
     pieces = template.split(placeholder)
     if len(pieces) != len(inputs) + 1:
         raise ValueError(f"num placeholders in template and num inputs must match: {len(pieces) - 1} vs. {len(inputs)}")
@@ -95,9 +90,8 @@ def _octal(texts: HostArray) -> HostArray:
 
 
 @host("PrintV2", inputs="input:string", infer=no_outputs)
-def print_v2(context: HostContext, input: Any, *, output_stream: str = "stderr", end: str = "\n") -> None:
+def print_v2(input: HostArray, *, output_stream: str = "stderr", end: str = "\n") -> None:
     """Writes a text to a stream, or to the end of a file (``file://path``)."""
-    del context
     text = input[()].decode(errors="replace") + end
     if output_stream.startswith("file://"):
         with Path(output_stream.removeprefix("file://")).open("a") as file:
@@ -109,9 +103,8 @@ def print_v2(context: HostContext, input: Any, *, output_stream: str = "stderr",
 
 
 @host("Timestamp", inputs="", infer=fixed(float64, ()))
-def timestamp(context: HostContext) -> HostArray:
+def timestamp() -> HostArray:
     """Seconds since 1970."""
-    del context
     return np.array(time.time())
 
 

@@ -8,6 +8,7 @@ abstract evaluation of the function itself (`jax.eval_shape`), with symbolic siz
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import re
@@ -176,7 +177,8 @@ def host(
 ) -> Callable[[F], F]:
     """Registers a Python function of NumPy arrays: ``f(context, *inputs, **attrs)`` returns an array, a tuple, or None.
 
-    ``context`` is the runtime's `HostContext`. Inputs in ``refs`` are passed as the variables' cells.
+    ``context`` is the runtime's `HostContext`; a function whose first parameter has another name is called without it.
+    Inputs in ``refs`` are passed as the variables' cells.
     """
 
     def define(function: F) -> F:
@@ -186,7 +188,7 @@ def host(
             OpDef(
                 name=name,
                 kind=Kind.HOST,
-                lower=function,
+                lower=_with_context(function),
                 infer=with_requirements(name, infer),
                 attrs=attrs,
                 defaults=defaults,
@@ -207,6 +209,17 @@ def host(
         return function
 
     return define
+
+
+def _with_context(function: Callable[..., object]) -> Callable[..., object]:
+    if next(iter(inspect.signature(function).parameters), "") == "context":
+        return function
+
+    @functools.wraps(function)
+    def lower(_: object, *inputs: HostArray, **attrs: object) -> object:
+        return function(*inputs, **attrs)
+
+    return lower
 
 
 _DTYPES = {dtype.name: dtype for dtype in VALUE_DTYPES}

@@ -13,7 +13,6 @@ from headwater.dtypes import DType, bool_, int32, string, uint8, uint16
 from headwater.errors import InvalidArgumentError, UnimplementedError
 from headwater.graph.ops.define import fixed, host
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _GREY_OF_PNG = np.array([6968, 23434, 2366], np.uint32)
@@ -68,7 +67,6 @@ def _check_channels(channels: int, allowed: Sequence[int]) -> None:
 
 @host("DecodeJpeg", infer=_image_spec, inputs="contents:string")
 def decode_jpeg(
-    context: HostContext,
     contents: HostArray,
     *,
     channels: int = 0,
@@ -78,7 +76,6 @@ def decode_jpeg(
     acceptable_fraction: float = 1.0,
     dct_method: str = "",
 ) -> HostArray:
-    del context
     if dct_method not in ("", "INTEGER_FAST", "INTEGER_ACCURATE"):
         raise InvalidArgumentError(None, None, "dct_method must be one of {'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}")
     if ratio not in (1, 2, 4, 8):
@@ -97,7 +94,6 @@ def decode_jpeg(
 
 @host("DecodeAndCropJpeg", infer=_image_spec, inputs="contents:string, crop_window:int32")
 def decode_and_crop_jpeg(
-    context: HostContext,
     contents: HostArray,
     crop_window: HostArray,
     *,
@@ -109,7 +105,6 @@ def decode_and_crop_jpeg(
     dct_method: str = "",
 ) -> HostArray:
     whole = decode_jpeg(
-        context,
         contents,
         channels=channels,
         ratio=ratio,
@@ -125,15 +120,13 @@ def decode_and_crop_jpeg(
 
 
 @host("DecodePng", infer=_image_spec, inputs="contents:string")
-def decode_png(context: HostContext, contents: HostArray, *, channels: int = 0, dtype: DType = uint8) -> HostArray:
-    del context
+def decode_png(contents: HostArray, *, channels: int = 0, dtype: DType = uint8) -> HostArray:
     _check_channels(channels, (0, 1, 3, 4))
     return _pixels(_open(contents.item(), ("PNG", "JPEG", "GIF", "BMP")), channels, dtype)
 
 
 @host("DecodeBmp", infer=_image_spec, inputs="contents:string")
-def decode_bmp(context: HostContext, contents: HostArray, *, channels: int = 0) -> HostArray:
-    del context
+def decode_bmp(contents: HostArray, *, channels: int = 0) -> HostArray:
     _check_channels(channels, (0, 1, 3, 4))
     return _pixels(_open(contents.item(), ("BMP",)), channels)
 
@@ -143,8 +136,7 @@ def _frames(image: Any) -> HostArray:
 
 
 @host("DecodeGif", infer=fixed(uint8, (None, None, None, 3)), inputs="contents:string")
-def decode_gif(context: HostContext, contents: HostArray) -> HostArray:
-    del context
+def decode_gif(contents: HostArray) -> HostArray:
     return _frames(_open(contents.item(), ("GIF",)))
 
 
@@ -154,7 +146,6 @@ def _any_image_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("DecodeImage", infer=_any_image_spec, inputs="contents:string")
 def decode_image(
-    context: HostContext,
     contents: HostArray,
     *,
     channels: int = 0,
@@ -165,7 +156,6 @@ def decode_image(
 
     Pixels of a floating type are between 0 and 1.
     """
-    del context
     image = _open(contents.item(), ("JPEG", "PNG", "GIF", "BMP"))
     if image.format == "GIF":
         if channels in (1, 4):
@@ -197,7 +187,6 @@ def _as_image(pixels: HostArray, allowed: Sequence[int]) -> Any:
 
 @host("EncodeJpeg", infer=fixed(string, ()), inputs="image:uint8")
 def encode_jpeg(
-    context: HostContext,
     image: HostArray,
     *,
     format: str = "",
@@ -210,7 +199,7 @@ def encode_jpeg(
     y_density: int = 300,
     xmp_metadata: str = "",
 ) -> Any:
-    del context, density_unit, xmp_metadata
+    del density_unit, xmp_metadata
     wanted = {"": (1, 3), "grayscale": (1,), "rgb": (3,)}.get(format)
     if wanted is None:
         raise InvalidArgumentError(None, None, f"format must be '', grayscale or rgb, got {format}")
@@ -226,8 +215,7 @@ def encode_jpeg(
 
 
 @host("EncodePng", infer=fixed(string, ()), inputs="image:T")
-def encode_png(context: HostContext, image: HostArray, *, compression: int = -1) -> bytes:
-    del context
+def encode_png(image: HostArray, *, compression: int = -1) -> bytes:
     if not -1 <= compression <= 9:
         raise InvalidArgumentError(None, None, f"compression should be in [-1,9], got {compression}")
     return _encoded(_as_image(image, (1, 2, 3, 4)), "PNG", compress_level=6 if compression < 0 else compression)
@@ -238,14 +226,12 @@ def _shape_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("ExtractJpegShape", infer=_shape_spec, inputs="contents:string")
-def extract_jpeg_shape(context: HostContext, contents: HostArray, *, output_type: DType = int32) -> HostArray:
-    del context
+def extract_jpeg_shape(contents: HostArray, *, output_type: DType = int32) -> HostArray:
     image = _open(contents.item(), ("JPEG",))
     return np.array([image.height, image.width, len(image.getbands())], output_type.numpy_dtype)
 
 
 @host("IsJpeg", infer=fixed(bool_, ()), inputs="contents:string")
-def is_jpeg(context: HostContext, contents: HostArray) -> Any:
+def is_jpeg(contents: HostArray) -> Any:
     """Whether the data start like a JPEG file."""
-    del context
     return np.bool_(contents.item()[:3] == _JPEG)

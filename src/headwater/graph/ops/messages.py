@@ -8,7 +8,6 @@ from headwater.data.io.message_fields import Fields
 from headwater.dtypes import DType, int32, string
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 
 
 def _decoded_spec(inference: Inference) -> Sequence[Spec]:
@@ -19,7 +18,6 @@ def _decoded_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("DecodeProtoV2", infer=_decoded_spec, inputs="bytes:string", types={})
 def decode_proto(
-    context: HostContext,
     bytes: HostArray,
     *,
     message_type: str,
@@ -30,7 +28,7 @@ def decode_proto(
     sanitize: bool = False,
 ) -> Sequence[HostArray]:
     """Decodes fields of messages; returns the number of values of each field, and the values."""
-    del context, sanitize  # results have only the named fields, so there are no unknown ones
+    del sanitize  # results have only the named fields, so there are no unknown ones
     fields = Fields(message_type, field_names, [dtype.name for dtype in output_types], descriptor_source)
     sizes, values = fields.decoded(bytes, "text" if message_format == "text" else "binary")
     return [sizes, *values]
@@ -43,7 +41,6 @@ def _encoded_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("EncodeProto", infer=_encoded_spec, types={})
 def encode_proto(
-    context: HostContext,
     sizes: HostArray,
     *values: HostArray,
     field_names: Sequence[str],
@@ -52,6 +49,5 @@ def encode_proto(
     Tinput_types: Sequence[DType] = (),
 ) -> HostArray:
     """Encodes messages from the values of their fields."""
-    del context
     fields = Fields(message_type, field_names, [dtype.name for dtype in Tinput_types], descriptor_source)
     return fields.encoded(sizes, values)

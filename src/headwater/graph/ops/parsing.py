@@ -79,7 +79,6 @@ def _single_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("ParseSingleExample", infer=_single_specs)
 def parse_single_example(
-    context: HostContext,
     serialized: HostArray,
     *dense_defaults: Any,
     num_sparse: int,
@@ -89,7 +88,7 @@ def parse_single_example(
     Tdense: Any,
     dense_shapes: Any,
 ) -> Sequence[HostArray]:
-    del context, num_sparse
+    del num_sparse
     batch = ExampleBatch([serialized.item()])
     sparse = [batch.sparse(key, dtype) for key, dtype in zip(sparse_keys, sparse_types, strict=True)]
     dense = _dense(batch, dense_keys, Tdense, dense_shapes, dense_defaults)
@@ -127,7 +126,6 @@ def _dense_specs(inference: Inference, count: tuple[int | None, ...]) -> list[Sp
 
 @host("ParseExample", infer=_batch_specs)
 def parse_example(
-    context: HostContext,
     serialized: HostArray,
     names: HostArray,
     *rest: HostArray,
@@ -137,7 +135,6 @@ def parse_example(
     Tdense: Sequence[DType],
     dense_shapes: Sequence[TensorShape],
 ) -> Sequence[HostArray]:
-    del context
     keys = [key.item().decode() for key in rest[: Nsparse + Ndense]]
     batch = _batch(serialized.tolist(), names.tolist() or None, keys, (*sparse_types, *Tdense))
     sparse = [batch.sparse(key, dtype) for key, dtype in zip(keys[:Nsparse], sparse_types, strict=True)]
@@ -172,7 +169,6 @@ def _batch_specs_v2(inference: Inference) -> Sequence[Spec]:
 
 @host("ParseExampleV2", infer=_batch_specs_v2)
 def parse_example_v2(
-    context: HostContext,
     serialized: HostArray,
     names: HostArray,
     sparse_keys: HostArray,
@@ -187,7 +183,7 @@ def parse_example_v2(
     dense_shapes: Sequence[TensorShape],
 ) -> Sequence[HostArray]:
     """As `parse_example`, but the keys are vectors, the input may be a single example, and features may be ragged."""
-    del context, num_sparse
+    del num_sparse
     alone = serialized.ndim == 0
     sparse_names, dense_names, ragged_names = (
         [key.decode() for key in keys.tolist()] for keys in (sparse_keys, dense_keys, ragged_keys)
@@ -221,7 +217,6 @@ def _merged_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("SparseFeature", infer=_merged_specs, inputs="indices:int64, values:T, ids:int64*")
 def sparse_feature(
-    context: HostContext,
     indices: HostArray,
     values: HostArray,
     *ids: HostArray,
@@ -234,7 +229,6 @@ def sparse_feature(
     Raises:
       InvalidArgumentError: the numbers of ids and of values differ, or an id is not below its size.
     """
-    del context
     for places, size in zip(ids, sizes, strict=True):
         if len(places) != len(values):
             raise InvalidArgumentError(
@@ -256,7 +250,6 @@ def _csv_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("DecodeCSV", infer=_csv_specs, inputs="records:string, record_defaults:OUT_TYPE**")
 def decode_csv(
-    context: HostContext,
     records: HostArray,
     *record_defaults: HostArray,
     OUT_TYPE: Sequence[DType],
@@ -265,7 +258,6 @@ def decode_csv(
     na_value: str = "",
     select_cols: Any = (),
 ) -> Sequence[HostArray]:
-    del context
     count = len(OUT_TYPE)
     rows: list[list[str]] = []
     for index, record in enumerate(records.ravel()):
@@ -344,7 +336,7 @@ def _column(texts: list[str], place: int, dtype: DType, default: HostArray, na_v
 
 def _number(text: str, place: int, record: int, dtype: DType) -> HostArray:
     try:
-        return string_to_number(None, np.array(text.strip().encode(), object), out_type=dtype)
+        return string_to_number(np.array(text.strip().encode(), object), out_type=dtype)
     except (InvalidArgumentError, ValueError):
         raise InvalidArgumentError(
             None, None, f"Field {place} in record {record} is not a valid {dtype.name}: {text}"
@@ -356,8 +348,7 @@ def _tensor_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("ParseTensor", infer=_tensor_spec, inputs="serialized:string")
-def parse_tensor(context: HostContext, serialized: HostArray, *, out_type: DType) -> HostArray:
-    del context
+def parse_tensor(serialized: HostArray, *, out_type: DType) -> HostArray:
     try:
         array = make_ndarray(tensor_pb2.TensorProto.FromString(serialized.item()))
     except (DecodeError, ValueError, TypeError, KeyError) as error:
@@ -370,8 +361,7 @@ def parse_tensor(context: HostContext, serialized: HostArray, *, out_type: DType
 
 
 @host("SerializeTensor", infer=fixed(string, ()), inputs="tensor:T")
-def serialize_tensor(context: HostContext, tensor: HostArray) -> HostArray:
-    del context
+def serialize_tensor(tensor: HostArray) -> HostArray:
     return make_tensor_proto(tensor).SerializeToString()
 
 

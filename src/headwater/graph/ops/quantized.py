@@ -15,7 +15,6 @@ from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.convolution import conv2d, max_pool, pool_spec, summed_windows
 from headwater.graph.ops.define import host, pure
 from headwater.graph.registry import HostArray, Inference, Spec, lookup
-from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import custom_vjp, jax, jnp
 
 #: The smallest and the largest number of each type.
@@ -47,7 +46,6 @@ def _away(values: Any) -> Any:
 
 @host("QuantizeV2", inputs="input:float32, min_range:float32, max_range:float32", infer=_three)
 def quantize(
-    context: HostContext,
     input: HostArray,
     min_range: HostArray,
     max_range: HostArray,
@@ -64,7 +62,6 @@ def quantize(
     Raises:
       InvalidArgumentError: ``min_range`` is above ``max_range``, or the mode does not support ``round_mode``.
     """
-    del context
     if mode != "SCALED" and round_mode != "HALF_AWAY_FROM_ZERO":
         raise InvalidArgumentError(
             None, None, f"Round mode '{round_mode}' only supported for mode 'SCALED', but mode is '{mode}'."
@@ -108,7 +105,6 @@ def _scaled(x: HostArray, low: float, high: float, dtype: DType, round_mode: str
 
 @host("Dequantize", inputs="input:T|quantized, min_range:float32, max_range:float32", infer=_as_floats)
 def dequantize(
-    context: HostContext,
     input: HostArray,
     min_range: HostArray,
     max_range: HostArray,
@@ -117,7 +113,6 @@ def dequantize(
     mode: str = "MIN_COMBINED",
 ) -> HostArray:
     """Restores the input of `quantize`, float32, from its integers and bounds."""
-    del context
     low, high = np.float32(min_range), np.float32(max_range)
     least, most = _bounds(T)
     x = np.asarray(input).astype(np.float32)

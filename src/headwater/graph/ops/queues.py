@@ -112,9 +112,8 @@ def priority_queue(
 
 
 @host("SelectResource", infer=_handle, inputs="index:T|index=int32, handles:resource*", keeps=True)
-def select_resource(context: HostContext, index: HostArray, *handles: HostArray) -> HostArray:
+def select_resource(index: HostArray, *handles: HostArray) -> HostArray:
     """One of several resources of a task."""
-    del context
     place = int(index)
     if not 0 <= place < len(handles):
         raise ValueError(f"index {place} is not in [0, {len(handles)})")
@@ -183,18 +182,15 @@ def _typed(batch: Sequence[Any], types: Sequence[Any]) -> tuple[HostArray, ...]:
 
 
 @host("QueueCloseV2", infer=no_outputs, keeps=True)
-def close(context: HostContext, handle: HostArray, *, cancel_pending_enqueues: bool = False) -> None:
-    del context
+def close(handle: HostArray, *, cancel_pending_enqueues: bool = False) -> None:
     handle.item().close(cancel_pending_enqueues)
 
 
 @host("QueueSizeV2", infer=fixed(int32, ()), keeps=True)
-def size(context: HostContext, handle: HostArray) -> np.integer:
-    del context
+def size(handle: HostArray) -> np.integer:
     return np.int32(handle.item().size())
 
 
 @host("QueueIsClosedV2", infer=fixed(bool_, ()), keeps=True)
-def is_closed(context: HostContext, handle: HostArray) -> Any:
-    del context
+def is_closed(handle: HostArray) -> Any:
     return np.bool_(handle.item().closed)

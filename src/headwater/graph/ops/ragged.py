@@ -11,7 +11,6 @@ from headwater.dtypes import int64, string
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 
 
 def _refuse(message: str) -> InvalidArgumentError:
@@ -41,9 +40,8 @@ def _same_as_first(inference: Inference) -> Sequence[Spec]:
 
 
 @host("RaggedCheckedSplits", inputs="splits:T|index, count:T", infer=_same_as_first)
-def checked_splits(context: HostContext, splits: HostArray, count: HostArray) -> HostArray:
+def checked_splits(splits: HostArray, count: HostArray) -> HostArray:
     """Returns the splits, checked for this number of values."""
-    del context
     if splits.ndim != 1 or not splits.size or splits[0] != 0:
         raise _refuse("Arguments to from_row_splits do not form a valid RaggedTensor:zero")
     if (np.diff(splits) < 0).any():
@@ -54,9 +52,8 @@ def checked_splits(context: HostContext, splits: HostArray, count: HostArray) ->
 
 
 @host("RaggedRowsToSplits", inputs="rows:T|index, count:T", infer=_splits_spec)
-def rows_to_splits(context: HostContext, rows: HostArray, count: HostArray) -> HostArray:
+def rows_to_splits(rows: HostArray, count: HostArray) -> HostArray:
     """Computes splits from the row of each value and the number of rows (-1: derived from the values)."""
-    del context
     if (np.diff(rows) < 0).any() or (rows.size and rows[0] < 0):
         raise _refuse("Arguments to from_value_rowids do not form a valid RaggedTensor:rows must ascend, from 0 on")
     number = int(count) if count >= 0 else int(rows[-1]) + 1 if rows.size else 0
@@ -66,9 +63,8 @@ def rows_to_splits(context: HostContext, rows: HostArray, count: HostArray) -> H
 
 
 @host("RaggedSplitsToRows", inputs="splits:T|index", infer=_rows_spec)
-def splits_to_rows(context: HostContext, splits: HostArray) -> HostArray:
+def splits_to_rows(splits: HostArray) -> HostArray:
     """The row of each value."""
-    del context
     return np.repeat(np.arange(len(splits) - 1, dtype=splits.dtype), np.diff(splits))
 
 
@@ -81,10 +77,9 @@ def _range_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("RaggedRange", inputs="starts:T|numeric, limits:T, deltas:T", infer=_range_specs)
 def ragged_range(
-    context: HostContext, starts: HostArray, limits: HostArray, deltas: HostArray, *, Tsplits: object = int64
+    starts: HostArray, limits: HostArray, deltas: HostArray, *, Tsplits: object = int64
 ) -> tuple[HostArray, HostArray]:
     """Returns, for each row, the numbers from a start to a limit."""
-    del context
     count = max([len(part) for part in (starts, limits, deltas) if part.ndim], default=1)
     sizes = {len(part) for part in (starts, limits, deltas) if part.ndim}
     if len(sizes) > 1:
@@ -104,7 +99,6 @@ def _ngram_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("StringNGrams", inputs="data:string, data_splits:T|index", infer=_ngram_specs)
 def string_ngrams(
-    context: HostContext,
     data: HostArray,
     data_splits: HostArray,
     *,
@@ -116,7 +110,6 @@ def string_ngrams(
     preserve_short_sequences: bool = False,
 ) -> tuple[HostArray, HostArray]:
     """The n-grams of each row."""
-    del context
     found: list[bytes] = []
     lengths: list[int] = []
     between, left, right = separator.encode(), left_pad.encode(), right_pad.encode()

@@ -113,20 +113,17 @@ def reader_read_up_to(
 
 
 @host("ReaderNumRecordsProducedV2", infer=fixed(int64, ()))
-def reader_num_records_produced(context: HostContext, reader: HostArray) -> np.integer:
-    del context
+def reader_num_records_produced(reader: HostArray) -> np.integer:
     return np.int64(reader.item().produced)
 
 
 @host("ReaderNumWorkUnitsCompletedV2", infer=fixed(int64, ()))
-def reader_num_work_units_completed(context: HostContext, reader: HostArray) -> np.integer:
-    del context
+def reader_num_work_units_completed(reader: HostArray) -> np.integer:
     return np.int64(reader.item().completed)
 
 
 @host("ReaderResetV2", infer=no_outputs)
-def reader_reset(context: HostContext, reader: HostArray) -> None:
-    del context
+def reader_reset(reader: HostArray) -> None:
     reader.item().reset()
 
 
@@ -147,14 +144,12 @@ def _no_state(context: HostContext, reader: HostArray) -> UnimplementedError:
 
 
 @host("ReadFile", infer=fixed(string, ()), inputs="filename:string")
-def read_whole_file(context: HostContext, filename: HostArray) -> bytes:
-    del context
+def read_whole_file(filename: HostArray) -> bytes:
     return read_file(filename.item())
 
 
 @host("WriteFile", infer=no_outputs, inputs="filename:string, contents:string")
-def write_file(context: HostContext, filename: HostArray, contents: HostArray) -> None:
-    del context
+def write_file(filename: HostArray, contents: HostArray) -> None:
     path = as_path(filename.item())
     folder = path.rpartition("/")[0]
     if folder:
@@ -164,8 +159,7 @@ def write_file(context: HostContext, filename: HostArray, contents: HostArray) -
 
 
 @host("MatchingFiles", infer=fixed(string, (None,)), inputs="pattern:string")
-def matching_files(context: HostContext, pattern: HostArray) -> HostArray:
-    del context
+def matching_files(pattern: HostArray) -> HostArray:
     found = sorted({name.encode() for one in pattern.ravel() for name in glob(as_path(one))})
     result = np.empty(len(found), object)
     result[:] = found

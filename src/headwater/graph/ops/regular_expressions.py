@@ -10,7 +10,6 @@ from headwater.dtypes import bool_, string
 from headwater.graph.ops.define import host
 from headwater.graph.ops.strings import as_bytes, each
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 
 
 @functools.lru_cache(maxsize=256)
@@ -92,11 +91,8 @@ def _truths(inference: Inference) -> Sequence[Spec]:
 
 
 @host("StaticRegexReplace", inputs="input:string", infer=_same_shape)
-def static_regex_replace(
-    context: HostContext, input: HostArray, *, pattern: str, rewrite: str, replace_global: bool = True
-) -> HostArray:
+def static_regex_replace(input: HostArray, *, pattern: str, rewrite: str, replace_global: bool = True) -> HostArray:
     """Matches of a regular expression replaced; ``\\1`` in ``rewrite`` is the first group."""
-    del context
     expression, new = as_bytes(pattern), as_bytes(rewrite)
     compiled(expression)
     return each(lambda text: replace(expression, new, text, replace_global), input)
@@ -104,21 +100,20 @@ def static_regex_replace(
 
 @host("RegexReplace", inputs="input:string, pattern:string, rewrite:string", infer=_same_shape)
 def regex_replace(
-    context: HostContext, input: HostArray, pattern: Any, rewrite: Any, *, replace_global: bool = True
+    input: HostArray, pattern: HostArray, rewrite: HostArray, *, replace_global: bool = True
 ) -> HostArray:
     """As StaticRegexReplace."""
-    return static_regex_replace(context, input, pattern=pattern[()], rewrite=rewrite[()], replace_global=replace_global)
+    return static_regex_replace(input, pattern=pattern[()], rewrite=rewrite[()], replace_global=replace_global)
 
 
 @host("StaticRegexFullMatch", inputs="input:string", infer=_truths)
-def static_regex_full_match(context: HostContext, input: HostArray, *, pattern: str) -> HostArray:
+def static_regex_full_match(input: HostArray, *, pattern: str) -> HostArray:
     """Whether the whole text matches a regular expression."""
-    del context
     expression = compiled(as_bytes(pattern))
     return each(lambda text: expression.fullmatch(text) is not None, input, bool_)
 
 
 @host("RegexFullMatch", inputs="input:string, pattern:string", infer=_truths)
-def regex_full_match(context: HostContext, input: Any, pattern: Any) -> HostArray:
+def regex_full_match(input: HostArray, pattern: HostArray) -> HostArray:
     """As StaticRegexFullMatch."""
-    return static_regex_full_match(context, input, pattern=pattern[()])
+    return static_regex_full_match(input, pattern=pattern[()])

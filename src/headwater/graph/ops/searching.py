@@ -14,7 +14,6 @@ from headwater.graph.kernels.finding import distinct
 from headwater.graph.ops.common import as_ints, constant_int, output
 from headwater.graph.ops.define import host, pure
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import jax, jnp
 from headwater.shapes import brackets, merge_dims
 
@@ -25,9 +24,8 @@ def _where_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("Where", inputs="input:T", infer=_where_spec)
-def where(context: HostContext, input: HostArray) -> HostArray:
+def where(input: HostArray) -> HostArray:
     """The places of all true (or not zero) elements, one per row, in row-major order."""
-    del context
     if not input.ndim:
         raise ValueError("WhereOp : Unhandled input dimensions: 0")
     return np.argwhere(input).astype(np.int64)
@@ -68,17 +66,15 @@ def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:
 
 
 @host("Unique", inputs="x:T", infer=_unique_spec)
-def unique(context: HostContext, x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
+def unique(x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
     """Returns the distinct elements in the order of first occurrence, and the index of each element among them."""
-    del context
     values, places, _ = _unique(x)
     return values, places.astype(out_idx.numpy_dtype)
 
 
 @host("UniqueWithCounts", inputs="x:T", infer=_unique_spec)
-def unique_with_counts(context: HostContext, x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
+def unique_with_counts(x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
     """As `unique`, also with the count of each."""
-    del context
     values, places, counts = _unique(x)
     return values, places.astype(out_idx.numpy_dtype), counts.astype(out_idx.numpy_dtype)
 
@@ -88,9 +84,8 @@ def _list_diff_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("ListDiff", inputs="x:T, y:T", infer=_list_diff_spec)
-def list_diff(context: HostContext, x: HostArray, y: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
+def list_diff(x: HostArray, y: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
     """Returns the elements of x that are not in y, and their positions in x."""
-    del context
     for name, value in (("x", x), ("y", y)):
         if value.ndim != 1:
             raise ValueError(f"{name} should be a 1D vector.")
@@ -108,11 +103,8 @@ def _partition_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("DynamicPartition", inputs="data:T, partitions:int32", infer=_partition_spec)
-def dynamic_partition(
-    context: HostContext, data: HostArray, partitions: HostArray, *, num_partitions: int
-) -> Sequence[HostArray]:
+def dynamic_partition(data: HostArray, partitions: HostArray, *, num_partitions: int) -> Sequence[HostArray]:
     """The slices of data that belong to each partition, in order."""
-    del context
     if data.shape[: partitions.ndim] != partitions.shape:
         raise ValueError(
             f"data.shape must start with partitions.shape, got data.shape = {brackets(data.shape)}, partitions.shape = "
@@ -129,9 +121,8 @@ def _bins_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("Bincount", inputs="arr:int32, size:int32, weights:T|numeric", infer=_bins_spec)
-def bincount(context: HostContext, arr: HostArray, size: HostArray, weights: HostArray) -> HostArray:
+def bincount(arr: HostArray, size: HostArray, weights: HostArray) -> HostArray:
     """Returns the counts of 0, 1 … size - 1 in ``arr``, or the sums of their weights, if any."""
-    del context
     count = int(size)
     flat = arr.ravel()
     if flat.size and flat.min() < 0:

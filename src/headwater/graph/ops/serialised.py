@@ -13,7 +13,6 @@ from headwater.dtypes import DType, int64, string
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 from headwater.shapes import Dims
 from headwater.tensorboard_protos import tensor_pb2
 
@@ -25,9 +24,7 @@ def _steps_specs(inference: Inference) -> Sequence[Spec]:
 
 
 @host("FeatureListSteps", infer=_steps_specs, inputs="serialized:string")
-def feature_list_steps(
-    context: HostContext, serialized: HostArray, *, key: str, required: bool
-) -> tuple[HostArray, HostArray]:
+def feature_list_steps(serialized: HostArray, *, key: str, required: bool) -> tuple[HostArray, HostArray]:
     """The steps of one feature list of ``SequenceExample`` messages.
 
     Returns:
@@ -36,7 +33,6 @@ def feature_list_steps(
     Raises:
       InvalidArgumentError: a message cannot be read, or lacks the list though it is ``required``.
     """
-    del context
     steps: list[bytes] = []
     counts: list[int] = []
     for packed in serialized.ravel():
@@ -68,10 +64,9 @@ def _padded_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("PadSteps", infer=_padded_spec, inputs="rows:T, counts:int64")
-def pad_steps(context: HostContext, rows: HostArray, counts: HostArray) -> HostArray:
+def pad_steps(rows: HostArray, counts: HostArray) -> HostArray:
     """Returns the rows of each example, ``[examples, steps, …]``; ``counts`` are the numbers of rows, and missing rows
     are filled with zeros or empty texts."""
-    del context
     longest = int(counts.max()) if counts.size else 0
     padded = np.full((len(counts), longest, *rows.shape[1:]), b"" if rows.dtype == object else 0, rows.dtype)
     padded[np.arange(longest) < counts[:, None]] = rows
@@ -98,11 +93,8 @@ def _one_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("SerializeSparse", infer=_one_spec, inputs="sparse_indices:int64, sparse_values:T, sparse_shape:int64")
-def serialize_sparse(
-    context: HostContext, sparse_indices: HostArray, sparse_values: HostArray, sparse_shape: HostArray
-) -> HostArray:
+def serialize_sparse(sparse_indices: HostArray, sparse_values: HostArray, sparse_shape: HostArray) -> HostArray:
     """Indices, values and shape as three ``TensorProto`` messages."""
-    del context
     return _text([_packed(sparse_indices, sparse_values, sparse_shape)])[0]
 
 
@@ -112,11 +104,8 @@ def _many_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("SerializeManySparse", infer=_many_spec, inputs="sparse_indices:int64, sparse_values:T, sparse_shape:int64")
-def serialize_many_sparse(
-    context: HostContext, sparse_indices: HostArray, sparse_values: HostArray, sparse_shape: HostArray
-) -> HostArray:
+def serialize_many_sparse(sparse_indices: HostArray, sparse_values: HostArray, sparse_shape: HostArray) -> HostArray:
     """As `serialize_sparse`, separately for each slice along the first dimension."""
-    del context
     if len(sparse_shape) < 2:
         raise InvalidArgumentError(None, None, "Rank of input SparseTensor should be > 1")
     rows: list[list[bytes]] = []
@@ -131,15 +120,12 @@ def _read_specs(inference: Inference) -> Sequence[Spec]:
 
 
 @host("DeserializeSparse", infer=_read_specs, inputs="serialized_sparse:string")
-def deserialize_sparse(
-    context: HostContext, serialized_sparse: HostArray, *, dtype: DType
-) -> tuple[HostArray, HostArray, HostArray]:
+def deserialize_sparse(serialized_sparse: HostArray, *, dtype: DType) -> tuple[HostArray, HostArray, HostArray]:
     """Stacks sparse tensors of equal rank along new first dimensions, the dimensions of ``serialized_sparse[…, 3]``.
 
     Raises:
       InvalidArgumentError: a part cannot be read, has another type, or another rank than the first one.
     """
-    del context
     places = serialized_sparse.shape[:-1]
     indices: list[HostArray] = []
     values: list[HostArray] = []

@@ -11,7 +11,6 @@ from headwater.dtypes import float32, int32, int64
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 from headwater.shapes import merge_dims
 
 Rows = dict[tuple[int, ...], list[Any]]
@@ -92,10 +91,10 @@ def _set_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("DenseToDenseSetOperation", infer=_set_spec, inputs="set1:T, set2:T")
 def dense_to_dense(
-    context: HostContext, set1: HostArray, set2: HostArray, *, set_operation: str, validate_indices: bool = True
+    set1: HostArray, set2: HostArray, *, set_operation: str, validate_indices: bool = True
 ) -> Sequence[HostArray]:
     """Applies the operation to the sets in the rows of two tensors."""
-    del context, validate_indices
+    del validate_indices
     return _combined(_rows_of_dense(set1), _rows_of_dense(set2), set_operation, set1)
 
 
@@ -103,7 +102,6 @@ def dense_to_dense(
     "DenseToSparseSetOperation", infer=_set_spec, inputs="set1:T, set2_indices:int64, set2_values:T, set2_shape:int64"
 )
 def dense_to_sparse(
-    context: HostContext,
     set1: HostArray,
     set2_indices: HostArray,
     set2_values: HostArray,
@@ -113,7 +111,6 @@ def dense_to_sparse(
     validate_indices: bool = True,
 ) -> Sequence[HostArray]:
     """As `dense_to_dense`, the second tensor being sparse."""
-    del context
     second = _rows_of_sparse(set2_indices, set2_values, set2_shape, validate_indices)
     return _combined(_rows_of_dense(set1), second, set_operation, set1)
 
@@ -124,7 +121,6 @@ def dense_to_sparse(
     inputs="set1_indices:int64, set1_values:T, set1_shape:int64, set2_indices:int64, set2_values:T, set2_shape:int64",
 )
 def sparse_to_sparse(
-    context: HostContext,
     set1_indices: HostArray,
     set1_values: HostArray,
     set1_shape: HostArray,
@@ -136,7 +132,6 @@ def sparse_to_sparse(
     validate_indices: bool = True,
 ) -> Sequence[HostArray]:
     """As `dense_to_dense`, both tensors being sparse."""
-    del context
     first = _rows_of_sparse(set1_indices, set1_values, set1_shape, validate_indices)
     second = _rows_of_sparse(set2_indices, set2_values, set2_shape, validate_indices)
     return _combined(first, second, set_operation, set1_values)
@@ -149,7 +144,6 @@ def _size_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("SetSize", infer=_size_spec, inputs="set_indices:int64, set_values:T, set_shape:int64")
 def set_size(
-    context: HostContext,
     set_indices: HostArray,
     set_values: HostArray,
     set_shape: HostArray,
@@ -157,7 +151,6 @@ def set_size(
     validate_indices: bool = True,
 ) -> HostArray:
     """Returns the number of distinct values in each row."""
-    del context
     rows, shape = _rows_of_sparse(set_indices, set_values, set_shape, validate_indices)
     result = np.zeros(shape, np.int32)
     for row, values in rows.items():
@@ -184,7 +177,6 @@ def _distance_spec(inference: Inference) -> Sequence[Spec]:
     "truth_values:T, truth_shape:int64",
 )
 def edit_distance(
-    context: HostContext,
     hypothesis_indices: HostArray,
     hypothesis_values: HostArray,
     hypothesis_shape: HostArray,
@@ -199,7 +191,6 @@ def edit_distance(
     ``normalize`` divides it by the number of values in the truth's row; the result is infinite if that row is empty and
     the other row is not.
     """
-    del context
     first, sizes = _rows_of_sparse(hypothesis_indices, hypothesis_values, hypothesis_shape, True)
     second, others = _rows_of_sparse(truth_indices, truth_values, truth_shape, True)
     if len(sizes) != len(others):

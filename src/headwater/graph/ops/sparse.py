@@ -42,9 +42,9 @@ def _order(indices: HostArray) -> HostArray:
 
 
 @host("SparseOrder", infer=lambda inference: [Spec(int64, (None,))])
-def order(context: HostContext, indices: HostArray, count: HostArray) -> HostArray:
+def order(indices: HostArray, count: HostArray) -> HostArray:
     """Returns the permutation to row-major order: the original position of each element."""
-    del context, count
+    del count
     return _order(indices).astype(np.int64)
 
 
@@ -54,9 +54,9 @@ def order(context: HostContext, indices: HostArray, count: HostArray) -> HostArr
     inputs="input_indices:int64, input_values:T, input_shape:int64",
     gradient=_reorder_gradient,
 )
-def reorder(context: HostContext, indices: HostArray, values: HostArray, shape: HostArray) -> Sequence[HostArray]:
+def reorder(indices: HostArray, values: HostArray, shape: HostArray) -> Sequence[HostArray]:
     """The elements in row-major order."""
-    del context, shape
+    del shape
     places = _order(indices)
     return indices[places], values[places]
 
@@ -96,11 +96,10 @@ def _fill_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
     gradient=_fill_gradient,
 )
 def fill_empty_rows(
-    context: HostContext, indices: HostArray, values: HostArray, dense_shape: HostArray, default: HostArray
+    indices: HostArray, values: HostArray, dense_shape: HostArray, default: HostArray
 ) -> Sequence[HostArray]:
     """Returns the elements, with an element of value ``default`` added to each empty row; which rows were empty; and
     the new position of each original element."""
-    del context
     rows = int(dense_shape[0])
     bad = outside(indices[:, 0], rows)
     if bad is not None:
@@ -129,7 +128,7 @@ _ID_NS: Final = 60
 
 @host("DistinctBags", infer=_distinct_spec, inputs="ids:int64, indices:int64, dense_shape:int64, default_value:int64")
 def distinct_bags(
-    context: HostContext, ids: HostArray, indices: HostArray, dense_shape: HostArray, default: HostArray
+    ids: HostArray, indices: HostArray, dense_shape: HostArray, default: HostArray
 ) -> Sequence[HostArray]:
     """Combines the operations on the ids of a safe lookup; see `headwater.graph.passes.bags`.
 
@@ -145,7 +144,7 @@ def distinct_bags(
         if bad < 0:
             return found, numbers, bags, empty
     kept = ids >= 0
-    places, values, empty, _ = fill_empty_rows(context, indices[kept], ids[kept], dense_shape, default)
+    places, values, empty, _ = fill_empty_rows(indices[kept], ids[kept], dense_shape, default)
     found, numbers, _ = distinct(values)
     return found, numbers.astype(np.int32), places[:, 0].astype(np.int32), empty
 
@@ -158,9 +157,8 @@ def _reshaped(inference: Inference) -> Sequence[Spec]:
 
 
 @host("SparseReshape", infer=_reshaped, inputs="input_indices:int64, input_shape:int64, new_shape:int64")
-def reshape(context: HostContext, indices: HostArray, shape: HostArray, new_shape: HostArray) -> Sequence[HostArray]:
+def reshape(indices: HostArray, shape: HostArray, new_shape: HostArray) -> Sequence[HostArray]:
     """The same elements in another shape, one size of which may be -1."""
-    del context
     sizes = [int(size) for size in new_shape]
     total = int(np.prod(shape))
     if -1 in sizes:
@@ -184,7 +182,6 @@ def _crossed(inference: Inference) -> Sequence[Spec]:
 
 @host("SparseCross", infer=_crossed)
 def cross(
-    context: HostContext,
     *inputs: HostArray,
     N: int,
     hashed_output: bool,
@@ -202,7 +199,7 @@ def cross(
       hashed_output: return numbers, below ``num_buckets`` unless that is 0.
       hash_key: the initial value of the hash.
     """
-    del context, internal_type, sparse_types, dense_types
+    del internal_type, sparse_types, dense_types
     indices, values, shapes, dense = inputs[:N], inputs[N : 2 * N], inputs[2 * N : 3 * N], inputs[3 * N :]
     rows = int(shapes[0][0]) if shapes else len(dense[0])
     columns: list[list[list[Any]]] = []
@@ -285,7 +282,6 @@ def _add_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
     gradient=_add_gradient,
 )
 def add(
-    context: HostContext,
     a_indices: HostArray,
     a_values: HostArray,
     a_shape: HostArray,
@@ -295,7 +291,6 @@ def add(
     thresh: HostArray,
 ) -> Sequence[HostArray]:
     """Returns the sum, without elements of absolute value below ``thresh``."""
-    del context
     places, values = _together((a_indices, a_values, a_shape), (b_indices, b_values, b_shape), lambda x, y: x + y)
     kept = np.abs(values) >= thresh
     return places[kept], values[kept], a_shape
@@ -310,7 +305,6 @@ def add(
     inputs="backprop_val_grad:T, a_indices:int64, b_indices:int64, sum_indices:int64",
 )
 def add_grad(
-    context: HostContext,
     backprop_val_grad: HostArray,
     a_indices: HostArray,
     b_indices: HostArray,
@@ -318,7 +312,6 @@ def add_grad(
 ) -> Sequence[HostArray]:
     """Returns the gradient of each element of both tensors: the gradient of the sum at its place, or 0 if the sum has
     no element there."""
-    del context
     found: dict[tuple[int, ...], Any] = dict(zip(map(tuple, sum_indices.tolist()), backprop_val_grad, strict=True))
     none = backprop_val_grad.dtype.type(0)
     return [

@@ -15,7 +15,6 @@ from headwater.dtypes import int64
 from headwater.graph.ops.common import as_ints, normal_axis
 from headwater.graph.ops.define import host, pure
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import deferred, jax, jnp
 
 _SPARSE = "sp_indices:int64, sp_values:T, sp_shape:int64"
@@ -94,7 +93,6 @@ def _reduced_spec(inference: Inference) -> Sequence[Spec]:
 def _define_reduction(name: str, reduce: np.ufunc, lowest: bool) -> None:
     @host(name, inputs="input_indices:int64, input_values:T, input_shape:int64, axes:int32", infer=_reduced_spec)
     def lower(  # pyright: ignore[reportUnusedFunction]
-        context: HostContext,
         indices: HostArray,
         values: HostArray,
         shape: HostArray,
@@ -103,7 +101,6 @@ def _define_reduction(name: str, reduce: np.ufunc, lowest: bool) -> None:
         keep_dims: bool = False,
     ) -> HostArray:
         """Returns a dense tensor, with zeros for positions to which no element is reduced."""
-        del context
         rank = len(shape)
         gone = {normal_axis(int(axis), rank) for axis in axes.ravel()} or set(range(rank))
         kept = [axis for axis in range(rank) if axis not in gone]
@@ -125,9 +122,9 @@ _define_reduction("SparseReduceMax", np.maximum, lowest=True)
     inputs=_SPARSE,
     infer=lambda inference: [Spec(inference.inputs[1].dtype.base_dtype, inference.inputs[1].dims)],
 )
-def softmax(context: HostContext, indices: HostArray, values: HostArray, shape: HostArray) -> HostArray:
+def softmax(indices: HostArray, values: HostArray, shape: HostArray) -> HostArray:
     """Computes the softmax of each row's values, as if missing elements were −∞."""
-    del context, shape
+    del shape
     if not len(values):
         return values
     _, rows = np.unique(indices[:, :-1], axis=0, return_inverse=True)
@@ -144,10 +141,9 @@ def _joined_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("SparseConcat", infer=_joined_spec)
-def concat(context: HostContext, *inputs: HostArray, concat_dim: int, N: int) -> Sequence[HostArray]:
+def concat(*inputs: HostArray, concat_dim: int, N: int) -> Sequence[HostArray]:
     """Concatenates sparse tensors along a dimension. ``inputs`` are the indices of all, the values of all, and the
     shapes of all."""
-    del context
     all_indices, all_values, shapes = inputs[:N], inputs[N : 2 * N], inputs[2 * N :]
     axis = normal_axis(concat_dim, len(shapes[0]))
     moved: list[HostArray] = []
@@ -172,7 +168,6 @@ def concat(context: HostContext, *inputs: HostArray, concat_dim: int, N: int) ->
     ],
 )
 def part(
-    context: HostContext,
     indices: HostArray,
     values: HostArray,
     shape: HostArray,
@@ -180,7 +175,6 @@ def part(
     size: HostArray,
 ) -> Sequence[HostArray]:
     """Returns the part of a sparse tensor that starts at ``start`` and has at most ``size`` elements per dimension."""
-    del context
     size = np.maximum(np.minimum(size, shape - start), 0)
     inside = ((indices >= start) & (indices < start + size)).all(axis=1)
     return indices[inside] - start, values[inside], size

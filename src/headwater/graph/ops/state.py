@@ -50,8 +50,7 @@ register(
 
 
 @host("IsVariableInitialized", infer=lambda inference: [Spec(bool_, ())], refs=(0,), types={"dtype": 0})
-def is_variable_initialized(context: HostContext, ref: Any) -> HostArray:
-    del context
+def is_variable_initialized(ref: Any) -> HostArray:
     return np.array(ref.initialized)
 
 
@@ -61,9 +60,8 @@ def _names_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("UninitializedNames", infer=_names_spec)
-def uninitialized_names(context: HostContext, *initialized: object, names: Sequence[str]) -> HostArray:
+def uninitialized_names(*initialized: object, names: Sequence[str]) -> HostArray:
     """Returns the ``names`` for which the input boolean is false."""
-    del context
     return to_string_array([name for name, done in zip(names, initialized, strict=True) if not done])
 
 

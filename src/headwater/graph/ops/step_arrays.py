@@ -17,7 +17,6 @@ from headwater.dtypes import DType, float32, int32, int64, resource
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 from headwater.shapes import TensorShape, as_shape, merge_dims
 
 _FLOW: Final = Spec(float32, ())
@@ -55,8 +54,8 @@ class Stack:
 
 
 @host("StackV2", inputs="max_size:int32", infer=lambda inference: [Spec(resource, ())])
-def stack(context: HostContext, max_size: HostArray, *, elem_type: DType, stack_name: str = "") -> HostArray:
-    del context, elem_type, stack_name
+def stack(max_size: HostArray, *, elem_type: DType, stack_name: str = "") -> HostArray:
+    del elem_type, stack_name
     return _handle(Stack(int(max_size)))
 
 
@@ -66,22 +65,22 @@ def _pushed(inference: Inference) -> Sequence[Spec]:
 
 
 @host("StackPushV2", infer=_pushed, types={"T": 1})
-def push(context: HostContext, handle: HostArray, elem: HostArray, *, swap_memory: bool = False) -> HostArray:
-    del context, swap_memory
+def push(handle: HostArray, elem: HostArray, *, swap_memory: bool = False) -> HostArray:
+    del swap_memory
     handle.item().push(elem)
     return elem
 
 
 @host("StackPopV2", infer=lambda inference: [Spec(inference.attrs["elem_type"], None)], types={})
-def pop(context: HostContext, handle: HostArray, *, elem_type: DType) -> HostArray:
-    del context, elem_type
+def pop(handle: HostArray, *, elem_type: DType) -> HostArray:
+    del elem_type
     return handle.item().pop()
 
 
 @host("StackCloseV2", infer=lambda inference: [], types={})
-def close_stack(context: HostContext, handle: HostArray) -> None:
+def close_stack(handle: HostArray) -> None:
     """Does nothing: a stack ends with its step."""
-    del context, handle
+    del handle
 
 
 # Arrays ---------------------------------------------------------------------------------------------------------
@@ -229,7 +228,6 @@ class Elements:
 
 @host("TensorArrayV3", inputs="size:int32", infer=lambda inference: [Spec(resource, ()), _FLOW], types={})
 def new(
-    context: HostContext,
     size: HostArray,
     *,
     dtype: DType,
@@ -239,7 +237,7 @@ def new(
     identical_element_shapes: bool = False,
     tensor_array_name: str = "",
 ) -> tuple[HostArray, HostArray]:
-    del context, tensor_array_name
+    del tensor_array_name
     made = Elements(
         dtype,
         int(size),
@@ -252,14 +250,12 @@ def new(
 
 
 @host("TensorArrayGradV3", infer=lambda inference: [Spec(resource, ()), _FLOW], types={})
-def gradients(context: HostContext, handle: HostArray, flow: HostArray, *, source: str) -> tuple[HostArray, HostArray]:
-    del context
+def gradients(handle: HostArray, flow: HostArray, *, source: str) -> tuple[HostArray, HostArray]:
     return _handle(handle.item().gradients(source)), flow
 
 
 @host("TensorArrayWriteV3", infer=lambda inference: [_FLOW], types={"T": 2})
-def write(context: HostContext, handle: HostArray, index: HostArray, value: HostArray, flow: HostArray) -> HostArray:
-    del context
+def write(handle: HostArray, index: HostArray, value: HostArray, flow: HostArray) -> HostArray:
     handle.item().write(int(index), value)
     return flow
 
@@ -274,14 +270,13 @@ def _elements(inference: Inference) -> Sequence[Spec]:
 
 
 @host("TensorArrayReadV3", infer=_element, types={})
-def read(context: HostContext, handle: HostArray, index: HostArray, flow: HostArray, *, dtype: DType) -> HostArray:
-    del context, flow, dtype
+def read(handle: HostArray, index: HostArray, flow: HostArray, *, dtype: DType) -> HostArray:
+    del flow, dtype
     return handle.item().read(int(index))
 
 
 @host("TensorArrayGatherV3", infer=_elements, types={})
 def gather(
-    context: HostContext,
     handle: HostArray,
     indices: HostArray,
     flow: HostArray,
@@ -289,15 +284,12 @@ def gather(
     dtype: DType,
     element_shape: TensorShape | None = None,
 ) -> HostArray:
-    del context, flow, dtype
+    del flow, dtype
     return handle.item().together(indices.tolist(), as_shape(element_shape))
 
 
 @host("TensorArrayScatterV3", infer=lambda inference: [_FLOW], types={"T": 2})
-def scatter(
-    context: HostContext, handle: HostArray, indices: HostArray, value: HostArray, flow: HostArray
-) -> HostArray:
-    del context
+def scatter(handle: HostArray, indices: HostArray, value: HostArray, flow: HostArray) -> HostArray:
     for index, element in zip(indices.tolist(), value, strict=True):
         handle.item().write(index, np.asarray(element))
     return flow
@@ -309,7 +301,6 @@ def scatter(
     types={},
 )
 def concat(
-    context: HostContext,
     handle: HostArray,
     flow: HostArray,
     *,
@@ -317,7 +308,7 @@ def concat(
     element_shape_except0: TensorShape | None = None,
 ) -> tuple[HostArray, HostArray]:
     """Concatenates all elements along their first dimension; also returns the length of each."""
-    del context, flow
+    del flow
     array: Elements = handle.item()
     if not len(array):
         shape = as_shape(element_shape_except0).as_dims
@@ -331,9 +322,8 @@ def concat(
 
 
 @host("TensorArraySplitV3", infer=lambda inference: [_FLOW], types={"T": 1})
-def split(context: HostContext, handle: HostArray, value: HostArray, lengths: HostArray, flow: HostArray) -> HostArray:
+def split(handle: HostArray, value: HostArray, lengths: HostArray, flow: HostArray) -> HostArray:
     """Writes parts of ``value`` along its first dimension as the elements."""
-    del context
     array: Elements = handle.item()
     if int(lengths.sum()) != len(value):
         raise InvalidArgumentError(
@@ -350,12 +340,12 @@ def split(context: HostContext, handle: HostArray, value: HostArray, lengths: Ho
 
 
 @host("TensorArraySizeV3", infer=lambda inference: [Spec(int32, ())], types={})
-def size(context: HostContext, handle: HostArray, flow: HostArray) -> HostArray:
-    del context, flow
+def size(handle: HostArray, flow: HostArray) -> HostArray:
+    del flow
     return np.array(len(handle.item()), np.int32)
 
 
 @host("TensorArrayCloseV3", infer=lambda inference: [], types={})
-def close(context: HostContext, handle: HostArray) -> None:
+def close(handle: HostArray) -> None:
     """Does nothing: an array ends with its step."""
-    del context, handle
+    del handle

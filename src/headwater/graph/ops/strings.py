@@ -55,7 +55,6 @@ def _number_format(kind: str, precision: int, width: int, fill: str, scientific:
 
 @host("AsString", inputs="input:T|numeric_or_bool", infer=_same_shape(string))
 def as_string(
-    context: HostContext,
     input: HostArray,
     *,
     precision: int = -1,
@@ -65,7 +64,6 @@ def as_string(
     fill: str = "",
 ) -> HostArray:
     """Numbers as text, formatted as C's ``printf`` does."""
-    del context
     kind = input.dtype.kind
     if kind == "b":
         return each(lambda value: b"true" if value else b"false", input)
@@ -115,9 +113,8 @@ def _wanted_type(inference: Inference) -> Sequence[Spec]:
 
 
 @host("StringToNumber", inputs="string_tensor:string", infer=_wanted_type)
-def string_to_number(context: object, string_tensor: HostArray, *, out_type: DType = float32) -> HostArray:
+def string_to_number(string_tensor: HostArray, *, out_type: DType = float32) -> HostArray:
     """Parses each string as a number."""
-    del context
     dtype = out_type.numpy_dtype
     with np.errstate(over="ignore"):  # a number that is too large is infinite
         numbers = _parsed_at_once(string_tensor.ravel().tolist(), dtype)
@@ -170,16 +167,14 @@ def _length_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("StringLength", inputs="input:string", infer=_length_spec)
-def string_length(context: HostContext, input: HostArray, *, unit: str = "BYTE") -> HostArray:
+def string_length(input: HostArray, *, unit: str = "BYTE") -> HostArray:
     """The number of bytes, or of characters in UTF-8."""
-    del context
     return each(len if unit == "BYTE" else lambda item: len(item.decode(errors="replace")), input, int32)
 
 
 @host("EncodeBase64", inputs="input:string", infer=_same_shape(string))
-def encode_base64(context: HostContext, input: HostArray, *, pad: bool = False) -> HostArray:
+def encode_base64(input: HostArray, *, pad: bool = False) -> HostArray:
     """Base64 with ``-`` and ``_``, as for the web."""
-    del context
     return each(
         lambda item: base64.urlsafe_b64encode(item) if pad else base64.urlsafe_b64encode(item).rstrip(b"="), input
     )
@@ -228,9 +223,8 @@ def _substr_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("Substr", inputs="input:string, pos:T|index, len:T", infer=_substr_spec)
-def substr(context: HostContext, input: HostArray, pos: HostArray, len: HostArray, *, unit: str = "BYTE") -> HostArray:
+def substr(input: HostArray, pos: HostArray, len: HostArray, *, unit: str = "BYTE") -> HostArray:
     """``len`` bytes, or characters in UTF-8, from ``pos`` on; ``pos`` and ``len`` broadcast with ``input``."""
-    del context
     texts, starts, lengths = np.broadcast_arrays(input, pos, len)
     take = _part if unit == "BYTE" else _part_of_text
     flat = np.empty(texts.size, object)
@@ -254,9 +248,8 @@ def _joined_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("StringJoin", inputs="inputs:string*", infer=_joined_spec)
-def string_join(context: HostContext, *inputs: HostArray, separator: str = "") -> HostArray:
+def string_join(*inputs: HostArray, separator: str = "") -> HostArray:
     """Joins the strings at each place; a single string is broadcast."""
-    del context
     between = as_bytes(separator)
     shapes = {text.shape for text in inputs if text.ndim}
     if len(shapes) > 1:
@@ -283,7 +276,6 @@ def _reduced_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("ReduceJoin", inputs="inputs:string, reduction_indices:int32", infer=_reduced_spec)
 def reduce_join(
-    context: HostContext,
     inputs: HostArray,
     reduction_indices: HostArray,
     *,
@@ -291,7 +283,6 @@ def reduce_join(
     separator: str = "",
 ) -> HostArray:
     """Joins the texts along dimensions: first along the first given dimension, then the results along the next."""
-    del context
     between = as_bytes(separator)
     axes = [axis % max(inputs.ndim, 1) for axis in as_ints(reduction_indices)]
     for axis in as_ints(reduction_indices):
@@ -325,7 +316,6 @@ def _segments_spec(inference: Inference) -> Sequence[Spec]:
     infer=_segments_spec,
 )
 def unsorted_segment_join(
-    context: HostContext,
     inputs: HostArray,
     segment_ids: HostArray,
     num_segments: HostArray,
@@ -333,7 +323,6 @@ def unsorted_segment_join(
     separator: str = "",
 ) -> HostArray:
     """The texts of each segment joined; nothing for a segment without any."""
-    del context
     between, count = as_bytes(separator), int(num_segments)
     ids = segment_ids.ravel()
     if ((ids < 0) | (ids >= count)).any():
@@ -391,11 +380,8 @@ def _split_at(text: bytes, delimiters: bytes, skip_empty: bool) -> list[bytes]:
 
 
 @host("StringSplit", inputs="input:string, delimiter:string", infer=_sparse_specs)
-def string_split(
-    context: HostContext, input: HostArray, delimiter: HostArray, *, skip_empty: bool = True
-) -> Sequence[HostArray]:
+def string_split(input: HostArray, delimiter: HostArray, *, skip_empty: bool = True) -> Sequence[HostArray]:
     """Texts split at any of the delimiter's characters; at every character when it is empty."""
-    del context
     delimiters, texts = delimiter.item(), input.tolist()
     if len(delimiters) == 1:
         parts = delimiters.join(texts).split(delimiters)
@@ -407,11 +393,8 @@ def string_split(
 
 
 @host("StringSplitV2", inputs="input:string, sep:string", infer=_sparse_specs)
-def string_split_v2(
-    context: HostContext, input: HostArray, sep: HostArray, *, maxsplit: int = -1
-) -> Sequence[HostArray]:
+def string_split_v2(input: HostArray, sep: HostArray, *, maxsplit: int = -1) -> Sequence[HostArray]:
     """Texts split at a separator as Python's ``split`` does."""
-    del context
     separator = sep[()] or None
     return _sparse([text.split(separator, maxsplit) for text in input])
 
@@ -425,9 +408,8 @@ def _raw_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("DecodeRaw", inputs="bytes:string", infer=_raw_spec)
-def decode_raw(context: HostContext, bytes: HostArray, *, out_type: DType, little_endian: bool = True) -> HostArray:
+def decode_raw(bytes: HostArray, *, out_type: DType, little_endian: bool = True) -> HostArray:
     """The bytes of each text as numbers, along a further dimension."""
-    del context
     dtype = out_type.numpy_dtype
     texts = bytes.ravel().tolist()
     size = len(texts[0]) if texts else 0
@@ -447,7 +429,6 @@ def decode_raw(context: HostContext, bytes: HostArray, *, out_type: DType, littl
 
 
 @host("Fact", inputs="", infer=fixed(string, ()))
-def fact(context: HostContext) -> HostArray:
+def fact() -> HostArray:
     """A fact about factorials."""
-    del context
     return np.array(b"0! == 1", object)

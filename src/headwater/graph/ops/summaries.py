@@ -10,7 +10,6 @@ from headwater.data.io import summary_protos
 from headwater.dtypes import string
 from headwater.graph.ops.define import fixed, host
 from headwater.graph.registry import HostArray
-from headwater.graph.resources.host_context import HostContext
 
 _message = fixed(string, ())
 
@@ -22,46 +21,36 @@ def _packed(summary: Any) -> HostArray:
 
 
 @host("ScalarSummary", inputs="tags:string, values:T|real", infer=_message)
-def scalar(context: HostContext, tags: HostArray, values: HostArray) -> HostArray:
+def scalar(tags: HostArray, values: HostArray) -> HostArray:
     """One number for each tag."""
-    del context
     return _packed(summary_protos.scalar(tags, values))
 
 
 @host("HistogramSummary", inputs="tag:string, values:T|real=float32", infer=_message)
-def histogram(context: HostContext, tag: Any, values: HostArray) -> HostArray:
+def histogram(tag: HostArray, values: HostArray) -> HostArray:
     """Counts values by size, for a histogram."""
-    del context
     return _packed(summary_protos.histogram(tag[()], values))
 
 
 @host("ImageSummary", inputs="tag:string, tensor:T|real=float32", infer=_message)
-def image(
-    context: HostContext, tag: Any, tensor: HostArray, *, max_images: int = 3, bad_color: Any = summary_protos.RED
-) -> HostArray:
+def image(tag: HostArray, tensor: HostArray, *, max_images: int = 3, bad_color: Any = summary_protos.RED) -> HostArray:
     """The first pictures of a batch."""
-    del context
     return _packed(summary_protos.image(tag[()], tensor, max_images, bad_color))
 
 
 @host("AudioSummaryV2", inputs="tag:string, tensor:float32, sample_rate:float32", infer=_message)
-def audio(
-    context: HostContext, tag: Any, tensor: HostArray, sample_rate: HostArray, *, max_outputs: int = 3
-) -> HostArray:
+def audio(tag: HostArray, tensor: HostArray, sample_rate: HostArray, *, max_outputs: int = 3) -> HostArray:
     """The first sounds of a batch."""
-    del context
     return _packed(summary_protos.audio(tag[()], tensor, float(sample_rate), max_outputs))
 
 
 @host("TensorSummaryV2", inputs="tag:string, tensor:T, serialized_summary_metadata:string", infer=_message)
-def tensor(context: HostContext, tag: Any, tensor: HostArray, serialized_summary_metadata: HostArray) -> HostArray:
+def tensor(tag: HostArray, tensor: HostArray, serialized_summary_metadata: HostArray) -> HostArray:
     """A whole tensor, for a plugin of TensorBoard."""
-    del context
     return _packed(summary_protos.tensor(tag[()], tensor, serialized_summary_metadata[()]))
 
 
 @host("MergeSummary", inputs="inputs:string*", infer=_message)
-def merge(context: HostContext, *inputs: HostArray) -> HostArray:
+def merge(*inputs: HostArray) -> HostArray:
     """One summary of several."""
-    del context
     return _packed(summary_protos.merge(item for packed in inputs for item in packed.ravel()))

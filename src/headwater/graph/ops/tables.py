@@ -92,15 +92,13 @@ def mutable_hash_table_of_tensors(
 
 
 @host("InitializeTableV2", infer=no_outputs, keeps=True)
-def initialize(context: HostContext, handle: HostArray, keys: HostArray, values: HostArray) -> None:
+def initialize(handle: HostArray, keys: HostArray, values: HostArray) -> None:
     """Fills a table with pairs."""
-    del context
     handle.item().fill(keys, values)
 
 
 @host("InitializeTableFromTextFileV2", infer=no_outputs, keeps=True)
 def initialize_from_file(
-    context: HostContext,
     handle: HostArray,
     filename: HostArray,
     *,
@@ -120,7 +118,6 @@ def initialize_from_file(
     Raises:
       InvalidArgumentError: the file has fewer lines or columns, an empty line, or text that is not a number.
     """
-    del context
     path = filename.item().decode()
     with files.open_file(path, "rb") as file:
         lines = file.read().split(b"\n")
@@ -176,37 +173,32 @@ def _like_default(inference: Inference) -> Sequence[Spec]:
 
 
 @host("LookupTableFindV2", infer=_like_default, keeps=True)
-def find(context: HostContext, handle: HostArray, keys: HostArray, default: HostArray) -> HostArray:
+def find(handle: HostArray, keys: HostArray, default: HostArray) -> HostArray:
     """Returns the value of each key, or ``default``."""
-    del context
     return handle.item().find(keys, default)
 
 
 @host("LookupTableInsertV2", infer=no_outputs, keeps=True)
-def insert(context: HostContext, handle: HostArray, keys: HostArray, values: HostArray) -> None:
+def insert(handle: HostArray, keys: HostArray, values: HostArray) -> None:
     """Adds or replaces entries."""
-    del context
     handle.item().insert(keys, values)
 
 
 @host("LookupTableImportV2", infer=no_outputs, keeps=True)
-def replace(context: HostContext, handle: HostArray, keys: HostArray, values: HostArray) -> None:
+def replace(handle: HostArray, keys: HostArray, values: HostArray) -> None:
     """Replaces all entries."""
-    del context
     handle.item().replace(keys, values)
 
 
 @host("LookupTableRemoveV2", infer=no_outputs, keeps=True)
-def remove(context: HostContext, handle: HostArray, keys: HostArray) -> None:
+def remove(handle: HostArray, keys: HostArray) -> None:
     """Removes entries."""
-    del context
     handle.item().remove(keys)
 
 
 @host("LookupTableSizeV2", infer=fixed(int64, ()), keeps=True)
-def size(context: HostContext, handle: HostArray) -> np.integer:
+def size(handle: HostArray) -> np.integer:
     """Returns the number of entries."""
-    del context
     return np.int64(handle.item().size())
 
 
@@ -215,9 +207,9 @@ def _exported(inference: Inference) -> Sequence[Spec]:
 
 
 @host("LookupTableExportV2", infer=_exported, keeps=True)
-def export(context: HostContext, handle: HostArray, *, Tkeys: DType, Tvalues: DType) -> HostArray:
+def export(handle: HostArray, *, Tkeys: DType, Tvalues: DType) -> HostArray:
     """Returns all keys and values."""
-    del context, Tkeys, Tvalues
+    del Tkeys, Tvalues
     return handle.item().export()
 
 
@@ -226,17 +218,15 @@ def _buckets(inference: Inference) -> Sequence[Spec]:
 
 
 @host("StringToHashBucketStrong", inputs="input:string", infer=_buckets)
-def to_hash_bucket_strong(context: HostContext, input: HostArray, *, num_buckets: int, key: Sequence[int]) -> HostArray:
+def to_hash_bucket_strong(input: HostArray, *, num_buckets: int, key: Sequence[int]) -> HostArray:
     """Returns a number below ``num_buckets`` for each string, by SipHash with a secret key."""
-    del context
     flat = [sip_hash(text, *key) % num_buckets for text in input.ravel()]
     return np.array(flat, np.int64).reshape(input.shape)
 
 
 @host("StringToHashBucket", inputs="string_tensor:string", infer=_buckets)
-def to_hash_bucket(context: HostContext, string_tensor: HostArray, *, num_buckets: int) -> HostArray:
+def to_hash_bucket(string_tensor: HostArray, *, num_buckets: int) -> HostArray:
     """Returns a number below ``num_buckets`` for each string, by the hash of the first versions."""
-    del context
     flat = [old_hash(text) % num_buckets for text in string_tensor.ravel()]
     return np.array(flat, np.int64).reshape(string_tensor.shape)
 
@@ -247,9 +237,8 @@ def _fingerprints(inference: Inference) -> Sequence[Spec]:
 
 
 @host("Fingerprint", inputs="data:T, method:string", infer=_fingerprints)
-def fingerprint(context: HostContext, data: HostArray, method: HostArray) -> HostArray:
+def fingerprint(data: HostArray, method: HostArray) -> HostArray:
     """Returns FarmHash's fingerprint of each row's bytes; for several strings, of their fingerprints."""
-    del context
     if method.item() != b"farmhash64":
         raise InvalidArgumentError(None, None, f"Unsupported data fingerprinting method {method.item()!r}")
     rows: list[int] = []
@@ -269,16 +258,14 @@ def _two_numbers(inference: Inference) -> Sequence[Spec]:
 
 
 @host("SdcaFprint", inputs="input:string", infer=_two_numbers)
-def sdca_fprint(context: HostContext, input: HostArray) -> HostArray:
+def sdca_fprint(input: HostArray) -> HostArray:
     """FarmHash's fingerprint of 128 bits of each text, the low half first."""
-    del context
     return np.array([fingerprint128(text) for text in input], np.uint64).reshape(-1, 2).view(np.int64)
 
 
 @host("StringToHashBucketFast", inputs="input:string", infer=_buckets)
-def to_hash_bucket_fast(context: HostContext, input: HostArray, *, num_buckets: int) -> HostArray:
+def to_hash_bucket_fast(input: HostArray, *, num_buckets: int) -> HostArray:
     """Returns a number below ``num_buckets`` for each string, the same on all machines."""
-    del context
     found = fingerprints64(input.ravel().tolist()) % np.uint64(num_buckets)
     return found.astype(np.int64).reshape(input.shape)
 
@@ -288,7 +275,7 @@ _NUMBER_NS: Final = 600
 
 
 @host("NumberToHashBucketFast", inputs="input:T|numeric_or_bool", infer=_buckets)
-def number_to_hash_bucket_fast(context: HostContext, input: HostArray, *, num_buckets: int) -> HostArray:
+def number_to_hash_bucket_fast(input: HostArray, *, num_buckets: int) -> HostArray:
     """Returns `to_hash_bucket_fast` of each number as text; `headwater.graph.passes.merge` combines both operations."""
     is_integer = input.dtype.kind in "iu" and np.can_cast(input.dtype, np.int64)
     if is_integer and compiled_loops_pay(_NUMBER_NS * input.size):
@@ -296,4 +283,4 @@ def number_to_hash_bucket_fast(context: HostContext, input: HostArray, *, num_bu
 
         numbers = np.ascontiguousarray(input.ravel(), np.int64)
         return fingerprints.buckets_of_numbers(numbers, num_buckets).reshape(input.shape)
-    return to_hash_bucket_fast(context, as_string(context, input), num_buckets=num_buckets)
+    return to_hash_bucket_fast(as_string(input), num_buckets=num_buckets)

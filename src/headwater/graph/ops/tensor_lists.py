@@ -15,7 +15,6 @@ from headwater.dtypes import DType, from_numpy, int32, string, variant
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 
 _LIST: Final = Spec(variant, ())
 
@@ -101,24 +100,17 @@ def _elements(inference: Inference) -> Sequence[Spec]:
 
 
 @host("EmptyTensorList", infer=_lists, types={})
-def empty(
-    context: HostContext, element_shape: HostArray, max_num_elements: HostArray, *, element_dtype: DType
-) -> HostArray:
-    del context
+def empty(element_shape: HostArray, max_num_elements: HostArray, *, element_dtype: DType) -> HostArray:
     return _held(TensorList(element_dtype, _dims(element_shape), limit=int(max_num_elements)))
 
 
 @host("TensorListReserve", infer=_lists, types={})
-def reserve(
-    context: HostContext, element_shape: HostArray, num_elements: HostArray, *, element_dtype: DType
-) -> HostArray:
-    del context
+def reserve(element_shape: HostArray, num_elements: HostArray, *, element_dtype: DType) -> HostArray:
     return _held(TensorList(element_dtype, _dims(element_shape), (None,) * int(num_elements)))
 
 
 @host("TensorListFromTensor", infer=_lists, types={"element_dtype": 0})
-def from_tensor(context: HostContext, tensor: HostArray, element_shape: HostArray) -> HostArray:
-    del context
+def from_tensor(tensor: HostArray, element_shape: HostArray) -> HostArray:
     made = TensorList(
         _dtype_of(tensor), _merged(_dims(element_shape), tensor.shape[1:]), tuple(map(np.asarray, tensor))
     )
@@ -131,14 +123,13 @@ def _dtype_of(array: HostArray) -> DType:
 
 @host("TensorListStack", infer=_elements, types={})
 def stack(
-    context: HostContext,
     input_handle: HostArray,
     element_shape: HostArray,
     *,
     element_dtype: DType,
     num_elements: int = -1,
 ) -> HostArray:
-    del context, element_dtype
+    del element_dtype
     held: TensorList = input_handle.item()
     if num_elements not in (-1, len(held.items)):
         raise InvalidArgumentError(
@@ -151,35 +142,30 @@ def stack(
 
 @host("TensorListGather", infer=_elements, types={})
 def gather(
-    context: HostContext,
     input_handle: HostArray,
     indices: HostArray,
     element_shape: HostArray,
     *,
     element_dtype: DType,
 ) -> HostArray:
-    del context, element_dtype
+    del element_dtype
     return input_handle.item().stacked(indices.tolist(), _dims(element_shape))
 
 
 @host("TensorListGetItem", infer=_elements, types={})
-def get(
-    context: HostContext, input_handle: HostArray, index: HostArray, element_shape: HostArray, *, element_dtype: DType
-) -> HostArray:
-    del context, element_dtype
+def get(input_handle: HostArray, index: HostArray, element_shape: HostArray, *, element_dtype: DType) -> HostArray:
+    del element_dtype
     return input_handle.item().at(int(index), _dims(element_shape))
 
 
 @host("TensorListSetItem", infer=_lists, types={"element_dtype": 2})
 def set_item(
-    context: HostContext,
     input_handle: HostArray,
     index: HostArray,
     item: HostArray,
     *,
     resize_if_index_out_of_bounds: bool = False,
 ) -> HostArray:
-    del context
     held: TensorList = input_handle.item()
     place, items = int(index), list(held.items)
     if resize_if_index_out_of_bounds and place >= len(items):
@@ -194,8 +180,7 @@ def set_item(
 
 
 @host("TensorListPushBack", infer=_lists, types={"element_dtype": 1})
-def push(context: HostContext, input_handle: HostArray, tensor: HostArray) -> HostArray:
-    del context
+def push(input_handle: HostArray, tensor: HostArray) -> HostArray:
     held: TensorList = input_handle.item()
     if 0 <= held.limit <= len(held.items):
         raise InvalidArgumentError(
@@ -208,11 +193,9 @@ def push(context: HostContext, input_handle: HostArray, tensor: HostArray) -> Ho
 
 
 @host("TensorListPopBack", infer=lambda inference: [_LIST, *_elements(inference)], types={})
-def pop(
-    context: HostContext, input_handle: HostArray, element_shape: HostArray, *, element_dtype: DType
-) -> tuple[HostArray, HostArray]:
+def pop(input_handle: HostArray, element_shape: HostArray, *, element_dtype: DType) -> tuple[HostArray, HostArray]:
     """Returns the list without its last element, and the element."""
-    del context, element_dtype
+    del element_dtype
     held: TensorList = input_handle.item()
     if not held.items:
         raise InvalidArgumentError(None, None, "Trying to pop from an empty list.")
@@ -221,21 +204,18 @@ def pop(
 
 
 @host("TensorListLength", infer=lambda inference: [Spec(int32, ())], types={})
-def length(context: HostContext, input_handle: HostArray) -> HostArray:
-    del context
+def length(input_handle: HostArray) -> HostArray:
     return np.array(len(input_handle.item().items), np.int32)
 
 
 @host("TensorListElementShape", infer=lambda inference: [Spec(inference.attrs["shape_type"], None)], types={})
-def element_shape(context: HostContext, input_handle: HostArray, *, shape_type: DType) -> HostArray:
-    del context
+def element_shape(input_handle: HostArray, *, shape_type: DType) -> HostArray:
     dims = input_handle.item().dims
     return np.array(-1 if dims is None else dims, shape_type.numpy_dtype)
 
 
 @host("TensorListResize", infer=_lists, types={})
-def resize(context: HostContext, input_handle: HostArray, size: HostArray) -> HostArray:
-    del context
+def resize(input_handle: HostArray, size: HostArray) -> HostArray:
     held: TensorList = input_handle.item()
     count = int(size)
     items = (*held.items[:count], *[None] * (count - len(held.items)))

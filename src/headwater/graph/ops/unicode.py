@@ -14,7 +14,6 @@ from headwater.dtypes import int32, int64, string
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 
 
 def _codec(name: str) -> str:
@@ -84,7 +83,6 @@ def _decoded_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("UnicodeDecodeWithOffsets", inputs="input:string", infer=_decoded_specs)
 def decode_with_offsets(
-    context: HostContext,
     input: HostArray,
     *,
     input_encoding: str,
@@ -93,7 +91,6 @@ def decode_with_offsets(
     replace_control_characters: bool = False,
 ) -> tuple[HostArray, HostArray, HostArray]:
     """Decodes a vector of strings; returns splits, characters, and the offsets of their first bytes."""
-    del context
     encoding = _codec(input_encoding)
     rows = [list(characters(bytes(text), encoding, errors, replacement_char)) for text in input]
     points = [
@@ -110,7 +107,6 @@ def _encoded_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("UnicodeEncode", inputs="input_values:int32, input_splits:Tsplits|index", infer=_encoded_specs)
 def encode(
-    context: HostContext,
     input_values: HostArray,
     input_splits: HostArray,
     *,
@@ -119,7 +115,6 @@ def encode(
     replacement_char: int = 65533,
 ) -> HostArray:
     """The text of each row of characters."""
-    del context
     encoding = _codec(output_encoding)
     pairs = itertools.pairwise(input_splits)
     return _texts(
@@ -129,7 +124,6 @@ def encode(
 
 @host("UnicodeTranscode", inputs="input:string", infer=lambda inference: [inference.inputs[0]])
 def transcode(
-    context: HostContext,
     input: HostArray,
     *,
     input_encoding: str,
@@ -139,7 +133,6 @@ def transcode(
     replace_control_characters: bool = False,
 ) -> HostArray:
     """Texts in another encoding."""
-    del context
     source, target = _codec(input_encoding), _codec(output_encoding)
     found = [
         encoded(
@@ -161,9 +154,8 @@ def _bytes_specs(inference: Inference) -> Sequence[Spec]:
 
 
 @host("StringSplitBytes", inputs="input:string", infer=_bytes_specs)
-def split_bytes(context: HostContext, input: HostArray) -> tuple[HostArray, HostArray]:
+def split_bytes(input: HostArray) -> tuple[HostArray, HostArray]:
     """Returns the bytes and the splits of a vector of strings."""
-    del context
     rows = [bytes(text) for text in input]
     splits = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     return _texts([row[at : at + 1] for row in rows for at in range(len(row))]), splits
@@ -183,9 +175,8 @@ def _same_shape_of_numbers(inference: Inference) -> Sequence[Spec]:
 
 
 @host("UnicodeScript", inputs="input:int32", infer=_same_shape_of_numbers)
-def unicode_script(context: HostContext, input: HostArray) -> HostArray:
+def unicode_script(input: HostArray) -> HostArray:
     """Returns the script of each character, by ICU's number; -1 for invalid code points."""
-    del context
     begins, numbers = _scripts()
     found = numbers[np.searchsorted(begins, np.maximum(input, 0), "right") - 1]
     return np.where((input < 0) | (input > 0x10FFFF), np.int32(-1), found).astype(np.int32)

@@ -14,7 +14,6 @@ from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import fixed, host
 from headwater.graph.ops.image_files import encode_jpeg
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.graph.resources.host_context import HostContext
 
 
 def _glimpses(inference: Inference) -> Sequence[Spec]:
@@ -29,7 +28,6 @@ def _glimpses(inference: Inference) -> Sequence[Spec]:
 
 @host("ExtractGlimpse", inputs="input:float32, size:int32, offsets:float32", infer=_glimpses)
 def extract_glimpse(
-    context: HostContext,
     input: HostArray,
     size: HostArray,
     offsets: HostArray,
@@ -39,7 +37,6 @@ def extract_glimpse(
     uniform_noise: bool = True,
 ) -> HostArray:
     """Returns a window of each image; parts outside of the image are filled with noise."""
-    del context
     batch, rows, columns, channels = input.shape
     height, width = int(size[0]), int(size[1])
     draw = np.random.default_rng()
@@ -67,9 +64,8 @@ def _same_twice(inference: Inference) -> Sequence[Spec]:
 
 
 @host("CTCUniqueLabels", inputs="labels:T|index", infer=_same_twice)
-def unique_labels(context: HostContext, labels: HostArray) -> tuple[HostArray, HostArray]:
+def unique_labels(labels: HostArray) -> tuple[HostArray, HostArray]:
     """The distinct labels of each row, and the place of each label among them."""
-    del context
     distinct, places = np.zeros_like(labels), np.zeros(labels.shape, np.int64)
     for index, row in enumerate(labels):
         found, first, inverse = np.unique(row, return_index=True, return_inverse=True)
@@ -81,17 +77,16 @@ def unique_labels(context: HostContext, labels: HostArray) -> tuple[HostArray, H
 
 
 @host("EncodeJpegVariableQuality", inputs="images:uint8, quality:int32", infer=fixed(string, ()))
-def encode_with_quality(context: HostContext, images: HostArray, quality: HostArray) -> HostArray:
+def encode_with_quality(images: HostArray, quality: HostArray) -> HostArray:
     """An image as JPEG of a quality from 0 to 100."""
     if not 0 <= int(quality) <= 100:
         raise InvalidArgumentError(None, None, f"quality must be in [0,100], got {int(quality)}")
-    return encode_jpeg(context, images, quality=int(quality))
+    return encode_jpeg(images, quality=int(quality))
 
 
 @host("DecodeJSONExample", inputs="json_examples:string", infer=lambda inference: [inference.inputs[0]])
-def decode_json_example(context: HostContext, json_examples: HostArray) -> HostArray:
+def decode_json_example(json_examples: HostArray) -> HostArray:
     """Converts JSON to ``Example`` messages."""
-    del context
     found = np.empty(json_examples.shape, object)
     for index, text in np.ndenumerate(json_examples):
         try:
@@ -135,7 +130,6 @@ def _pooled(inference: Inference) -> Sequence[Spec]:
 def _define(op_type: str, pool: Any) -> None:
     @host(op_type, inputs="value:T|numeric", infer=_pooled)
     def pooled(  # pyright: ignore[reportUnusedFunction]
-        context: HostContext,
         value: HostArray,
         *,
         pooling_ratio: Sequence[float],
@@ -145,7 +139,6 @@ def _define(op_type: str, pool: Any) -> None:
         seed: int = 0,
         seed2: int = 0,
     ) -> tuple[HostArray, HostArray, HostArray]:
-        del context
         draw = np.random.default_rng([seed, seed2] if deterministic or seed or seed2 else None)
         rows, columns = (boundaries(value.shape[axis], pooling_ratio[axis], pseudo_random, draw) for axis in (1, 2))
         blocks = [

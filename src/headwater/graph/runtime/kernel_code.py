@@ -18,7 +18,7 @@ from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
 from headwater.graph.kernels.registry import NoKernel, takes_outputs
 from headwater.graph.ops.faults import can_fail, error_of, fault_of
 from headwater.graph.passes.plan import Node
-from headwater.graph.registry import MAX_KNOWN_ELEMENTS, FunctionAttr, Kind
+from headwater.graph.registry import MAX_KNOWN_ELEMENTS, FunctionAttr
 from headwater.graph.runtime.kernel_lookup import (
     GRADIENT_MAKERS,
     KERNEL_MAKERS,
@@ -436,11 +436,6 @@ def outputs_used(nodes: Iterable[Node], outputs: Iterable[str]) -> dict[str, lis
 def as_tuple(result: Any) -> tuple[AnyArray, ...]:
     """Converts a kernel's result to a tuple of its outputs."""
     return cast("tuple[Any, ...]", result) if isinstance(result, tuple) else (result,)
-
-
-def is_pure(node: Node) -> bool:
-    """Whether an operation is a function of its inputs."""
-    return node.definition.kind is Kind.PURE
 
 
 def same_attrs(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

@@ -135,7 +135,6 @@ class Layer:
         self._non_trainable_weights: list[Variable] = []
         self._updates: list[tuple[object, list[object] | None]] = []
         self._losses: list[tuple[object, list[object] | None]] = []
-        self._callable_losses: list[Callable[[], object]] = []
         self._graph: Graph | None = None
         self._final_scope: variable_scope | None = None
         self._current_scope: VariableScope | None = None

@@ -70,16 +70,15 @@ def test_gradients_of_segments(monkeypatch: pytest.MonkeyPatch, op_type: str) ->
 
 
 def test_rows_of_dropped_ids_may_be_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    context: Any = None
     ids, rows = np.array([5, -1, 7, -2, 5]), np.array([1, 1 << 40, 1, -9, 3])
     indices = np.stack([rows, np.arange(5)], 1)
     shape, default = np.array([4, 5]), np.array(2)
 
     def run() -> list[Array]:
-        return list(distinct_bags(context, ids, indices, shape, default))
+        return list(distinct_bags(ids, indices, shape, default))
 
     for ours, numpys in zip(*both(monkeypatch, run), strict=True):
         np.testing.assert_array_equal(ours, numpys)
     assert [found.tolist() for found in run()[:3]] == [[2, 5, 7], [0, 1, 2, 0, 1], [0, 1, 1, 2, 3]]
     with pytest.raises(ValueError, match="is invalid: 4 >= 4"):
-        distinct_bags(context, ids, indices + np.array([[0, 0]] * 4 + [[1, 0]]), shape, default)
+        distinct_bags(ids, indices + np.array([[0, 0]] * 4 + [[1, 0]]), shape, default)

@@ -32,7 +32,7 @@ def test_numbers_are_hashed_as_their_texts(dtype: type[np.generic]) -> None:
         texts = [(b"true" if item else b"false") if dtype is np.bool_ else b"%f" % item for item in numbers.ravel()]
     else:
         texts = [b"%d" % item for item in numbers.ravel().tolist()]
-    found = tables.number_to_hash_bucket_fast(None, numbers, num_buckets=997)  # pyright: ignore[reportArgumentType]
+    found = tables.number_to_hash_bucket_fast(numbers, num_buckets=997)
     expected = [fingerprints.fingerprint64(text) % 997 for text in texts]
     np.testing.assert_array_equal(found, np.reshape(expected, numbers.shape))
 
@@ -48,7 +48,7 @@ def test_texts_of_all_sizes_have_the_same_fingerprints() -> None:
 @pytest.mark.usefixtures("way")
 def test_distinct_numbers_are_in_the_order_of_first_occurrence() -> None:
     numbers = np.array([7, -3, 7, 0, -3, 2**62], np.int64)
-    values, places = searching.unique(None, numbers)  # pyright: ignore[reportArgumentType]
+    values, places = searching.unique(numbers)
     np.testing.assert_array_equal(values, [7, -3, 0, 2**62])
     np.testing.assert_array_equal(places, [0, 1, 0, 2, 1, 3])
 

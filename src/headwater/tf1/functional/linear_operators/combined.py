@@ -153,7 +153,6 @@ class _Several(LinearOperator):
     """Base of operators that combine a list of operators of one type."""
 
     _sign = ""
-    _needs_square = False
 
     def __init__(
         self,
