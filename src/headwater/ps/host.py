@@ -351,32 +351,10 @@ class HostedParameters:
 
     def _handle(self, connection: WorkerConnection, frame: Frame) -> Frame:
         match frame.kind, frame.header:
-            case kinds.PUSH, (
-                int(version),
-                float(weight),
-                extras,
-                step_request,
-                hyperparameters,
-                work,
-                part,
-                bool(keeps),
-                int(number),
-            ):
-                return self._steps.push(
-                    connection,
-                    version,
-                    weight,
-                    extras,
-                    step_request,
-                    hyperparameters,
-                    work,
-                    part,
-                    keeps,
-                    number,
-                    frame.tensors,
-                )
-            case kinds.PULL, (bool(everything), extras, step_request, work, bool(keeps), int(number)):
-                return self._steps.pull(connection, everything, extras, step_request, work, keeps, number)
+            case kinds.PUSH, (int(), float(), _, _, _, _, _, bool(), int()):
+                return self._steps.push(connection, frame)
+            case kinds.PULL, (bool(), _, _, _, bool(), int()):
+                return self._steps.pull(connection, frame)
             case kinds.REST, (step_request,):
                 return self._steps.rest(connection, step_request)
             case kinds.HOLDS, ([*spans],):

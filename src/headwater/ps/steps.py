@@ -28,7 +28,6 @@ from headwater.ps.membership import Membership
 from headwater.ps.row_travel import as_numbers, as_rows
 from headwater.ps.serving_context import ServingContext
 from headwater.ps.step_requests import Returned, part_of, range_of, step_request_of, work_of
-from headwater.ps.updater import Array
 from headwater.ps.updates import Updates
 from headwater.ps.waiting import Waiting
 from headwater.ps.worker_connections import Request, WorkerConnection
@@ -68,17 +67,9 @@ class Steps:
 
     # Gradients --------------------------------------------------------------------------------------------------------
 
-    def pull(
-        self,
-        connection: WorkerConnection,
-        everything: bool,
-        extras: object,
-        step_request: object,
-        work: object,
-        keeps: bool,
-        number: int,
-    ) -> Frame:
+    def pull(self, connection: WorkerConnection, frame: Frame) -> Frame:
         """Answers a PULL frame with the values and the worker's next step."""
+        everything, extras, step_request, work, keeps, number = frame.header
         worker, workers = connection.worker, self._workers
         with self._changed:
             self._waiting.wait_for_values(connection)
@@ -94,21 +85,10 @@ class Steps:
                 self._take_back(worker, work_of(work)[1])
             return self._values(connection, everything, extras, step_request, keeps, request, joins=joins)
 
-    def push(
-        self,
-        connection: WorkerConnection,
-        version: int,
-        weight: float,
-        extras: Any,
-        step_request: Any,
-        hyperparameters: Any,
-        work: object,
-        part: object,
-        keeps: bool,
-        number: int,
-        tensors: Sequence[Array],
-    ) -> Frame:
+    def push(self, connection: WorkerConnection, frame: Frame) -> Frame:
         """Answers a PUSH frame once the worker may continue, with values and its next step."""
+        version, weight, extras, step_request, hyperparameters, work, part, keeps, number = frame.header
+        tensors = frame.tensors
         worker, workers, updates, waiting = connection.worker, self._workers, self._updates, self._waiting
         given, returned = work_of(work)
         of_batch = part_of(part)
