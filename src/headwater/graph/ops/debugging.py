@@ -92,7 +92,7 @@ def _octal(texts: HostArray) -> HostArray:
 @host("PrintV2", inputs="input:string", infer=no_outputs)
 def print_v2(input: HostArray, *, output_stream: str = "stderr", end: str = "\n") -> None:
     """Writes a text to a stream, or to the end of a file (``file://path``)."""
-    text = input[()].decode(errors="replace") + end
+    text = input.item().decode(errors="replace") + end
     if output_stream.startswith("file://"):
         with Path(output_stream.removeprefix("file://")).open("a") as file:
             file.write(text)

@@ -103,7 +103,7 @@ def regex_replace(
     input: HostArray, pattern: HostArray, rewrite: HostArray, *, replace_global: bool = True
 ) -> HostArray:
     """As StaticRegexReplace."""
-    return static_regex_replace(input, pattern=pattern[()], rewrite=rewrite[()], replace_global=replace_global)
+    return static_regex_replace(input, pattern=pattern.item(), rewrite=rewrite.item(), replace_global=replace_global)
 
 
 @host("StaticRegexFullMatch", inputs="input:string", infer=_truths)
@@ -116,4 +116,4 @@ def static_regex_full_match(input: HostArray, *, pattern: str) -> HostArray:
 @host("RegexFullMatch", inputs="input:string, pattern:string", infer=_truths)
 def regex_full_match(input: HostArray, pattern: HostArray) -> HostArray:
     """As StaticRegexFullMatch."""
-    return static_regex_full_match(input, pattern=pattern[()])
+    return static_regex_full_match(input, pattern=pattern.item())
