@@ -7,9 +7,11 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import grpc
+from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from headwater.cluster.addresses import Address
@@ -340,7 +342,7 @@ class ControlClient:
             return failure_of(reason)
         return ConnectFailure(Problem.CLOSED, details)
 
-    def _call(self, service: str, method: str, request: Any, timeout_s: float, *, wait: bool = False) -> Any:
+    def _call(self, service: str, method: str, request: Message, timeout_s: float, *, wait: bool = False) -> Any:
         shown = self._metadata(service, method)
         try:
             call = self._methods[path_of(service, method)].future(
@@ -482,7 +484,7 @@ def _open(address: Address, security: Security, pings: Sequence[tuple[str, int]]
     if not security.tls:
         return grpc.insecure_channel(target, options=options)
 
-    def content(file: Any) -> bytes | None:
+    def content(file: Path | None) -> bytes | None:
         return file.read_bytes() if file is not None else None
 
     credentials = grpc.ssl_channel_credentials(

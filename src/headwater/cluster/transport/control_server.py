@@ -81,7 +81,7 @@ class ControlServer:
     ) -> None:
         self._path = path
         self._threads = DaemonThreads(f"{me.task} control", _MAX_THREADS)
-        self._server: Any = grpc.server(
+        self._server = grpc.server(
             cast(ThreadPoolExecutor, self._threads),  # gRPC uses only the methods of every Executor
             interceptors=[_Guard(me.task, security.tokens)],
             options=_SERVER_OPTIONS,
@@ -110,7 +110,7 @@ class ControlServer:
         self._threads.shutdown(wait=False)
 
 
-def _credentials(security: Security) -> object:
+def _credentials(security: Security) -> grpc.ServerCredentials | None:
     if security.certificate_file is None or security.key_file is None:
         return None
     authority = security.authority_file.read_bytes() if security.authority_file is not None else None

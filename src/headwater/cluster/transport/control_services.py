@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import grpc
 from google.protobuf.message import Message
@@ -49,7 +49,7 @@ def add_service(server: grpc.Server, service: str, servicer: object) -> None:
 def _methods(service: str) -> Sequence[_Method]:
     """Returns name, path, kind of call, and the classes of request and reply of each method."""
     methods: list[_Method] = []
-    for method in cast(Any, control_pb2.DESCRIPTOR).services_by_name[service].methods:
+    for method in control_pb2.DESCRIPTOR.services_by_name[service].methods:
         kind = "_".join(
             "stream" if streams else "unary" for streams in (method.client_streaming, method.server_streaming)
         )

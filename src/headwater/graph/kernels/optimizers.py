@@ -168,7 +168,7 @@ def adagrad(var: HostArray, accum: HostArray, lr: HostArray, grad: HostArray, *,
     var -= step
 
 
-def _adam_rate(lr: Any, beta1_power: Any, beta2_power: Any) -> Any:
+def _adam_rate(lr: HostArray, beta1_power: HostArray, beta2_power: HostArray) -> HostArray:
     return lr * np.sqrt(1 - beta2_power) / (1 - beta1_power)
 
 

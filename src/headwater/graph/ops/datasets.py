@@ -175,7 +175,11 @@ def element_specs(inference: Inference) -> Sequence[Spec]:
 
 
 def _state(
-    context: HostContext, container: str, shared_name: str, output_types: object, output_shapes: object
+    context: HostContext,
+    container: str,
+    shared_name: str,
+    output_types: Sequence[DType],
+    output_shapes: Sequence[TensorShape],
 ) -> IteratorState:
     make = lambda: IteratorState(context.op_name)  # noqa: E731 - it is one
     signature = {"element types": output_types, "element shapes": output_shapes}
@@ -187,7 +191,7 @@ def iterator(
     context: HostContext,
     *,
     output_types: Sequence[DType] = (),
-    output_shapes: object = (),
+    output_shapes: Sequence[TensorShape] = (),
     output_classes: Sequence[str] = (),
     container: str = "",
     shared_name: str = "",
@@ -206,7 +210,7 @@ def one_shot_iterator(
     *,
     dataset_factory: FunctionAttr,
     output_types: Sequence[DType] = (),
-    output_shapes: object = (),
+    output_shapes: Sequence[TensorShape] = (),
     output_classes: Sequence[str] = (),
     container: str = "",
     shared_name: str = "",
@@ -218,7 +222,12 @@ def one_shot_iterator(
 
 @host("IteratorGetNext", infer=element_specs, blocking=True)
 def iterator_get_next(
-    context: HostContext, iterator: HostArray, *, output_types: Any, output_shapes: Any, output_classes: Any = ()
+    context: HostContext,
+    iterator: HostArray,
+    *,
+    output_types: Sequence[DType],
+    output_shapes: Sequence[TensorShape],
+    output_classes: Sequence[str] = (),
 ) -> Sequence[HostArray]:
     return checked_element(iterator.item().next(context), specs_of(output_types, output_shapes, output_classes))
 
@@ -259,7 +268,7 @@ def iterator_from_string_handle(
     string_handle: HostArray,
     *,
     output_types: Sequence[DType] = (),
-    output_shapes: object = (),
+    output_shapes: Sequence[TensorShape] = (),
     output_classes: Sequence[str] = (),
 ) -> HostArray:
     return as_handle(iterator_of(string_handle.item().decode()))
@@ -280,7 +289,12 @@ def deserialize_iterator(context: HostContext, resource_handle: HostArray, seria
 
 @host("DatasetToSingleElement", infer=element_specs, blocking=True)
 def dataset_to_single_element(
-    context: HostContext, dataset: HostArray, *, output_types: Any, output_shapes: Any, output_classes: Any = ()
+    context: HostContext,
+    dataset: HostArray,
+    *,
+    output_types: Sequence[DType],
+    output_shapes: Sequence[TensorShape],
+    output_classes: Sequence[str] = (),
 ) -> Sequence[HostArray]:
     with closing(dataset.item().elements(Context(context))) as elements:
         first = next(elements, None)
@@ -321,9 +335,9 @@ class MaybeValue:
 @host("OptionalFromValue", infer=fixed(variant, ()))
 def optional_from_value(
     *components: HostArray,
-    output_types: Any = (),
-    output_shapes: Any = (),
-    output_classes: Any = (),
+    output_types: Sequence[DType] = (),
+    output_shapes: Sequence[TensorShape] = (),
+    output_classes: Sequence[str] = (),
 ) -> HostArray:
     return as_handle(MaybeValue(element_of(specs_of(output_types, output_shapes, output_classes), components)))
 
@@ -340,7 +354,11 @@ def optional_has_value(optional: HostArray) -> Any:
 
 @host("OptionalGetValue", infer=element_specs)
 def optional_get_value(
-    optional: HostArray, *, output_types: Any, output_shapes: Any, output_classes: Any = ()
+    optional: HostArray,
+    *,
+    output_types: Sequence[DType],
+    output_shapes: Sequence[TensorShape],
+    output_classes: Sequence[str] = (),
 ) -> Sequence[HostArray]:
     if optional.item().element is None:
         raise InvalidArgumentError(None, None, "The given optional does not have a value.")
@@ -352,9 +370,9 @@ def iterator_get_next_as_optional(
     context: HostContext,
     iterator: HostArray,
     *,
-    output_types: Any = (),
-    output_shapes: Any = (),
-    output_classes: Any = (),
+    output_types: Sequence[DType] = (),
+    output_shapes: Sequence[TensorShape] = (),
+    output_classes: Sequence[str] = (),
 ) -> HostArray:
     try:
         element = iterator.item().next(context)
@@ -376,9 +394,9 @@ def reduce_dataset(
     *inputs: HostArray,
     f: FunctionAttr,
     count: int,
-    output_types: Any,
-    output_shapes: Any,
-    output_classes: Any = (),
+    output_types: Sequence[DType],
+    output_shapes: Sequence[TensorShape],
+    output_classes: Sequence[str] = (),
 ) -> Sequence[HostArray]:
     """Folds a function over the elements of a dataset; returns the last state.
 
