@@ -183,6 +183,6 @@ def error_code_from_exception_type(cls: type[OpError]) -> int:
     return getattr(cls, "code", UNKNOWN)
 
 
-def make_error(error_code: int, message: str, op: Any = None) -> OpError:
+def make_error(error_code: int, message: str, op: object = None) -> OpError:
     """Returns an error of the class of ``error_code``; `UnknownError` for an unknown number."""
     return _BY_CODE.get(error_code, UnknownError)(None, op, message)

@@ -130,7 +130,7 @@ class Dimension:
     def __index__(self) -> int:
         return self.__int__()
 
-    def _combine(self, other: Any, operation: Callable[[int, int], int]) -> Any:
+    def _combine(self, other: object, operation: Callable[[int, int], int]) -> Any:
         theirs = _dimension_value(other)
         if theirs is NotImplemented:
             return NotImplemented
@@ -171,7 +171,7 @@ class Dimension:
     def __rmod__(self, other: object) -> Any:
         return self._combine_reversed(other, operator.mod)
 
-    def _compare(self, other: Any, operation: Callable[[int, int], bool]) -> Any:
+    def _compare(self, other: object, operation: Callable[[int, int], bool]) -> Any:
         theirs = _dimension_value(other)
         if theirs is NotImplemented:
             return NotImplemented

@@ -227,7 +227,7 @@ def _check_chief(cluster: ClusterSpec, task: TaskName | None, source: str) -> No
         raise ClusterConfigError(f'If "cluster" is not set in {source},', "task index must be 0.")
 
 
-def _index(value: Any, field: str) -> int:
+def _index(value: object, field: str) -> int:
     # The keys of JSON objects are strings. ``bool`` is a subclass of ``int``, but no index.
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 and str(int(value)) == value:
         return int(value)

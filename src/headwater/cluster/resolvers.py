@@ -439,8 +439,8 @@ class GCEClusterResolver(ClusterResolver):
         task_type: str = "worker",
         task_id: int = 0,
         rpc_layer: str = "grpc",
-        credentials: Any = "default",
-        service: Any = None,
+        credentials: object = "default",
+        service: object = None,
     ) -> None:
         self._group: dict[str, str] = {"project": project, "zone": zone}
         self._name = instance_group
@@ -465,7 +465,7 @@ class GCEClusterResolver(ClusterResolver):
         return ClusterSpec({self.task_type or "worker": sorted(addresses)})
 
 
-def _compute_engine(credentials: Any) -> Any:
+def _compute_engine(credentials: object) -> Any:
     try:
         discovery: Any = import_module("googleapiclient.discovery")  # an optional dependency
     except ImportError as error:

@@ -43,7 +43,7 @@ def _message_class() -> type[object]:
 ServerDef: type[Any] = _message_class()
 
 
-def make_server_def(cluster: ClusterSpec, task: TaskName, *, protocol: str = "grpc", config: Any = None) -> Any:
+def make_server_def(cluster: ClusterSpec, task: TaskName, *, protocol: str = "grpc", config: object = None) -> Any:
     """Returns a ``ServerDef`` message.
 
     Args:

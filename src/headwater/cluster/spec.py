@@ -115,7 +115,7 @@ def _is_cluster_def(value: object) -> bool:
     return getattr(getattr(value, "DESCRIPTOR", None), "name", None) == "ClusterDef"
 
 
-def _text(value: Any, what: str) -> str:
+def _text(value: object, what: str) -> str:
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, str):
@@ -137,7 +137,7 @@ def _tasks(job: object, tasks: object) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def _index(job: Any, index: SupportsIndex) -> int:
+def _index(job: object, index: SupportsIndex) -> int:
     try:
         number = operator.index(index)
     except TypeError:

@@ -99,7 +99,7 @@ class SparseArray(Composite):
 
     __slots__ = ("dense_shape", "indices", "values")
 
-    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+    def __init__(self, indices: object, values: object, dense_shape: object) -> None:
         self.indices: Any = np.asarray(indices, np.int64)
         self.values: Any = as_array(values)
         self.dense_shape: Any = np.asarray(dense_shape, np.int64)
@@ -164,7 +164,7 @@ class RaggedArray(Composite):
 
     __slots__ = ("_splits_dtype", "splits", "values")
 
-    def __init__(self, values: Any, splits: Sequence[Any] = (), splits_dtype: DType | None = None) -> None:
+    def __init__(self, values: object, splits: Sequence[Any] = (), splits_dtype: DType | None = None) -> None:
         self.values: Any = as_array(values)
         self.splits: tuple[Any, ...] = tuple(map(np.asarray, splits))
         self._splits_dtype = splits_dtype or (from_numpy(self.splits[0].dtype) if self.splits else int64)

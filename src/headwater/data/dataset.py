@@ -358,7 +358,7 @@ class Dataset:
         )
 
     @classmethod
-    def _seeds(cls, seed: Any) -> tuple[Any, Any]:
+    def _seeds(cls, seed: object) -> tuple[Any, Any]:
         """Returns two seeds for random numbers, both 0 for a random seed."""
         if seed is None:
             return cls.as_value(0, int64), cls.as_value(0, int64)
@@ -558,7 +558,7 @@ class Dataset:
         function, result = self._traced(map_func, self, "map")
         return self.changed(Map(input=self.node, function=function, parallel=self._calls(num_parallel_calls)), result)
 
-    def _calls(self, count: Any) -> Any:
+    def _calls(self, count: object) -> Any:
         return self.as_value(1 if count is None else 2 if _is_auto(count) else count, int64)
 
     def filter(self, predicate: Callable[..., object], name: str | None = None) -> Self:
@@ -771,6 +771,6 @@ def _as_scalar(part: Any) -> Any:
     return part[()] if is_array(part) else part
 
 
-def _wrapped(part: Any) -> Any:
+def _wrapped(part: object) -> Any:
     """Converts a component for a program: a node becomes a dataset."""
     return Dataset(part, None) if isinstance(part, Node) else part

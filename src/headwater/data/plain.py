@@ -69,7 +69,7 @@ class GeneratedElements:
     """Flat elements of a program's generator, checked against its signature."""
 
     def __init__(
-        self, generator: Callable[..., Iterable[Element]], signature: Any, specs: tuple[TensorSpec, ...]
+        self, generator: Callable[..., Iterable[Element]], signature: object, specs: tuple[TensorSpec, ...]
     ) -> None:
         self._generator = generator
         self._signature: object = signature

@@ -30,7 +30,7 @@ class TFRecordDataset(Dataset):
 
     def __init__(
         self,
-        filenames: Any,
+        filenames: object,
         compression_type: str | None = None,
         buffer_size: TensorLike | None = None,
         num_parallel_reads: TensorLike | None = None,
@@ -53,7 +53,7 @@ class TextLineDataset(Dataset):
 
     def __init__(
         self,
-        filenames: Any,
+        filenames: object,
         compression_type: str | None = None,
         buffer_size: TensorLike | None = None,
         num_parallel_reads: TensorLike | None = None,
@@ -82,7 +82,7 @@ class FixedLengthRecordDataset(Dataset):
 
     def __init__(
         self,
-        filenames: Any,
+        filenames: object,
         record_bytes: TensorLike,
         header_bytes: TensorLike | None = None,
         footer_bytes: TensorLike | None = None,

@@ -21,7 +21,7 @@ class RaggedTensorValue:
       TypeError, ValueError: ``row_splits`` is not a vector of integers.
     """
 
-    def __init__(self, values: Any, row_splits: TensorLike) -> None:
+    def __init__(self, values: object, row_splits: TensorLike) -> None:
         if getattr(row_splits, "dtype", None) not in (np.int64, np.int32):
             raise TypeError("row_splits must be a 1D int32 or int64 numpy array")
         splits = cast("np.ndarray[Any, Any]", row_splits)

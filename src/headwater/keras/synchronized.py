@@ -108,7 +108,7 @@ class Exchange:
         gathered.defvjp(lambda vector: (gathered(vector), None), backward)
         return gathered(own)
 
-    def _of_all(self, value: Any) -> list[HostArray]:
+    def _of_all(self, value: object) -> list[HostArray]:
         own = np.asarray(value)
         try:
             found = self._replicas.gather([own], _WHAT)

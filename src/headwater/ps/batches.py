@@ -32,7 +32,7 @@ class Indexed(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: Any, /) -> object: ...
+    def __getitem__(self, index: object, /) -> object: ...
 
 
 class Source:
@@ -90,7 +90,7 @@ def _of_arrays(source: object) -> tuple[int, Rows]:
     if len(sizes) != 1:
         raise ValueError(f"the parts of source must have equally many examples, not {sorted(sizes)}")
 
-    def rows(index: Any) -> Any:
+    def rows(index: object) -> Any:
         return _tree.tree_unflatten(structure, [column[index] for column in columns])
 
     return sizes.pop(), rows

@@ -79,7 +79,7 @@ class BlockValues:
             self.others[number] = _add(self.others[number], change)
 
 
-def scaled_steps(before: Sequence[Any], after: Sequence[Any], scale: Any) -> list[Any]:
+def scaled_steps(before: Sequence[Any], after: Sequence[Any], scale: object) -> list[Any]:
     """Returns ``after`` with each change multiplied by ``scale``; unchanged if that is None."""
     if scale is None:
         return list(after)

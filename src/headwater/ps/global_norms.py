@@ -127,7 +127,7 @@ def sums_of_gradients(optimizer: optax.GradientTransformation, params: object) -
                 return found[0]
         raise SumsError("the optimizer's norm over all leaves was not found again")
 
-    def checked(gradients: Any) -> object:
+    def checked(gradients: object) -> object:
         return first_sum(gradients, *_tree.tree_map(_no_numbers, (state, params)))
 
     compiled: Callable[[Any], Any] = _jax.jit(checked)

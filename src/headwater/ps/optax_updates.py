@@ -60,7 +60,7 @@ class OptaxUpdater:
         return _tree.tree_unflatten(self._structure, found)
 
     def _step(
-        self, values: list[Any], state: Any, gradients: list[Any], total: Any, scale: Any = None
+        self, values: list[Any], state: Any, gradients: list[Any], total: object, scale: object = None
     ) -> tuple[list[Any], Any]:
         params = self._as_tree(values)
         with norms_from(lambda _: total) if self._norms else nullcontext():
@@ -136,26 +136,26 @@ class OptaxUpdater:
         return ()
 
 
-def _is_key(leaf: Any) -> bool:
+def _is_key(leaf: object) -> bool:
     """Returns whether a leaf is an array of random keys, whose numbers are an array of another shape."""
     return bool(_jnp.issubdtype(_jax.typeof(leaf).dtype, _jax.dtypes.prng_key))
 
 
-def _plain(state: Any) -> Any:
+def _plain(state: object) -> Any:
     """Returns ``state`` with random keys replaced by their numbers."""
 
-    def plain(leaf: Any) -> Any:
+    def plain(leaf: object) -> Any:
         return _jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
     return _tree.tree_map(plain, state)
 
 
-def _like(leaf: Any, array: Any) -> Any:
+def _like(leaf: object, array: object) -> Any:
     """Converts ``array`` to the kind of ``leaf``: unchanged, or wrapped as random keys."""
     return _jax.random.wrap_key_data(array, impl=_jax.random.key_impl(leaf)) if _is_key(leaf) else array
 
 
-def _named(tree: Any) -> dict[str, Any]:
+def _named(tree: object) -> dict[str, Any]:
     return {_tree.keystr(path): leaf for path, leaf in _tree.tree_leaves_with_path(tree)}
 
 
@@ -169,7 +169,7 @@ def _parts(state: object) -> Iterator[Any]:
             yield from _parts(part)
 
 
-def update_digest(optimizer: GradientTransformation, params: Any) -> str:
+def update_digest(optimizer: GradientTransformation, params: object) -> str:
     """Returns a digest, equal for optimizers that make equal updates, rates and other constants included.
 
     Args:
@@ -186,7 +186,7 @@ def update_digest(optimizer: GradientTransformation, params: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def leaf_specs(params: Any) -> list[VariableSpec]:
+def leaf_specs(params: object) -> list[VariableSpec]:
     """Returns the leaves of a tree as variables of a layout, named by their paths.
 
     Raises:
@@ -208,7 +208,7 @@ def _leaf_spec(name: str, leaf: Any) -> VariableSpec:
     return VariableSpec(name=name, shape=tuple(np.shape(leaf)), dtype=str(dtype))
 
 
-def check_update(optimizer: GradientTransformation, params: Any) -> None:
+def check_update(optimizer: GradientTransformation, params: object) -> None:
     """Refuses an optimizer whose update needs arguments besides gradients, its state and parameters.
 
     Args:

@@ -125,7 +125,7 @@ class ParameterServer:
 
     def __init__(
         self,
-        params: Any,
+        params: object,
         optimizer: GradientTransformation,
         *,
         consistency: str | Consistency = "async",
@@ -244,7 +244,7 @@ class ParameterServer:
         self._params = None
         return self.params
 
-    def push(self, gradients: Any, *, weight: float = 1.0) -> bool:
+    def push(self, gradients: object, *, weight: float = 1.0) -> bool:
         """Pushes gradients, waits until this worker may continue, and reads the parameters, in one round trip.
 
         Gradients after a batch of `batches` belong to its examples: to all batches since the previous `push`.
@@ -276,7 +276,7 @@ class ParameterServer:
             self._client.snapshot()
         return applied
 
-    def _checked(self, gradients: Any) -> list[Array]:
+    def _checked(self, gradients: object) -> list[Array]:
         leaves, structure = _tree.tree_flatten(gradients)
         if structure != self._structure:
             raise InvalidArgumentError(None, None, f"gradients are {structure}, parameters are {self._structure}")
@@ -300,7 +300,7 @@ class ParameterServer:
                     "gradients, say ParameterServer(nonfinite='push')",
                 )
 
-    def _values_of(self, params: Any) -> list[Any]:
+    def _values_of(self, params: object) -> list[Any]:
         """Returns the leaves of ``params`` as arrays of the types on the ``ps``; Python's numbers have no type of their
         own."""
         leaves = zip(self._specs, _tree.tree_leaves(params), strict=True)
@@ -309,7 +309,7 @@ class ParameterServer:
             for spec, leaf in leaves
         ]
 
-    def assign(self, params: Any) -> None:
+    def assign(self, params: object) -> None:
         """Replaces the parameters on all ``ps``; the optimizer's state is unchanged."""
         self._client.assign(self._values_of(params))
         self._params = None
@@ -356,7 +356,7 @@ class ParameterServer:
 
     def batches(
         self,
-        source: Any,
+        source: object,
         *,
         batch_size: int,
         epochs: int = 1,

@@ -38,9 +38,9 @@ def inlined(function: Callable[..., Any]) -> Any:
     return _numba.njit(nogil=True)(function)
 
 
-def _pointer_to(element: Any) -> Any:
+def _pointer_to(element: object) -> Any:
     @_intrinsic
-    def pointer(typing: object, address: Any) -> Any:
+    def pointer(typing: object, address: object) -> Any:
         signature = _types.CPointer(element)(address)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -88,7 +88,7 @@ def grid_at(address: int, rows: int, columns: int) -> Any:
 
 
 @_intrinsic
-def _exchange(typing: object, pointer: Any, old: object, new: object) -> Any:
+def _exchange(typing: object, pointer: object, old: object, new: object) -> Any:
     """Replaces ``old`` by ``new`` atomically; returns whether ``old`` was there (compare and exchange)."""
 
     def generate(context: object, builder: Any, signature: object, arguments: Any) -> Any:
@@ -99,7 +99,7 @@ def _exchange(typing: object, pointer: Any, old: object, new: object) -> Any:
 
 
 @_intrinsic
-def _store(typing: object, pointer: Any, value: object) -> Any:
+def _store(typing: object, pointer: object, value: object) -> Any:
     def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
         builder.store_atomic(arguments[1], arguments[0], ordering="release", align=8)
         return context.get_dummy_value()
@@ -120,7 +120,7 @@ def unlock(address: int) -> None:
 
 
 @_intrinsic
-def _add(typing: object, pointer: Any, value: object) -> Any:
+def _add(typing: object, pointer: object, value: object) -> Any:
     def generate(context: object, builder: Any, signature: object, arguments: Any) -> Any:
         return builder.atomic_rmw("add", arguments[0], arguments[1], ordering="acq_rel")
 
@@ -134,7 +134,7 @@ def add(address: int, value: int) -> int:
 
 
 @_intrinsic
-def _prefetch(typing: object, pointer: Any) -> Any:
+def _prefetch(typing: object, pointer: object) -> Any:
     def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
         number, address = _ir.IntType(32), _ir.IntType(8).as_pointer()
         form = _ir.FunctionType(_ir.VoidType(), [address, number, number, number])

@@ -132,7 +132,7 @@ def _word(data: Bytes, at: int, size: int) -> Any:
 
 
 @inlined
-def _place(word: Any, size: int, last: int) -> Any:
+def _place(word: object, size: int, last: int) -> Any:
     """Returns the first slot of a name in a hash table with the last slot ``last``."""
     mixed = (word + U64(size)) * U64(0x9E3779B97F4A7C15)
     return np.int64(mixed >> U64(40)) & last

@@ -44,12 +44,12 @@ def _word(data: Bytes, at: int) -> Any:
 
 
 @inlined
-def _turned(value: Any, by: int) -> Any:
+def _turned(value: object, by: int) -> Any:
     return value >> U64(by) | value << U64(64 - by)
 
 
 @inlined
-def _mixed(value: Any) -> Any:
+def _mixed(value: object) -> Any:
     return value ^ value >> U64(47)
 
 

@@ -39,7 +39,7 @@ def mix(word: int) -> int:
 
 
 @inlined
-def share(word: Any, parts: int) -> Any:
+def share(word: object, parts: int) -> Any:
     """Maps the low half of ``word``, a hash, to a number below ``parts``, evenly."""
     # A multiplication and a shift, which are faster than a remainder.
     return np.int64(((U64(word) & _LOW) * U64(parts)) >> U64(32))

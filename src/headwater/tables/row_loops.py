@@ -42,7 +42,7 @@ def add_chosen_rows(target: Reals, places: Words, rows: Reals, chosen: Words, wi
 
 
 @compiled
-def adagrad(var: Reals, accum: Reals, grad: Reals, places: Words, width: int, rate: Any) -> None:
+def adagrad(var: Reals, accum: Reals, grad: Reals, places: Words, width: int, rate: object) -> None:
     """Updates rows by Adagrad: a ← a + g², θ ← θ − g·η / √a.
 
     Args:
@@ -63,7 +63,7 @@ def adagrad(var: Reals, accum: Reals, grad: Reals, places: Words, width: int, ra
 
 @compiled
 def ftrl(
-    var: Reals, accum: Reals, linear: Reals, grad: Reals, places: Words, width: int, rate: Any, l1: Any, l2: Any
+    var: Reals, accum: Reals, linear: Reals, grad: Reals, places: Words, width: int, rate: object, l1: object, l2: Any
 ) -> None:
     """Updates rows by FTRL with a learning rate power of -0.5; arguments as for `adagrad`, with linear terms and
     regularisation."""

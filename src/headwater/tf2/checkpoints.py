@@ -55,7 +55,7 @@ class Checkpoint:
             found.update((f"{name}/{key}", variable) for key, variable in _variables_of(value, name).items())
         return found
 
-    def write(self, file_prefix: Path, options: Any = None) -> str:
+    def write(self, file_prefix: Path, options: object = None) -> str:
         """Writes the values to files with this prefix, and returns the prefix."""
         _refuse(options)
         prefix = as_path(file_prefix)
@@ -65,7 +65,7 @@ class Checkpoint:
             writer.finish()
         return prefix
 
-    def save(self, file_prefix: Path, options: Any = None) -> str:
+    def save(self, file_prefix: Path, options: object = None) -> str:
         """Writes a checkpoint, numbered by saves, and makes it the latest of its folder; returns its path."""
         _refuse(options)
         number = self.count(None)
@@ -83,11 +83,11 @@ class Checkpoint:
         self.save_counter.assign_add(1)
         return int(self.save_counter.numpy())
 
-    def read(self, save_path: Path, options: Any = None) -> Status:
+    def read(self, save_path: Path, options: object = None) -> Status:
         """Same as `restore`."""
         return self.restore(save_path, options)
 
-    def restore(self, save_path: Path | None, options: Any = None) -> Status:
+    def restore(self, save_path: Path | None, options: object = None) -> Status:
         """Restores the objects from a checkpoint; does nothing for None. An optimizer that has made no step yet is
         built for the model that is saved with it.
 
@@ -215,7 +215,7 @@ class CheckpointManager(GraphManager):
         self._init = init_fn
         self._saved_at: int | None = None
 
-    def save(self, checkpoint_number: Any = None, check_interval: bool = True, options: Any = None) -> Any:
+    def save(self, checkpoint_number: object = None, check_interval: bool = True, options: object = None) -> Any:
         """Saves a checkpoint and returns its path; None where the last one is not old enough."""
         _refuse(options)
         step = None if self._counter is None else int(np.asarray(value_of(self._counter)))

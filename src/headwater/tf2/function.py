@@ -247,7 +247,7 @@ class Function:
 
     def _trace(
         self,
-        key: Any,
+        key: object,
         tree: object,
         leaves: list[Tree],
         places: Sequence[int],

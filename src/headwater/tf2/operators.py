@@ -54,14 +54,14 @@ def _checked(word: str, compute: Callable[[Any, Any], Any]) -> Callable[[Any, An
     return binary
 
 
-def _has_zero(divisor: Any) -> bool:
+def _has_zero(divisor: object) -> bool:
     if isinstance(divisor, int | float | np.ndarray | np.generic | _ArrayImpl):
         return bool((np.asarray(divisor) == 0).any())
     return False  # a traced array, which has no value yet
 
 
 def _checked_item(take: Callable[[object, object], object]) -> Callable[[Any, Any], Any]:
-    def item(array: Any, key: Any) -> Any:
+    def item(array: object, key: object) -> Any:
         if not _by_library():
             _check_key(array, key if isinstance(key, tuple) else (key,))  # pyright: ignore[reportUnknownArgumentType]
         return take(array, key)

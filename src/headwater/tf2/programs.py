@@ -55,7 +55,7 @@ def init_scope() -> Generator[None]:
     yield
 
 
-def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None = None) -> Tree:
+def py_function(func: Callable[..., Any], inp: Any, Tout: object, name: str | None = None) -> Tree:
     """``func`` of tensors, called in Python; a function with it is not compiled."""
     del name
     if tracing() is not None:

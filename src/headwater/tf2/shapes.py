@@ -75,7 +75,7 @@ class Sizes(tuple[int, ...]):
         """The sizes of this shape, then the sizes of ``other``."""
         return self + other
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         if isinstance(other, TensorShape):
             return TensorShape(tuple(self)).concatenate(other)
         return Sizes((*self, *other)) if isinstance(other, (list, tuple)) else NotImplemented

@@ -257,7 +257,7 @@ def audio(
     return _write(name, step, make)
 
 
-def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: str | None = None) -> bool:
+def write(tag: str, tensor: object, step: object = None, metadata: object = None, name: str | None = None) -> bool:
     """Writes a tensor with ``metadata``, a ``SummaryMetadata`` that selects the TensorBoard plugin for it."""
     del name
     return _write(tag, step, lambda tag: _tensor(tag, to_numpy(tensor), metadata))

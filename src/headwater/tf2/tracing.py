@@ -41,7 +41,7 @@ class Serves(Protocol):
         ...
 
     def write(
-        self, optimizer: Any, variables: Sequence[Any], gradients: Sequence[jax.Array], written: Sequence[Any] = ()
+        self, optimizer: object, variables: Sequence[Any], gradients: Sequence[jax.Array], written: Sequence[Any] = ()
     ) -> None:
         """Sends gradients for an optimizer on these tasks; ``written`` are variables that changed without optimizer."""
         ...

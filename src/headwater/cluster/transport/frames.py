@@ -127,7 +127,7 @@ _new_packer = cast("Callable[..., Any]", msgpack.Packer)  # pyright: ignore[repo
 _PADDING = [bytes(n) for n in range(ALIGNMENT)]
 
 
-def pack(values: Any) -> bytes:
+def pack(values: object) -> bytes:
     """Packs ``values`` with msgpack; raises TypeError, ValueError or OverflowError for values that it cannot encode."""
     # Making a Packer costs ten times as much as packing a small header, so idle ones are kept. list.pop and list.append
     # are atomic, so that no two threads ever use the same Packer.
@@ -372,7 +372,7 @@ def _parse_new_layout(packed: bytes, payload_bytes: int) -> PayloadLayout:
     return layout
 
 
-def _parse_entry(entry: Any, number: int) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+def _parse_entry(entry: object, number: int) -> tuple[tuple[int, ...], np.dtype[Any], int]:
     fields = cast("tuple[Any, ...]", entry if type(entry) is tuple else ())
     code, dimensions, *rest = fields if len(fields) >= 2 else (None, None)
     is_string = code == STRING and len(rest) == 1 and type(rest[0]) is int

@@ -265,7 +265,7 @@ class BundleReader:
             return self._read_entry(entry, name)[box].copy()
         return self._read_parts(entry, name, box)
 
-    def _read_parts(self, entry: Any, name: str, box: Any) -> HostArray:
+    def _read_parts(self, entry: object, name: str, box: Any) -> HostArray:
         shape = self._index.shape(entry, name)
         parts = self._index.parts(entry, name)
         for _, found in parts:

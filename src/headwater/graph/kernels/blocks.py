@@ -107,7 +107,7 @@ def new_array(size: HostArray, *, dtype: DType, element_shape: TensorShape | Non
 
 @kernel("TensorArrayWrite")
 def write(
-    array: HostArray, index: HostArray, value: HostArray, *, grows: bool = False, owned: Any = False
+    array: HostArray, index: HostArray, value: HostArray, *, grows: bool = False, owned: object = False
 ) -> HostArray:
     """``array`` with ``value`` at ``index``; in place if it is ``owned`` and large enough."""
     place = int(index)

@@ -137,7 +137,7 @@ def _shared_out(fill: Callable[[int, int], None], size: int) -> None:
             done.result()
 
 
-def scaled(x: Array, factor: Any, term: Any, into: Array) -> Array:
+def scaled(x: Array, factor: object, term: object, into: Array) -> Array:
     """Puts ``x * factor + term`` of float32, rounded once, into an array of the same shape, which may be ``x``."""
     source, target = x.reshape(-1), into.reshape(-1)
 
@@ -214,7 +214,7 @@ _normals: Final = _Tabulated(_normal)
 _truncated_normals: Final = _Tabulated(_truncated)
 
 
-def multiply_add(x: Array, factor: Any, term: Any) -> Array:
+def multiply_add(x: Array, factor: Any, term: object) -> Array:
     """``x * factor + term`` of float32, rounded once."""
     found = np.multiply(x, factor, dtype=np.float64)
     found += term

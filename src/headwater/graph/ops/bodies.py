@@ -253,7 +253,7 @@ def _own(results: Sequence[HostArray], inputs: Sequence[Any]) -> tuple[HostArray
     )
 
 
-def _variable(cell: Any, context: HostContext, *, needed: bool) -> jax.Array | None:
+def _variable(cell: object, context: HostContext, *, needed: bool) -> jax.Array | None:
     """Returns a variable's value for an operation that changes it; None if it has none and need not have one."""
     value = _value(cell, context, needed)
     return None if value is None else jnp.asarray(value)

@@ -261,7 +261,7 @@ def _summed(array: jax.Array) -> jax.Array:
     return rows.sum(0)
 
 
-def _apart(array: Any) -> Any:
+def _apart(array: object) -> Any:
     """Forces XLA to compute ``array`` in memory of its own. Otherwise it fuses the padding with a sum of slices, which
     makes each slice slow."""
     return _lax.optimization_barrier(array)

@@ -185,7 +185,7 @@ def _square(matrix: Any) -> bool:
     return matrix.ndim > 1 and matrix.shape[-1] == matrix.shape[-2]
 
 
-def _linalg(matrix: Any) -> Any:
+def _linalg(matrix: object) -> Any:
     """Returns the module that factorises a matrix: NumPy for host arrays of types that LAPACK has, as it need not
     compile a program for each shape."""
     return np if isinstance(matrix, np.ndarray) and matrix.dtype.itemsize > 2 else jnp

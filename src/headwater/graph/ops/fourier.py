@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def _real(op_type: str, compute: Callable[..., jax.Array], rank: int, dtype: typ
     """A transform between real numbers and half of their symmetric spectrum; ``fft_length`` has the real sizes."""
     axes = tuple(range(-rank, 0))
 
-    def lower(input: object, fft_length: Any) -> object:
+    def lower(input: object, fft_length: object) -> object:
         return compute(input, as_ints(fft_length), axes=axes).astype(dtype)
 
     kind = "complex64" if op_type.startswith("I") else "float32"

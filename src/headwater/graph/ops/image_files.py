@@ -131,7 +131,7 @@ def decode_bmp(contents: HostArray, *, channels: int = 0) -> HostArray:
     return _pixels(_open(contents.item(), ("BMP",)), channels)
 
 
-def _frames(image: Any) -> HostArray:
+def _frames(image: object) -> HostArray:
     return np.stack([np.asarray(frame.convert("RGB")) for frame in pillow("ImageSequence").Iterator(image)])
 
 

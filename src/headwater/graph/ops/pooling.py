@@ -74,7 +74,7 @@ class Pools:
             pads=tuple(self.pads[i] if i == axis else (0, 0) for i in rank),
         )
 
-    def slices(self, array: jax.Array, fill: Any) -> list[jax.Array]:
+    def slices(self, array: jax.Array, fill: object) -> list[jax.Array]:
         """Returns, for each position in a window, the elements of all windows at that position."""
         padded = _apart(_padded(array, [(*pad, 0) for pad in self.pads], fill))
         reach = [(count - 1) * stride + 1 for count, stride in zip(self.counts, self.strides, strict=True)]
@@ -83,7 +83,7 @@ class Pools:
             for first in itertools.product(*map(range, self.window))
         ]
 
-    def back(self, windows: jax.Array, fill: Any) -> list[jax.Array]:
+    def back(self, windows: jax.Array, fill: object) -> list[jax.Array]:
         """Returns, for each position in a window, an array of shape `sizes`. It has, for each element, the value of the
         window in which the element is at that position, or ``fill`` if there is no such window."""
         pads = [
@@ -167,7 +167,7 @@ def _total(pools: Pools) -> Any:
     return by_platform(plain, on_cpus, pull)
 
 
-def _reduced(array: jax.Array, pools: Pools, initial: object, combine: Any) -> jax.Array:
+def _reduced(array: jax.Array, pools: Pools, initial: object, combine: object) -> jax.Array:
     start = np.asarray(initial, array.dtype)
     return _lax.reduce_window(array, start, combine, pools.window, pools.strides, pools.pads)
 
@@ -180,7 +180,7 @@ def _padded(array: jax.Array, pads: list[tuple[int, int, int]], fill: object) ->
     return lax.pad(array, jnp.asarray(fill, array.dtype), pads) if any(map(any, pads)) else array
 
 
-def _apart(array: Any) -> Any:
+def _apart(array: object) -> Any:
     """Forces XLA to compute ``array`` in memory of its own. Otherwise it fuses the padding with a combination of
     slices, which makes each slice slow."""
     return _lax.optimization_barrier(array)

@@ -46,7 +46,7 @@ class IteratorState:
         self._taken = 0
         _handles[self.handle] = self
 
-    def start(self, node: Node, host: Any) -> None:
+    def start(self, node: Node, host: object) -> None:
         """Starts at the first element of a dataset."""
         with self._lock:
             self._start(node, host)
@@ -114,7 +114,7 @@ class IteratorState:
                 )
             return json.dumps({"taken": self._taken, "orders": self._orders}).encode()
 
-    def restore(self, saved: bytes, host: Any) -> None:
+    def restore(self, saved: bytes, host: object) -> None:
         """Moves to the position returned by `saved`, in the present dataset.
 
         Raises:

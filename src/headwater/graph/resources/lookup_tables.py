@@ -87,7 +87,7 @@ class Table(Kept):
             self._ready().update(entries)
             self.changes += 1
 
-    def replace(self, keys: Any, values: Any) -> None:
+    def replace(self, keys: object, values: object) -> None:
         """Replaces all entries."""
         entries = self._pairs(keys, values)
         with self._lock:
@@ -152,7 +152,7 @@ class Table(Kept):
         return cls(name, as_dtype(key), as_dtype(value), fixed=fixed, shape=shape)
 
 
-def items(array: Any) -> list[Any]:
+def items(array: object) -> list[Any]:
     return np.asarray(array).ravel().tolist()
 
 

@@ -152,7 +152,7 @@ class _Rows:
         for name, value in zip(self._compute.outputs, self._computed(padded, counters), strict=True):
             values[name] = np.asarray(value)[:rows]
 
-    def _computed(self, inputs: Sequence[Any], counters: Any) -> Sequence[object]:
+    def _computed(self, inputs: Sequence[Any], counters: object) -> Sequence[object]:
         if self._device is None:
             return self._run(inputs, counters)
         with _jax.default_device(self._device):

@@ -482,7 +482,7 @@ def _draws(node: Node) -> bool:
     return node.definition.kind is Kind.RANDOM and not (node.attrs.get("seed") or node.attrs.get("seed2"))
 
 
-def _static_key(value: Any) -> object:
+def _static_key(value: object) -> object:
     array = np.asarray(value)
     return array.tobytes(), array.shape, array.dtype.str
 

@@ -199,7 +199,7 @@ def placed(name: str) -> dict[str, Any]:
     return {"in_shardings": there, "out_shardings": there}
 
 
-def moved(values: Sequence[AnyArray], device: Any) -> list[AnyArray]:
+def moved(values: Sequence[AnyArray], device: object) -> list[AnyArray]:
     """Returns the arrays with JAX arrays of other devices moved to ``device`` (see `local_device`); NumPy arrays are
     unchanged."""
     found = list(values)

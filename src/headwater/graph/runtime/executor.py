@@ -286,7 +286,7 @@ class CompiledPlan:
             raise found from error
         return list(map(slots.__getitem__, self._fetches))
 
-    def _position(self, action: Any) -> int:
+    def _position(self, action: object) -> int:
         """Returns the position of the instruction that an action runs."""
         return [known for known, _ in self._actions].index(action)
 
@@ -373,7 +373,7 @@ class CompiledPlan:
         names = inputs_of(self.plan.instructions[position])
         return [value for name, value in zip(names, inputs, strict=True) if name not in constants]
 
-    def _action(self, item: Any, position: int) -> Any:
+    def _action(self, item: object, position: int) -> Any:
         match item:
             case Compute():
                 return self._compute(item, position)

@@ -255,7 +255,7 @@ class Code:
         self,
         node: Node,
         result: str,
-        run: Any,
+        run: object,
         args: Sequence[str],
         attrs: Mapping[str, Any],
         *,
@@ -443,7 +443,7 @@ def same_attrs(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: object, b: object) -> bool:
     return type(a) is type(b) and bool(np.all(a == b))
 
 

@@ -276,7 +276,7 @@ def _make_if(attrs: Attrs, taped: bool) -> Callable[..., Any]:
     plain = [body_function(branch) for branch in branches]
     types: Sequence[DType] = attrs["Tout"]
 
-    def stateless_if(predicate: Any, *inputs: Any, **unused: object) -> tuple[Any, ...]:
+    def stateless_if(predicate: object, *inputs: Any, **unused: object) -> tuple[Any, ...]:
         del unused
         taken = bool(predicate)
         if not taped:

@@ -57,7 +57,7 @@ class KernelPart:
         self,
         compute: Compute,
         cells: Mapping[str, Cell],
-        lock: Any,
+        lock: object,
         seed: int,
         looked_at: Collection[str] = (),
         fetched: Collection[str] = (),
@@ -279,7 +279,7 @@ class _Scale:
     def __init__(self) -> None:
         self.work = Work()
 
-    def add(self, op_type: str, arrays: Sequence[Any], results: Any, attrs: Mapping[str, Any]) -> None:
+    def add(self, op_type: str, arrays: Sequence[Any], results: object, attrs: Mapping[str, Any]) -> None:
         """Adds the cost of one operation, given its (or its forward operation's) type, inputs, outputs, and
         attributes."""
         given = [value for value in as_tuple(results) if isinstance(value, np.ndarray | np.generic)]
@@ -330,16 +330,16 @@ def _products_of_draws(nodes: Sequence[Node], used_once: Collection[str]) -> dic
     return {name: node for name, node in products.items() if name in sums}
 
 
-def _on_host(value: Any) -> Any:
+def _on_host(value: object) -> Any:
     return value if type(value) is np.ndarray else np.asarray(value)
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> Any:
     """Converts an output for another part of the step."""
     return value if type(value) is np.ndarray else np.asarray(value)
 
 
-def _own(value: Any, given: Sequence[Any] = ()) -> Any:
+def _own(value: object, given: Sequence[Any] = ()) -> Any:
     """Converts an output for the program, which may change it: copies it if it shares memory.
 
     Args:

@@ -106,7 +106,7 @@ class Program:
         self._compiling = threading.Lock()
         self._compiled: set[Any] = set()
 
-    def compile(self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: Any) -> None:
+    def compile(self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: object) -> None:
         """Traces and compiles it for arrays of these shapes and types, unless done already. `run` reuses the result.
 
         Raises:
@@ -122,7 +122,7 @@ class Program:
                 self._finish(key, self.run.lower(donated, kept, inputs, counter))
 
     def lowered(
-        self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: Any
+        self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: object
     ) -> Callable[[], None]:
         """As `compile`, but traces only, and returns the function that compiles, mostly without the interpreter's
         lock."""

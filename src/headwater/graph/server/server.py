@@ -154,7 +154,9 @@ INSIDE_GRPC = "grpc+stream"
 _PROTOCOLS = ("grpc", INSIDE_GRPC)
 
 
-def _server_def(source: Any, job_name: str | None, task_index: int | None, protocol: str | None, config: Any) -> Any:
+def _server_def(
+    source: object, job_name: str | None, task_index: int | None, protocol: str | None, config: object
+) -> Any:
     if isinstance(source, ServerDef):
         made: Any = ServerDef()
         made.CopyFrom(source)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headwater.cluster.config import TRAINING, task_config_from_environment
 from headwater.graph.server.server import Server
 
 
-def run_standard_tensorflow_server(session_config: Any = None) -> Server:
+def run_standard_tensorflow_server(session_config: object = None) -> Server:
     """Starts the server of this task; `Server.join` waits for its end.
 
     Args:

@@ -344,7 +344,7 @@ class Session(BaseSession):
         context.enter_session(self)
         return self
 
-    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+    def __exit__(self, exc_type: object, exc_value: object, traceback: object) -> None:
         context.leave_session(self)
         self._entered.pop().__exit__(exc_type, exc_value, traceback)
         self.close()

@@ -48,7 +48,7 @@ class Rule:
         """The value at which a worker starts a step: 0 for changes, as a large value would round small changes."""
         return old if self.state else jnp.zeros_like(old)
 
-    def found(self, start: Any, after: Any) -> Any:
+    def found(self, start: object, after: object) -> Any:
         """The value to merge for a variable that has the value ``after`` after the step."""
         return after if self.state else change_in(start, after)
 

@@ -224,7 +224,7 @@ def _rules_of(variable: Any) -> list[Rule]:
     return [rule for rule in _RULES if variable.dtype != "bool" or rule.merge is not Merge.MEAN]
 
 
-def _fits(rule: Rule, old: object, whole: Any, after: Sequence[object]) -> bool:
+def _fits(rule: Rule, old: object, whole: object, after: Sequence[object]) -> bool:
     """Returns whether a rule gives ``whole``. ``after`` has two states for each part: from ``old``, and from zero."""
     start = rule.start(old)
     found = [rule.found(start, jnp.asarray(value)) for value in after[0 if rule.state else 1 :: 2]]

@@ -364,7 +364,7 @@ class ClusterCoordinator:
             self._queue.appendleft(call)
             self._changed.notify_all()
 
-    def _finish(self, call: _Call, value: Any, error: OpError | None) -> None:
+    def _finish(self, call: _Call, value: object, error: OpError | None) -> None:
         call.result.settle(value, error)
         with self._changed:
             self._running -= 1
@@ -378,7 +378,7 @@ class ClusterCoordinator:
         args, kwargs = _plain(call.args), _plain(call.kwargs)
         return self.exchange(channel, call.name, args, kwargs)
 
-    def exchange(self, channel: Channel, name: str, args: Any, kwargs: Any) -> Any:
+    def exchange(self, channel: Channel, name: str, args: object, kwargs: object) -> Any:
         """Calls a function on a worker, and returns its result.
 
         Raises:
@@ -407,7 +407,7 @@ def _plain(value: object) -> object:
     return _mapped(plain, value)
 
 
-def _mapped(function: Callable[[Any], Any], value: Any) -> object:
+def _mapped(function: Callable[[Any], Any], value: object) -> object:
     """Applies ``function`` to each leaf of ``value``; lists, tuples, named tuples and dicts are structures."""
     structure: Any = value
     if isinstance(value, (list, tuple)):

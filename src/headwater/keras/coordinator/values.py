@@ -61,7 +61,7 @@ def encode(value: object, arrays: list[object]) -> Any:
     )
 
 
-def decode(value: Any, arrays: Sequence[Any], local: Callable[[PerWorker], Any]) -> Any:
+def decode(value: object, arrays: Sequence[Any], local: Callable[[PerWorker], Any]) -> Any:
     """Reverses `encode`.
 
     Args:

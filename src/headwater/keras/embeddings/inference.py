@@ -175,7 +175,7 @@ class Inference:
         container.on_predict_end()
         return _tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
 
-    def _callbacks(self, callbacks: Any, verbose: Any, batches: Batches) -> Any:
+    def _callbacks(self, callbacks: object, verbose: object, batches: Batches) -> Any:
         if isinstance(callbacks, keras.callbacks.CallbackList):
             return callbacks
         return keras.callbacks.CallbackList(
@@ -201,7 +201,7 @@ def _arrays(batch: Tree) -> Tree:
 # Models ---------------------------------------------------------------------------------------------------------------
 
 
-def set_source(model: Any, source: RowSource) -> None:
+def set_source(model: object, source: RowSource) -> None:
     """Makes ``model`` evaluate and predict with rows of ``source``."""
     object.__setattr__(model, _INFERENCE, Inference(model, source))
     _watch()

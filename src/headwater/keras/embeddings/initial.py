@@ -121,7 +121,7 @@ class _Rows:
         return [read(atom) for atom in jaxpr.outvars]
 
     def _compiled_results(
-        self, eqn: Any, given: Sequence[tuple[Tree, bool]], first: Any, count: int
+        self, eqn: Any, given: Sequence[tuple[Tree, bool]], first: object, count: int
     ) -> list[tuple[object, bool]]:
         by_row = [flag for _, flag in given]
 

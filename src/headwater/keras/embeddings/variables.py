@@ -140,7 +140,7 @@ def _watch(active: Callable[[], _Strategy | None]) -> None:
     add = optimizer.add_variable_from_reference
 
     @functools.wraps(initialize)
-    def our_initialize(self: Any, initializer: Any) -> None:
+    def our_initialize(self: Any, initializer: object) -> None:
         if _making.without_values:
             self._initializer = initializer
             self._value = None

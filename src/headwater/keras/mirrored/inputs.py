@@ -29,7 +29,7 @@ class DistributedDataset(ShardedDataset):
       devices: number of this process's devices.
     """
 
-    def __init__(self, dataset: Any, replicas: Replicas, devices: int) -> None:
+    def __init__(self, dataset: object, replicas: Replicas, devices: int) -> None:
         super().__init__(dataset)
         self._replicas = replicas
         self._devices = devices

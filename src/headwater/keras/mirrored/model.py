@@ -208,7 +208,7 @@ class MirroredModel:
         batch_size: int | None = None,
         verbose: int | str = "auto",
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: object = None,
     ) -> Tree:
         """Keras's ``predict``: each process computes its share of each batch; all return the whole result, in order."""
         data = shards_of(self._share(0), x, batch_size=batch_size, steps=steps, policy=AutoShardPolicy.DATA)
@@ -249,7 +249,7 @@ class MirroredModel:
         else:
             self._keras.save(self.model, filepath, overwrite, zipped, **kwargs)
 
-    def save_weights(self, filepath: Path, overwrite: bool = True, max_shard_size: Any = None) -> None:
+    def save_weights(self, filepath: Path, overwrite: bool = True, max_shard_size: object = None) -> None:
         """Keras's ``save_weights``; the file is written atomically, under any name."""
         if overwrite and max_shard_size is None:
             saving.save_weights(self.model, filepath)

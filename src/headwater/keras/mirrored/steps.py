@@ -283,7 +283,7 @@ class TrainStep(SharedStep):
         metrics: Sequence[jax.Array],
         batch: Tree,
         wish: object,
-        factors: Any = None,
+        factors: object = None,
     ) -> Tree:
         """Computes this process's vector."""
         model, layout, combination = self._model, self._vector, self.combination
@@ -343,7 +343,7 @@ class TestStep(SharedStep):
     __test__ = False
     _training = False
 
-    def __init__(self, model: Any, owner: Owner) -> None:
+    def __init__(self, model: object, owner: Owner) -> None:
         super().__init__(model, owner)
         self._compute = jax.jit(self.compute) if self._compiled else self.compute
         self._merge = jax.jit(self.merge) if self._compiled else self.merge
@@ -378,7 +378,7 @@ class TestStep(SharedStep):
     _changed = False
 
     def compute(
-        self, trainable: Any, others: Any, metrics: Sequence[jax.Array], batch: Tree, factors: Any = None
+        self, trainable: Any, others: Any, metrics: Sequence[jax.Array], batch: Tree, factors: object = None
     ) -> Tree:
         """This process's contributions to metrics and logs, and the variables that are not trained."""
         starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]

@@ -504,7 +504,7 @@ class ServedModel(ModelValues):
         )
         return {f"val_{name}": value for name, value in logs.items()}
 
-    def _callbacks(self, callbacks: Any, verbose: Any, epochs: int, batches: Batches) -> Any:
+    def _callbacks(self, callbacks: object, verbose: object, epochs: int, batches: Batches) -> Any:
         given: list[Any] = _tree.flatten(callbacks) if callbacks else []
         chief = self.place.is_chief
         task = self.place.task
@@ -576,7 +576,7 @@ def _padded(batch: Tree, of_inputs: Callable[[Any], Any] | None = None) -> Any:
     return x if of_inputs is None else of_inputs(x), y, sample_weight
 
 
-def serve_model(model: Any, place: ProcessPlace) -> None:
+def serve_model(model: object, place: ProcessPlace) -> None:
     """Places the variables of ``model`` on the parameter servers of ``place``; idempotent."""
     if getattr(model, _MODEL, None) is None:
         served = ServedModel(model, place)
@@ -588,6 +588,6 @@ def serve_model(model: Any, place: ProcessPlace) -> None:
             object.__setattr__(model, name, served.with_current_values(getattr(model, name)))
 
 
-def served_model(model: Any) -> ServedModel | None:
+def served_model(model: object) -> ServedModel | None:
     """Returns the `ServedModel` of ``model``; None outside of parameter-server scopes."""
     return getattr(model, _MODEL, None)

@@ -182,7 +182,7 @@ class KerasUpdater:
         )
 
     def _step(
-        self, values: list[jax.Array], state: list[Tree], gradients: list[jax.Array], scale: Any
+        self, values: list[jax.Array], state: list[Tree], gradients: list[jax.Array], scale: object
     ) -> tuple[list[Any], list[Any]]:
         after, state = self._optimizer.stateless_apply(state, gradients, values)
         return scaled_steps(values, after, scale), state

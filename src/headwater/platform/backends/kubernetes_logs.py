@@ -37,7 +37,7 @@ _TAIL = 10_000
 _INNER_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)(?: |$)")
 
 
-def fetch_log(core: Any, pod: str, namespace: str, path: Path, *, ended: bool = False) -> None:
+def fetch_log(core: object, pod: str, namespace: str, path: Path, *, ended: bool = False) -> None:
     """Appends the output of ``pod`` since the last call to ``path``, each line with its time.
 
     Args:

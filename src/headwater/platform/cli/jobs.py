@@ -377,7 +377,7 @@ def _follow(
                 print(entry["line"] if task is not None else f"{entry['task']} | {entry['line']}", flush=True)
 
 
-def _watch(client: ApiClient, job_id: str, shown: Any, as_json: bool) -> Any:
+def _watch(client: ApiClient, job_id: str, shown: object, as_json: bool) -> Any:
     with client.stream(f"/jobs/{job_id}/stream") as events:
         if as_json or not sys.stdout.isatty():
             for kind, entry in events:

@@ -32,7 +32,7 @@ def _is_axis(value: object) -> bool:
 _concat = dispatching(arrays.concat, arrays.__name__, "concat")
 
 
-def concat(values: Any, axis: Any = None, name: str = "concat", concat_dim: int | None = None) -> Tensor:
+def concat(values: object, axis: object = None, name: str = "concat", concat_dim: int | None = None) -> Tensor:
     """``concat(values, axis)``, or ``concat(axis, values)`` as before 1.0."""
     axis = concat_dim if axis is None else axis
     if _is_axis(values) and not _is_axis(axis):

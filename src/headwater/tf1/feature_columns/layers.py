@@ -32,7 +32,7 @@ class DenseFeatures(Layer):
         super().__init__(trainable=trainable, name=name, **kwargs)
         self._columns = listed_dense(feature_columns)
 
-    def call(self, features: Any, cols_to_output_tensors: Any = None) -> Tensor:
+    def call(self, features: object, cols_to_output_tensors: object = None) -> Tensor:
         """The matrix; ``cols_to_output_tensors`` is a dictionary to fill."""
         return side_by_side(features, self._columns, None, self.trainable, None, cols_to_output_tensors)
 
@@ -55,6 +55,6 @@ class SequenceFeatures(Layer):
         super().__init__(trainable=trainable, name=name, **kwargs)
         self._columns = listed(feature_columns)
 
-    def call(self, features: Any) -> tuple[Tensor, Tensor]:
+    def call(self, features: object) -> tuple[Tensor, Tensor]:
         """``[batch, steps, size]`` of float32, and the lengths, int64."""
         return sequences_side_by_side(features, self._columns, None, self.trainable)

@@ -110,7 +110,7 @@ assert_greater_equal: Callable[..., Operation] = _binary("GreaterEqual", "assert
 def _against_zero(compare: Callable[..., Operation], default: str, sign: str, what: str) -> Callable[..., Operation]:
     def check(
         x: TensorLike,
-        data: Any = None,
+        data: object = None,
         summarize: int | None = None,
         message: str | None = None,
         name: str | None = None,

@@ -86,7 +86,7 @@ class GraphFunction:
         self._has_made_variables = True
 
 
-def _as_argument(value: Any) -> Any:
+def _as_argument(value: object) -> Any:
     return convert_to_tensor(value) if isinstance(value, np.ndarray | np.generic) else value  # pyright: ignore[reportUnknownArgumentType]
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 
 
-def _ragged(value: Any) -> Any:
+def _ragged(value: object) -> Any:
     return value if isinstance(value, RaggedTensor) else RaggedTensor.from_tensor(value)
 
 
@@ -59,7 +59,7 @@ def _place(axis: Any, rank: int | None, what: str = "axis") -> int:
 # Putting together and taking apart ------------------------------------------------------------------------------------
 
 
-def concat(values: Any, axis: Any, name: str = "RaggedConcat") -> Any:
+def concat(values: Any, axis: object, name: str = "RaggedConcat") -> Any:
     """Concatenates tensors and ragged tensors of one rank along a dimension."""
     with name_scope(name, "RaggedConcat", []):
         parts = [as_ragged_or_tensor(value) for value in values]
@@ -78,7 +78,7 @@ def _concat(parts: list[Any], axis: int) -> Any:
     return merged_rows(stack_along(ragged, cast("int", ragged[0].shape.ndims), 1))
 
 
-def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Any:
+def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: object = None) -> Any:
     """A ragged tensor with one more dimension, of size 1."""
     axis = either(axis, dim, "axis", "dim")
     with name_scope(name, "RaggedExpandDims", []):
@@ -86,7 +86,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
         return _expanded(input, _place(axis, None if rank is None else rank + 1))
 
 
-def _expanded(value: Any, axis: int) -> Any:
+def _expanded(value: object, axis: int) -> Any:
     if not isinstance(value, RaggedTensor):
         return arrays.expand_dims(value, axis)
     count = value.nrows()
@@ -97,7 +97,7 @@ def _expanded(value: Any, axis: int) -> Any:
     return value.with_values(_expanded(value.values, axis - 1))
 
 
-def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Any:
+def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: object = None) -> Any:
     """A ragged tensor without the dimensions ``axis``, which must have the size 1.
 
     Raises:
@@ -259,7 +259,7 @@ def _gathered_of_each(params: RaggedTensor, indices: RaggedTensor, axis: int, ba
     return _gathered(params.values, indices.with_flat_values(places), 0, 0)
 
 
-def batch_gather(params: Any, indices: Any, name: str | None = None) -> Any:
+def batch_gather(params: object, indices: object, name: str | None = None) -> Any:
     """The slices at ``indices`` of the last dimension that ``indices`` has."""
     last = (as_ragged_or_tensor(indices).shape.ndims or 1) - 1
     return gather(params, indices, name=name, axis=last, batch_dims=last)
@@ -341,7 +341,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
         return gather_rows(concatenated_rows([x, y]), chosen)
 
 
-def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+def where_v2(condition: object, x: object = None, y: object = None, name: str | None = None) -> Any:
     """Like `where`, but broadcasts scalars."""
     if x is None or not isinstance(condition, RaggedTensor):
         return where(condition, x, y, name)
@@ -354,7 +354,7 @@ def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = No
 def of_segments(plain: Function) -> Function:
     """``plain``, a reduction of unsorted segments of tensors, for ragged data: values of one place meet."""
 
-    def reduce(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+    def reduce(data: object, segment_ids: object, num_segments: object, name: str | None = None) -> Any:
         with name_scope(name, "RaggedSegment", []):
             data, ids = as_ragged_or_tensor(data, name="data"), as_ragged_or_tensor(segment_ids, name="segment_ids")
             if isinstance(ids, RaggedTensor):
@@ -380,7 +380,7 @@ segment_max = of_segments(reductions.unsorted_segment_max)
 
 
 def _divided(root: bool) -> Function:
-    def reduce(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+    def reduce(data: object, segment_ids: object, num_segments: object, name: str | None = None) -> Any:
         with name_scope(name, "RaggedSegmentMean", []):
             total = segment_sum(data, segment_ids, num_segments)
             ones = map_flat_values(arrays.ones_like, as_ragged_or_tensor(data))

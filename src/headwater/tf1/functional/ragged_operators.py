@@ -30,7 +30,7 @@ def of_one(function: Function, value: object, *args: object, **kwargs: object) -
     return map_flat_values(function, value, *args, **kwargs)
 
 
-def of_two(function: Function, x: Any, y: Any, *args: object, **kwargs: object) -> Any:
+def of_two(function: Function, x: object, y: object, *args: object, **kwargs: object) -> Any:
     """Applies ``function(x, y, …)`` to the innermost values of two operands, at least one of them ragged.
 
     Dimensions of size 1 are broadcast, as between tensors. Two ragged tensors of the same rank must have the same rows,

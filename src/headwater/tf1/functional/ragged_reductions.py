@@ -87,7 +87,7 @@ def _one(ragged: RaggedTensor, axis: int, plain: Function, segments: Function) -
 
 
 def _truth(segments: Function) -> Function:
-    def found(values: Any, ids: Any, count: Any) -> Any:
+    def found(values: object, ids: object, count: object) -> Any:
         numbers = map_flat_values(math.cast, values, int32)
         return map_flat_values(math.cast, segments(numbers, ids, count), bool_)
 

@@ -80,7 +80,7 @@ class RaggedTensor(CompositeTensor):
     @classmethod
     def from_value_rowids(
         cls,
-        values: Any,
+        values: object,
         value_rowids: TensorLike,
         nrows: TensorLike | None = None,
         name: str | None = None,
@@ -475,7 +475,7 @@ class RaggedTensor(CompositeTensor):
         """The value in ``session``, or in the default one."""
         return ragged_value([part.eval(feed_dict, session) for part in self.components])
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         """Rows, and parts of them, as of a tensor; an inner ragged dimension can be cut, not indexed."""
         keys = list(cast("tuple[Any, ...]", key)) if isinstance(key, tuple) else [key]
         with name_scope(None, "RaggedGetItem", [self.flat_values]):

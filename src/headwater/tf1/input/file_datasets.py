@@ -106,7 +106,7 @@ class SqlDataset(Dataset):
       output_types: the type of each column, a tuple.
     """
 
-    def __init__(self, driver_name: Any, data_source_name: Any, query: Any, output_types: Structure) -> None:
+    def __init__(self, driver_name: object, data_source_name: object, query: object, output_types: Structure) -> None:
         kinds = [as_dtype(kind) for kind in output_types]
         node = SqlRows(
             driver_name=self.as_value(driver_name, string),

@@ -43,7 +43,7 @@ class TypeSpec(ABC):
         """
         raise TypeError(f"{cls.__name__} knows nothing of {value!r}")
 
-    def is_compatible_with(self, spec_or_value: Any) -> bool:
+    def is_compatible_with(self, spec_or_value: object) -> bool:
         """Returns whether a value, or values with another specification, may conform to this specification."""
         if not isinstance(spec_or_value, TypeSpec):
             if not isinstance(spec_or_value, self.value_type):
@@ -218,7 +218,7 @@ class TensorArraySpec(TypeSpec):
     def _parts(self) -> tuple[TensorShape, DType, bool, bool]:
         return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
 
-    def is_compatible_with(self, other: Any) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def is_compatible_with(self, other: object) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Returns whether an array, or arrays with another specification, may conform to this specification."""
         return super().is_compatible_with(other)
 

@@ -41,10 +41,10 @@ class Pooling(Layer):
     def __init__(
         self,
         pool_size: Ints,
-        strides: Any,
+        strides: object,
         padding: str = "valid",
         data_format: str = "channels_last",
-        name: Any = None,
+        name: object = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(name=name, **kwargs)

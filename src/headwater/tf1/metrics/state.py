@@ -67,8 +67,8 @@ def of_both(
     compute: Callable[..., object],
     states: Sequence[TensorLike],
     updates: Sequence[TensorLike],
-    metrics_collections: Any,
-    updates_collections: Any,
+    metrics_collections: object,
+    updates_collections: object,
 ) -> Metric:
     """Returns ``compute(*states, name)`` for the current state, and for the updated state."""
     value = compute(*states, "value")

@@ -29,7 +29,7 @@ _EPSILON = 1e-6
 
 def _confusion(
     labels: object,
-    predictions: Any,
+    predictions: object,
     thresholds: Sequence[float],
     weights: object,
     wanted: Sequence[str] = _CONDITIONS,

@@ -109,7 +109,7 @@ class _LSTM(LayerCell):
         c, h = arrays.split(state, list(self._sizes), 1)
         return c, h
 
-    def _joined(self, c: Any, h: Any) -> Any:
+    def _joined(self, c: object, h: object) -> Any:
         return LSTMStateTuple(c, h) if self._state_is_tuple else arrays.concat([c, h], 1)
 
 

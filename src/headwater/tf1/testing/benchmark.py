@@ -38,7 +38,7 @@ class Benchmark:
     def run_op_benchmark(
         self,
         sess: Session,
-        op_or_tensor: Any,
+        op_or_tensor: object,
         feed_dict: Mapping[Any, Any] | None = None,
         burn_iters: int = 2,
         min_iters: int = 10,

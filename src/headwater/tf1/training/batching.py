@@ -65,7 +65,7 @@ class _Batcher:
     """
 
     def __init__(
-        self, elements: Sequence[Sequence[TensorLike]], keep_input: Any, enqueue_many: bool, shapes: Structure
+        self, elements: Sequence[Sequence[TensorLike]], keep_input: object, enqueue_many: bool, shapes: Structure
     ) -> None:
         if not elements or not elements[0]:
             raise ValueError("Expected at least one tensor in the elements of a batch.")
@@ -144,7 +144,7 @@ class _Batcher:
         with graph.colocate_with(queue.queue_ref.op):
             return graph.create_op(op_type, [queue.queue_ref, self._keep, *element], {}, name)
 
-    def take(self, queue: QueueBase, batch_size: TensorLike, smaller: bool, like: Any, name: str) -> Any:
+    def take(self, queue: QueueBase, batch_size: TensorLike, smaller: bool, like: object, name: str) -> Any:
         """The next batch, in the structure of ``like``."""
         taken = queue.dequeue_up_to(batch_size, name=name) if smaller else queue.dequeue_many(batch_size, name=name)
         dequeued: list[Any] = list(taken) if isinstance(taken, list) else [taken]  # pyright: ignore[reportUnknownArgumentType]

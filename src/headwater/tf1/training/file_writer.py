@@ -166,7 +166,7 @@ class FileWriter:
     def __init__(
         self,
         logdir: Path,
-        graph: Any = None,
+        graph: object = None,
         max_queue: int = 10,
         flush_secs: float = 120,
         graph_def: GraphDef | None = None,
@@ -210,7 +210,9 @@ class FileWriter:
                     self._tags_with_metadata.add(value.tag)
         self._add(event, global_step)
 
-    def add_graph(self, graph: Any, global_step: TensorLike | None = None, graph_def: GraphDef | None = None) -> None:
+    def add_graph(
+        self, graph: object, global_step: TensorLike | None = None, graph_def: GraphDef | None = None
+    ) -> None:
         """Adds a graph.
 
         Args:

@@ -28,7 +28,7 @@ class LossScale(ABC):
         """The number, float32."""
 
     @abstractmethod
-    def update(self, grads: Any) -> tuple[Any, Any]:
+    def update(self, grads: object) -> tuple[Any, Any]:
         """Returns an operation that adapts the scale to the gradients, and whether these may be applied."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class FixedLossScale(LossScale):
     def __call__(self) -> Tensor:
         return constant(self._value, dtypes.float32)
 
-    def update(self, grads: Any) -> tuple[Any, Any]:
+    def update(self, grads: object) -> tuple[Any, Any]:
         """Returns no operation, and that gradients may always be applied."""
         del grads
         return no_op(), True
@@ -103,7 +103,7 @@ class DynamicLossScale(LossScale):
     def __call__(self) -> Tensor:
         return convert_to_tensor(self._scale)
 
-    def update(self, grads: Any) -> tuple[Any, Any]:
+    def update(self, grads: object) -> tuple[Any, Any]:
         """An operation that changes the number, and whether the gradients are finite."""
         finite = _all_finite(grads)
         scale, steps = self._scale.read_value(), self._good_steps.read_value()
@@ -150,7 +150,7 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
       ValueError: ``opt`` is not an optimizer.
     """
 
-    def __init__(self, opt: Optimizer, loss_scale: Any) -> None:
+    def __init__(self, opt: Optimizer, loss_scale: object) -> None:
         if not isinstance(opt, Optimizer):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f'"opt" must be an instance of Optimizer, but got: {type(opt)}')
         super().__init__(opt._use_locking, opt.get_name())  # pyright: ignore[reportPrivateUsage]
@@ -214,7 +214,7 @@ def _divided(grad: Any, scale: Tensor) -> Any:
     return grad * math.cast(math.reciprocal(scale), grad.dtype)
 
 
-def enable_mixed_precision_graph_rewrite(opt: Optimizer, loss_scale: Any = "dynamic") -> Optimizer:
+def enable_mixed_precision_graph_rewrite(opt: Optimizer, loss_scale: object = "dynamic") -> Optimizer:
     """Returns an optimizer that scales the loss, as float16 gradients need.
 
     The graph is not rewritten: the program chooses which operations compute in fewer bits, as with TensorFlow on a

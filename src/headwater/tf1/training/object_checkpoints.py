@@ -50,7 +50,7 @@ class _Text(SaveableObject):
         tensor = constant(value, name="state")
         super().__init__(tensor, [SaveSpec(tensor, "", name)], name)
 
-    def restore(self, restored_tensors: Any, restored_shapes: object) -> Operation:
+    def restore(self, restored_tensors: object, restored_shapes: object) -> Operation:
         del restored_tensors, restored_shapes
         return group()
 

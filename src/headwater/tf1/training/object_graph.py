@@ -60,12 +60,12 @@ class PythonState(ABC):
 _KINDS: Final = (Variable, PartitionedVariable, Optimizer, Layer, Module, Trackable, PythonState)
 
 
-def is_trackable(value: Any) -> bool:
+def is_trackable(value: object) -> bool:
     """Returns whether ``value`` is an object with declared parts; see `parts_of` for lists and dicts of these."""
     return isinstance(value, _KINDS)
 
 
-def parts_of(value: Any) -> list[tuple[str, Any]]:
+def parts_of(value: object) -> list[tuple[str, Any]]:
     """The parts of an object, with the names by which it has them."""
     found: Iterable[tuple[str, Any]]
     match value:

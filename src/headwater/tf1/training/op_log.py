@@ -35,7 +35,7 @@ class _Strings:
 
 
 def write_op_log(
-    graph: Graph | None, log_dir: str, op_log: Any = None, run_meta: Any = None, add_trace: bool = True
+    graph: Graph | None, log_dir: str, op_log: Any = None, run_meta: object = None, add_trace: bool = True
 ) -> None:
     """Writes ``tfprof_log`` into a folder: operations on floats, trainable variables, and where operations were made.
 

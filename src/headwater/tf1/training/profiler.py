@@ -309,7 +309,7 @@ class Profiler:
       ValueError: ``op_log`` is given.
     """
 
-    def __init__(self, graph: Graph | None = None, op_log: Any = None) -> None:
+    def __init__(self, graph: Graph | None = None, op_log: object = None) -> None:
         require_no_log(op_log)
         self._graph = get_default_graph() if graph is None else graph
         self._steps: dict[int, Any] = {}

@@ -57,7 +57,7 @@ class SessionManager:
         recovery_wait_secs: float = 30,
         local_init_run_options: RunOptions | None = None,
         local_init_feed_dict: FeedDict | None = None,
-        global_step: Any = None,
+        global_step: object = None,
     ) -> None:
         self._graph = graph or get_default_graph()
         self._local_init_op = local_init_op
@@ -398,7 +398,7 @@ class SessionManager:
         """Returns a message that names the variables without a value; None if the model is ready."""
         return self._without_value(sess, self._ready_op)
 
-    def _without_value(self, sess: SessionLike, op: Any) -> str | None:
+    def _without_value(self, sess: SessionLike, op: object) -> str | None:
         if op is None:
             return None
         try:
@@ -427,7 +427,7 @@ class SessionManager:
         return "; ".join(parts)
 
 
-def _name(op: Any) -> str:
+def _name(op: object) -> str:
     return "None" if op is None else str(getattr(op, "name", op))
 
 

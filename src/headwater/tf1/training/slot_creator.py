@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headwater.tf1.variables.types import AnyVariable, InitializerLike
 
 
-def create_slot(primary: GraphTensor, val: Any, name: str, colocate_with_primary: bool = True) -> AnyVariable:
+def create_slot(primary: GraphTensor, val: object, name: str, colocate_with_primary: bool = True) -> AnyVariable:
     """Creates a slot with the initial value ``val``, a tensor.
 
     Args:

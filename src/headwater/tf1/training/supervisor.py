@@ -159,7 +159,7 @@ class Supervisor:
 
     # Arguments and their defaults -------------------------------------------------------------------------------
 
-    def _chosen(self, given: Any, collection: str, make: Callable[[], object] | None) -> Any:
+    def _chosen(self, given: object, collection: str, make: Callable[[], object] | None) -> Any:
         """Returns ``given`` unless it is ``USE_DEFAULT``, else the collection's first item, or adds a new one."""
         # Check the type first: for a variable or tensor, == would add an operation.
         if not (isinstance(given, int) and given == self.USE_DEFAULT):

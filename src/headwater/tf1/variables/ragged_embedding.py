@@ -21,19 +21,21 @@ def embedding_lookup(params: object, ids: SparseLike, *args: Any, **kwargs: Any)
     return map_flat_values(rows, ids)
 
 
-def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any = None, *args: Any, **kwargs: Any) -> Any:
+def embedding_lookup_sparse(
+    params: object, sp_ids: object, sp_weights: object = None, *args: Any, **kwargs: Any
+) -> Any:
     """Combines, for each row of ragged row numbers, these rows of a table to one vector."""
     return embedding.embedding_lookup_sparse(params, _sparse(sp_ids), _sparse(sp_weights), *args, **kwargs)
 
 
 def safe_embedding_lookup_sparse(
-    embedding_weights: Any, sparse_ids: Any, sparse_weights: Any = None, *args: Any, **kwargs: Any
+    embedding_weights: object, sparse_ids: object, sparse_weights: object = None, *args: Any, **kwargs: Any
 ) -> Any:
     """Like `embedding_lookup_sparse`, but accepts empty rows and invalid ids and weights."""
     found = _sparse(sparse_ids), _sparse(sparse_weights)
     return embedding.safe_embedding_lookup_sparse(embedding_weights, *found, *args, **kwargs)
 
 
-def _sparse(value: Any) -> Any:
+def _sparse(value: object) -> Any:
     ragged = value if value is None or isinstance(value, SparseTensor) else as_ragged_or_tensor(value)
     return ragged.to_sparse() if isinstance(ragged, RaggedTensor) else ragged

@@ -48,7 +48,7 @@ class VariableScope:
 
     def __init__(
         self,
-        reuse: Any,
+        reuse: object,
         name: str = "",
         initializer: InitializerLike | None = None,
         regularizer: Regularizer | None = None,

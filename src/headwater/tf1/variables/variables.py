@@ -107,7 +107,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
 
     def __init__(
         self,
-        initial_value: Any = None,
+        initial_value: object = None,
         trainable: bool | None = None,
         collections: Iterable[str] | None = None,
         validate_shape: bool = True,
@@ -308,7 +308,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
 
     # Writing ----------------------------------------------------------------------------------------------------
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign(self, value: object, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
         """Gives the variable a new value; the result is a reference to it, or the operation if not ``read_value``."""
         result = state.assign(self._variable, value, use_locking=use_locking, name=name)
         return result if read_value else result.op
@@ -382,7 +382,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
         """Gives the elements that ``taken``, a strided slice of this variable, reads the new ``value``."""
         return state.assign_slice(self._variable, taken, value, name)
 
-    def __getitem__(self, key: Any) -> Tensor:
+    def __getitem__(self, key: object) -> Tensor:
         """A slice of the value; its ``assign(value)`` changes these elements of the variable."""
         taken: Tensor = super().__getitem__(key)
         return indexing.assignable(taken, self) if taken.op.type == "StridedSlice" else taken

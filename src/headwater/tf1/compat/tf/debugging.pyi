@@ -34,15 +34,15 @@ def assert_less(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., me
     """An operation that fails unless x < y, element by element; at once where that is known."""
 def assert_less_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
     """An operation that fails unless x <= y, element by element; at once where that is known."""
-def assert_negative(x: TensorLike, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+def assert_negative(x: TensorLike, data: object = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
     """An operation that fails unless all elements are below 0."""
-def assert_non_negative(x: TensorLike, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+def assert_non_negative(x: TensorLike, data: object = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
     """An operation that fails unless all elements are at least 0."""
-def assert_non_positive(x: TensorLike, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+def assert_non_positive(x: TensorLike, data: object = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
     """An operation that fails unless all elements are at most 0."""
 def assert_none_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
     """An operation that fails unless x != y, element by element; at once where that is known."""
-def assert_positive(x: TensorLike, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
+def assert_positive(x: TensorLike, data: object = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
     """An operation that fails unless all elements are above 0."""
 def is_finite(x: TensorLike, name: str | None = ...) -> Tensor:
     """Whether it is neither infinite nor NaN, of every element."""

@@ -26,7 +26,7 @@ LoopFunction = Callable[[Any, int], Any]
 
 def rnn_decoder(
     decoder_inputs: Iterable[Any],
-    initial_state: Any,
+    initial_state: object,
     cell: RNNCell,
     loop_function: LoopFunction | None = None,
     scope: Scope = None,
@@ -52,14 +52,14 @@ def rnn_decoder(
     return outputs, state
 
 
-def _given(loop_function: LoopFunction | None, outputs: Sequence[Any], index: int, item: Any) -> Any:
+def _given(loop_function: LoopFunction | None, outputs: Sequence[Any], index: int, item: object) -> Any:
     if loop_function is None or not outputs:
         return item
     with variable_scope("loop_function", reuse=True):
         return loop_function(outputs[-1], index)
 
 
-def previous_symbols(embedding: Any, output_projection: Any, update_embedding: bool) -> LoopFunction:
+def previous_symbols(embedding: object, output_projection: Any, update_embedding: bool) -> LoopFunction:
     """A loop function that embeds the most probable symbol of the previous output.
 
     Args:
@@ -93,11 +93,11 @@ def check_projection(output_projection: Any, symbols: int, dtype: DTypeLike | No
 
 def embedding_rnn_decoder(
     decoder_inputs: Sequence[Any],
-    initial_state: Any,
+    initial_state: object,
     cell: RNNCell,
     num_symbols: int,
     embedding_size: int,
-    output_projection: Any = None,
+    output_projection: object = None,
     feed_previous: bool = False,
     update_embedding_for_previous: bool = True,
     scope: Scope = None,
@@ -163,7 +163,7 @@ class _Heads:
 
 def attention_decoder(
     decoder_inputs: Sequence[Any],
-    initial_state: Any,
+    initial_state: object,
     attention_states: Tensor,
     cell: RNNCell,
     output_size: int | None = None,
@@ -221,14 +221,14 @@ def attention_decoder(
 
 def embedding_attention_decoder(
     decoder_inputs: Sequence[Any],
-    initial_state: Any,
+    initial_state: object,
     attention_states: Tensor,
     cell: RNNCell,
     num_symbols: int,
     embedding_size: int,
     num_heads: int = 1,
     output_size: int | None = None,
-    output_projection: Any = None,
+    output_projection: object = None,
     feed_previous: bool = False,
     update_embedding_for_previous: bool = True,
     dtype: DTypeLike | None = None,

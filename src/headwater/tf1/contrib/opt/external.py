@@ -51,7 +51,7 @@ class ExternalOptimizerInterface:
 
     def __init__(
         self,
-        loss: Any,
+        loss: object,
         var_list: Sequence[Any] | None = None,
         equalities: Sequence[Any] | None = None,
         inequalities: Sequence[Any] | None = None,
@@ -126,7 +126,7 @@ class ExternalOptimizerInterface:
 
     def _minimize(
         self,
-        initial_val: Any,
+        initial_val: object,
         loss_grad_func: Evaluate,
         equality_funcs: Sequence[Evaluate],
         equality_grad_funcs: Sequence[Evaluate],
@@ -192,7 +192,7 @@ class ScipyOptimizerInterface(ExternalOptimizerInterface):
         step_callback: Callable[..., object],
         optimizer_kwargs: Mapping[str, Any],
     ) -> Any:
-        def loss_and_gradient(x: Any) -> tuple[Any, Any]:
+        def loss_and_gradient(x: object) -> tuple[Any, Any]:
             loss, gradient = loss_grad_func(x)
             return float(loss), gradient.astype("float64")
 
@@ -233,7 +233,7 @@ def _nothing(*values: object) -> None:
 def _first(evaluate: Evaluate) -> Evaluate:
     """Returns the function of a constraint: SciPy takes a vector of float64, not a list of one."""
 
-    def first(x: Any) -> Any:
+    def first(x: object) -> Any:
         return np.asarray(evaluate(x)[0], "float64").reshape(-1)
 
     return first

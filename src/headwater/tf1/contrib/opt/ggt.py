@@ -84,7 +84,7 @@ class GGTOptimizer(SettingsOptimizer):
         assert flat is not None
         return scatter_update(flat, range_of(*self._places[var.name]), reshape(grad, [-1]))
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+    def _apply_sparse(self, grad: object, var: object) -> Any:
         raise NotImplementedError("Sparse gradient updates are not supported.")
 
     def _finish(self, update_ops: Sequence[Operation], name_scope: str) -> Any:
@@ -122,7 +122,7 @@ class GGTOptimizer(SettingsOptimizer):
         root = ops.sqrt(sigma)
         inside = matmul(u, matmul(m, column, transpose_a=True), transpose_a=True)
 
-        def within(weights: Any) -> Any:
+        def within(weights: object) -> Any:
             return matmul(m, matmul(u, expand_dims(weights, -1) * inside))
 
         head = within(1.0 / ops.pow(root + self._setting("sigma_eps", moment), 3.0))

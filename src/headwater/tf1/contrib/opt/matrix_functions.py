@@ -23,7 +23,7 @@ def matrix_square_root(mat_a: Any, mat_a_size: int, iter_count: int = 100, ridge
     damped = mat_a + ridge_epsilon * identity
     size = ops.sqrt(reduce_sum(damped * damped))
 
-    def goes_on(i: Any, y: Any, old_y: Any, z: Any, error: Any, old_error: Any) -> Any:
+    def goes_on(i: Any, y: object, old_y: object, z: object, error: Any, old_error: Any) -> Any:
         del y, old_y, z
         return ops.logical_and(i < iter_count, error < old_error)
 
@@ -62,7 +62,7 @@ def matrix_inverse_pth_root(
         return ops.pow(mat_g + ridge_epsilon, alpha)
     identity = eye(mat_g_size)
 
-    def goes_on(i: Any, m: Any, x: Any) -> Any:
+    def goes_on(i: Any, m: Any, x: object) -> Any:
         del x
         return ops.logical_and(i < iter_count, reduce_max(ops.abs(m - identity)) > epsilon)
 

@@ -54,7 +54,7 @@ class ShampooOptimizer(Optimizer):
 
     def __init__(
         self,
-        global_step: Any = 0,
+        global_step: object = 0,
         max_matrix_size: int = 768,
         gbar_decay: Scheduled = 0.0,
         gbar_weight: Scheduled = 1.0,
@@ -106,7 +106,7 @@ class ShampooOptimizer(Optimizer):
             return self._apply_gradient(dense, var, None)
         return self._apply_gradient(grad.values, var, grad.indices)
 
-    def _apply_gradient(self, grad: Any, var: Any, indices: Any) -> Any:
+    def _apply_gradient(self, grad: object, var: Any, indices: Any) -> Any:
         """Updates ``var``; with ``indices``, ``grad`` has the rows at these."""
         step = self._global_step + 1
         conditioned = self._average_gradient(grad, var, indices, step)
@@ -122,7 +122,7 @@ class ShampooOptimizer(Optimizer):
         change = _at(self._learning_rate, step) * conditioned
         return assign_sub(var, change) if indices is None else scatter_add(var, indices, -change)
 
-    def _average_gradient(self, grad: Any, var: Any, indices: Any, step: Any) -> Any:
+    def _average_gradient(self, grad: object, var: Any, indices: object, step: Any) -> Any:
         if indices is None:
             weighted = _at(self._gbar_weight, step) * grad
             return _weighted(self.get_slot(var, "gbar"), self._gbar_decay, step, weighted)
@@ -130,7 +130,7 @@ class ShampooOptimizer(Optimizer):
             _log.warning("Not applying momentum for variable: %s", var.name)
         return grad
 
-    def _matrix_power(self, grad: Any, var: Any, i: int, exponent: Any, step: Any) -> Any:
+    def _matrix_power(self, grad: Any, var: Any, i: int, exponent: object, step: object) -> Any:
         """Updates Gᵢ, and returns Hᵢ, a matrix."""
         slot, rank, size = self.get_slot(var, f"Gbar_{i}"), len(var.shape), _sizes(var)[i]
         axes = [axis for axis in range(rank) if axis != i]
@@ -183,11 +183,11 @@ def _sizes(var: Any) -> list[int]:
     return [int(size) for size in var.shape.as_list()]
 
 
-def _at(setting: Any, step: Any) -> Any:
+def _at(setting: object, step: object) -> Any:
     return setting(step) if callable(setting) else setting
 
 
-def _weighted(slot: Any, decay: Any, step: Any, value: Any) -> Any:
+def _weighted(slot: object, decay: object, step: object, value: object) -> Any:
     """Updates ``slot`` to decay·slot + value and returns the result; a decay of 0 needs no slot."""
     if decay == 0.0:
         return value

@@ -14,7 +14,7 @@ from headwater.tf1.functional.indexing import where
 SignDecay = Callable[[Any], Any]
 
 
-def _completed(global_step: Any, decay_steps: int, decay: str) -> Any:
+def _completed(global_step: object, decay_steps: int, decay: str) -> Any:
     if global_step is None:
         raise ValueError(f"global_step is required for {decay}_decay.")
     return ops.cast(ops.minimum(global_step, decay_steps), float32)
@@ -28,7 +28,7 @@ def _cosine(fraction: Any, zero_from: Any) -> Any:
 def get_linear_decay_fn(decay_steps: int) -> SignDecay:
     """Returns a function of the global step t: 1 − t/n, and 0 after ``decay_steps`` n."""
 
-    def linear_decay_fn(global_step: Any) -> Any:
+    def linear_decay_fn(global_step: object) -> Any:
         return ops.maximum(0.0, (decay_steps - _completed(global_step, decay_steps, "linear")) / float(decay_steps))
 
     return linear_decay_fn
@@ -42,7 +42,7 @@ def get_cosine_decay_fn(decay_steps: int, num_periods: float = 0.5, zero_after: 
       zero_after: number of periods after which the value is 0.
     """
 
-    def cosine_decay_fn(global_step: Any) -> Any:
+    def cosine_decay_fn(global_step: object) -> Any:
         fraction = 2.0 * num_periods * (_completed(global_step, decay_steps, "cosine") / float(decay_steps))
         return _cosine(fraction, None if zero_after is None else ops.greater_equal(fraction, 2.0 * zero_after))
 
@@ -57,7 +57,7 @@ def get_restart_decay_fn(decay_steps: int, num_periods: int = 1, zero_after: flo
       zero_after: number of periods after which the value is 0.
     """
 
-    def restart_decay_fn(global_step: Any) -> Any:
+    def restart_decay_fn(global_step: object) -> Any:
         passed = num_periods * _completed(global_step, decay_steps, "cosine")
         zero_from = None if zero_after is None else ops.greater_equal(passed / float(decay_steps), float(zero_after))
         return _cosine(ops.floormod(passed, float(decay_steps)) / float(decay_steps), zero_from)

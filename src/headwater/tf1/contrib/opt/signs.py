@@ -43,7 +43,7 @@ class _SignOptimizer(SettingsOptimizer):
         self._sign_decay: Any = 1.0
 
     @abstractmethod
-    def _multiplier(self, agreement: Any, var: Any) -> Any:
+    def _multiplier(self, agreement: object, var: object) -> Any:
         """Returns f of the agreement of signs."""
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Operation:

@@ -89,7 +89,7 @@ class DecoupledWeightDecayExtension(_Base):
         self._decay_var_list = set(decay_var_list or self._of_minimize)
         return super().apply_gradients(grads_and_vars, global_step, name)
 
-    def _decays(self, var: Any) -> bool:
+    def _decays(self, var: object) -> bool:
         return not self._decay_var_list or var in self._decay_var_list
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:

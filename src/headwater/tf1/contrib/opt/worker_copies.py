@@ -96,7 +96,7 @@ class CopyOptimizer(WrappingOptimizer):
       name: name of the operations it adds.
     """
 
-    def __init__(self, opt: Any, period: int, use_locking: bool, name: str) -> None:
+    def __init__(self, opt: object, period: int, use_locking: bool, name: str) -> None:
         super().__init__(opt, use_locking, name)
         self._period = period
         self._local_step: Variable = get_variable(

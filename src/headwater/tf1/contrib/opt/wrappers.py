@@ -100,7 +100,7 @@ class MovingAverageOptimizer(WrappingOptimizer):
             self._partners[average.op.name] = var.op.name
         return group(train_op, averaged, name="train_with_avg")
 
-    def swapping_saver(self, var_list: Any = None, name: str = "swapping_saver", **kwargs: Any) -> Saver:
+    def swapping_saver(self, var_list: object = None, name: str = "swapping_saver", **kwargs: Any) -> Saver:
         """Returns a saver that saves each average under its variable's name, and the variable under the average's.
 
         A program that only evaluates then restores the averages as its variables.
@@ -121,7 +121,7 @@ class MovingAverageOptimizer(WrappingOptimizer):
             parts = _parts(saved)
             found.update({key: saved} if parts is None else {part.op.name: part for part in parts})
 
-        def partner(key: str, var: Any) -> Any:
+        def partner(key: str, var: object) -> Any:
             other = self._partners.get(key) if self._partners else None
             if other is not None and other not in found:
                 raise ValueError(
@@ -136,7 +136,7 @@ class MovingAverageOptimizer(WrappingOptimizer):
         return Saver(swapped, name=name, **kwargs)
 
 
-def _parts(saved: Any) -> list[Any] | None:
+def _parts(saved: object) -> list[Any] | None:
     """Returns the parts of a divided variable; None for another one."""
     if isinstance(saved, PartitionedVariable):
         return list(saved)

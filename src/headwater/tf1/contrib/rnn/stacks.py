@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headwater.tf1.variables.scope_settings import VariableScope
 
 
-def _check(cells_fw: Any, cells_bw: Any, states_fw: Any, states_bw: Any) -> None:
+def _check(cells_fw: Any, cells_bw: Any, states_fw: object, states_bw: object) -> None:
     for word, cells in (("fw", cells_fw), ("bw", cells_bw)):
         if not cells:
             raise ValueError(f"Must specify at least one {word} cell for BidirectionalRNN.")

@@ -117,7 +117,7 @@ class BeamSearchDecoder(Decoder):
     def __init__(
         self,
         cell: RNNCell,
-        embedding: Any,
+        embedding: object,
         start_tokens: TensorLike,
         end_token: TensorLike,
         initial_state: Structure,
@@ -265,7 +265,7 @@ class BeamSearchDecoder(Decoder):
         coverage = reductions.reduce_sum(math.log(math.minimum(seen, 1.0)), 2) * math.cast(finished, dtypes.float32)
         return scores + arrays.expand_dims(coverage * self._coverage_penalty_weight, 2)
 
-    def _attention_probs(self, cell_state: Any) -> Any:
+    def _attention_probs(self, cell_state: object) -> Any:
         """The alignments in a state, the mean of several; None without a coverage penalty.
 
         Raises:
@@ -322,7 +322,7 @@ class BeamSearchDecoder(Decoder):
         found.set_shape(wanted)
         return found
 
-    def _split_all(self, state: Any) -> Any:
+    def _split_all(self, state: object) -> Any:
         def split(leaf: Any) -> Any:
             return leaf if isinstance(leaf, TensorArray) or not _rank(leaf) else self._split(leaf)
 
@@ -356,7 +356,7 @@ def _rank(leaf: Any) -> int:
     return len(leaf.dims)
 
 
-def _mean(alignments: Any) -> Any:
+def _mean(alignments: object) -> Any:
     if not isinstance(alignments, tuple):
         return alignments
     return reductions.reduce_mean(arrays.stack(list(alignments), -1), -1)  # pyright: ignore[reportUnknownArgumentType]

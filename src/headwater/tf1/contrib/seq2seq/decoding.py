@@ -123,7 +123,7 @@ def dynamic_decode(
     return outputs, state, lengths
 
 
-def exchange_batch_and_time(tensor: Any) -> Any:
+def exchange_batch_and_time(tensor: object) -> Any:
     """Exchanges the first two dimensions of a tensor that has as many."""
     if not isinstance(tensor, Tensor) or (tensor.dims is not None and len(tensor.dims) < 2):
         return tensor
@@ -214,7 +214,7 @@ class _Decoding:
             for size, dtype in zip(_shapes(self._sizes), nest.flatten(self._types), strict=True)
         ]
 
-        def goes_on(written: Any, loop_vars: Any) -> Tensor:
+        def goes_on(written: object, loop_vars: Any) -> Tensor:
             del written
             return math.logical_not(reductions.reduce_all(loop_vars[3]))
 
@@ -256,6 +256,6 @@ def _kept(finished: Tensor, new: Any, old: Any) -> Any:
     return new if new.dims == () else indexing.where(finished, old, new)
 
 
-def _shapes(sizes: Any) -> list[TensorShape]:
+def _shapes(sizes: object) -> list[TensorShape]:
     """The leaves of a structure of sizes as shapes."""
     return [as_shape([size] if isinstance(size, int) else size) for size in nest.flatten(sizes)]

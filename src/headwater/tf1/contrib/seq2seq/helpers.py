@@ -44,12 +44,12 @@ class Helper:
         """Returns which sequences are finished, and the first inputs."""
         raise NotImplementedError
 
-    def sample(self, time: Tensor, outputs: Any, state: Any, name: str | None = None) -> Any:
+    def sample(self, time: Tensor, outputs: object, state: object, name: str | None = None) -> Any:
         """Returns a choice for each sequence."""
         raise NotImplementedError
 
     def next_inputs(
-        self, time: Tensor, outputs: Any, state: Any, sample_ids: Any, name: str | None = None
+        self, time: Tensor, outputs: object, state: object, sample_ids: object, name: str | None = None
     ) -> tuple[Any, Any, Any]:
         """Returns which sequences are finished, the next inputs, and the next state."""
         raise NotImplementedError
@@ -106,12 +106,12 @@ class CustomHelper(Helper):
                 self._batch_size = arrays.size(finished)
         return finished, inputs
 
-    def sample(self, time: Tensor, outputs: Any, state: Any, name: str | None = None) -> Any:
+    def sample(self, time: Tensor, outputs: object, state: object, name: str | None = None) -> Any:
         with name_scope(name, f"{type(self).__name__}Sample", [time]):
             return self._sample_fn(time=time, outputs=outputs, state=state)
 
     def next_inputs(
-        self, time: Tensor, outputs: Any, state: Any, sample_ids: Any, name: str | None = None
+        self, time: Tensor, outputs: object, state: object, sample_ids: object, name: str | None = None
     ) -> tuple[Any, Any, Any]:
         with name_scope(name, f"{type(self).__name__}NextInputs", [time]):
             return self._next_inputs_fn(time=time, outputs=outputs, state=state, sample_ids=sample_ids)
@@ -172,7 +172,7 @@ class TrainingHelper(Helper):
         )
         end = arrays.expand_dims(self._zero_inputs, 0)
 
-        def place(slices: Any) -> None:
+        def place(slices: object) -> None:
             self._following = slices
 
         return KnownTurns(count, arrays.concat([self._steps[1:], end], 0), place)
@@ -181,12 +181,12 @@ class TrainingHelper(Helper):
         with name_scope(name, "TrainingHelperInitialize"):
             return math.equal(0, self._sequence_length), self._steps[0]
 
-    def sample(self, time: Tensor, outputs: Any, name: str | None = None, **unused_kwargs: Any) -> Any:
+    def sample(self, time: Tensor, outputs: object, name: str | None = None, **unused_kwargs: Any) -> Any:
         with name_scope(name, "TrainingHelperSample", [time]):
             return math.cast(reductions.argmax(outputs, axis=-1), dtypes.int32)
 
     def next_inputs(
-        self, time: Tensor, outputs: Any, state: Any, name: str | None = None, **unused_kwargs: Any
+        self, time: Tensor, outputs: object, state: object, name: str | None = None, **unused_kwargs: Any
     ) -> tuple[Any, Any, Any]:
         with name_scope(name, "TrainingHelperNextInputs", [time]):
             following = time + 1
@@ -216,7 +216,7 @@ def _categories(logits: Tensor, seed: int | None) -> Tensor:
     return math.cast(arrays.squeeze(random.multinomial(logits, 1, seed=seed), [1]), dtypes.int32)
 
 
-def lookup(embedding: Any) -> Callable[[Tensor], Any]:
+def lookup(embedding: object) -> Callable[[Tensor], Any]:
     """The function from ids to embeddings that ``embedding`` is, or whose parameters it is."""
     return embedding if callable(embedding) else lambda ids: embedding_lookup(embedding, ids)
 
@@ -239,7 +239,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
         self,
         inputs: TensorLike,
         sequence_length: TensorLike,
-        embedding: Any,
+        embedding: object,
         sampling_probability: TensorLike,
         time_major: bool = False,
         seed: int | None = None,
@@ -252,14 +252,14 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
             self._seed, self._scheduling_seed = seed, scheduling_seed
             super().__init__(inputs, sequence_length, time_major, name)
 
-    def sample(self, time: Tensor, outputs: Any, state: Any, name: str | None = None) -> Tensor:
+    def sample(self, time: Tensor, outputs: Any, state: object, name: str | None = None) -> Tensor:
         with name_scope(name, "ScheduledEmbeddingTrainingHelperSample", [time]):
             chosen = _drawn(self._sampling_probability, self._batch_size, self._scheduling_seed)
             samples = _categories(outputs, self._seed)
             return indexing.where(chosen, samples, arrays.fill(arrays.shape(samples), -1))
 
     def next_inputs(
-        self, time: Tensor, outputs: Any, state: Any, sample_ids: Any, name: str | None = None
+        self, time: Tensor, outputs: object, state: object, sample_ids: Any, name: str | None = None
     ) -> tuple[Any, Any, Any]:
         with name_scope(name, "ScheduledEmbeddingTrainingHelperNextInputs", [time]):
             finished, given, state = super().next_inputs(time, outputs, state)
@@ -304,7 +304,7 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
             self._next_inputs_fn = next_inputs_fn
             super().__init__(inputs, sequence_length, time_major, name)
 
-    def sample(self, time: Tensor, outputs: Any, state: Any, name: str | None = None) -> Tensor:
+    def sample(self, time: Tensor, outputs: object, state: object, name: str | None = None) -> Tensor:
         with name_scope(name, "ScheduledOutputTrainingHelperSample", [time]):
             return math.cast(_drawn(self._sampling_probability, self._batch_size, self._seed), dtypes.int32)
 
@@ -335,7 +335,7 @@ class GreedyEmbeddingHelper(Helper):
       ValueError: ``start_tokens`` is not a vector, or ``end_token`` is not a scalar.
     """
 
-    def __init__(self, embedding: Any, start_tokens: TensorLike, end_token: TensorLike) -> None:
+    def __init__(self, embedding: object, start_tokens: TensorLike, end_token: TensorLike) -> None:
         self._embedding_fn = lookup(embedding)
         self._start_tokens, self._end_token = tokens(start_tokens, end_token)
         self._batch_size = arrays.size(self._start_tokens)
@@ -356,7 +356,7 @@ class GreedyEmbeddingHelper(Helper):
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
         return arrays.zeros_like(self._start_tokens, dtypes.bool_), self._start_inputs
 
-    def sample(self, time: Tensor, outputs: Any, state: Any, name: str | None = None) -> Tensor:
+    def sample(self, time: Tensor, outputs: object, state: object, name: str | None = None) -> Tensor:
         """The class with the largest output.
 
         Raises:
@@ -365,7 +365,7 @@ class GreedyEmbeddingHelper(Helper):
         return reductions.argmax(_single(outputs), axis=-1, output_type=dtypes.int32)
 
     def next_inputs(
-        self, time: Tensor, outputs: Any, state: Any, sample_ids: Any, name: str | None = None
+        self, time: Tensor, outputs: object, state: Any, sample_ids: Any, name: str | None = None
     ) -> tuple[Any, Any, Any]:
         return math.equal(sample_ids, self._end_token), self._embedding_fn(sample_ids), state
 
@@ -381,7 +381,7 @@ def tokens(start_tokens: TensorLike, end_token: TensorLike) -> tuple[Tensor, Ten
     return start, end
 
 
-def _single(outputs: Any) -> Tensor:
+def _single(outputs: object) -> Tensor:
     if not isinstance(outputs, Tensor):
         raise TypeError(f"Expected outputs to be a single Tensor, got: {type(outputs)}")
     return outputs
@@ -398,7 +398,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
     def __init__(
         self,
-        embedding: Any,
+        embedding: object,
         start_tokens: TensorLike,
         end_token: TensorLike,
         softmax_temperature: TensorLike | None = None,
@@ -408,7 +408,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         self._softmax_temperature = softmax_temperature
         self._seed = seed
 
-    def sample(self, time: Tensor, outputs: Any, state: Any, name: str | None = None) -> Tensor:
+    def sample(self, time: Tensor, outputs: object, state: object, name: str | None = None) -> Tensor:
         logits = _single(outputs)
         if self._softmax_temperature is not None:
             logits = logits / self._softmax_temperature
@@ -459,11 +459,11 @@ class InferenceHelper(Helper):
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
         return arrays.fill(arrays.expand_dims(self._batch_size, 0), False), self._start_inputs
 
-    def sample(self, time: Tensor, outputs: Any, state: Any, name: str | None = None) -> Structure:
+    def sample(self, time: Tensor, outputs: object, state: object, name: str | None = None) -> Structure:
         return self._sample_fn(outputs)
 
     def next_inputs(
-        self, time: Tensor, outputs: Any, state: Any, sample_ids: Any, name: str | None = None
+        self, time: Tensor, outputs: object, state: object, sample_ids: object, name: str | None = None
     ) -> tuple[Any, Any, Any]:
         following = sample_ids if self._next_inputs_fn is None else self._next_inputs_fn(sample_ids)
         return self._end_fn(sample_ids), following, state

@@ -50,7 +50,7 @@ class AttentionWrapperState(NamedTuple):
         return nest.map_structure(_in_shape_of, self, self._replace(**kwargs))
 
 
-def _in_shape_of(old: Any, new: Any) -> Any:
+def _in_shape_of(old: object, new: object) -> Any:
     if not isinstance(old, Tensor) or not isinstance(new, Tensor):
         return new
     if not new.shape.is_compatible_with(old.shape):
@@ -100,14 +100,14 @@ class AttentionWrapper(RNNCell):
     def __init__(
         self,
         cell: RNNCell,
-        attention_mechanism: Any,
-        attention_layer_size: Any = None,
+        attention_mechanism: object,
+        attention_layer_size: object = None,
         alignment_history: bool = False,
         cell_input_fn: Callable[..., Any] | None = None,
         output_attention: bool = True,
         initial_cell_state: Structure = None,
         name: str | None = None,
-        attention_layer: Any = None,
+        attention_layer: object = None,
         attention_fn: Callable[..., Any] | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
@@ -140,7 +140,7 @@ class AttentionWrapper(RNNCell):
                 batch = arrays.shape(last)[0] if batch is None else batch
                 self._initial_cell_state = self._checked(batch, initial_cell_state, "initial_cell_state")
 
-    def _layers(self, sizes: Any, layers: Any) -> tuple[Any, ...] | None:
+    def _layers(self, sizes: object, layers: object) -> tuple[Any, ...] | None:
         given = layers if sizes is None else sizes
         if given is None:
             return None
@@ -158,7 +158,7 @@ class AttentionWrapper(RNNCell):
             for size, mechanism in zip(found, self._attention_mechanisms, strict=True)
         )
 
-    def _attention_depth(self, sizes: Any) -> int:
+    def _attention_depth(self, sizes: object) -> int:
         if sizes is not None:
             return sum(_tuple(sizes))
         depths = [mechanism.values.shape[-1].value for mechanism in self._attention_mechanisms]
@@ -266,5 +266,5 @@ class AttentionWrapper(RNNCell):
         return (attention if self._output_attention else output), after
 
 
-def _tuple(value: Any) -> tuple[Any, ...]:
+def _tuple(value: object) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (value,)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

@@ -70,14 +70,14 @@ def collect_variable(
                 graph.add_to_collection(key, part)
 
 
-def collect_output(collections: object, output: Any) -> Any:
+def collect_output(collections: object, output: object) -> Any:
     """Adds a layer's result to collections, and returns it."""
     if collections:
         get_default_graph().add_to_collections(collections, output)
     return output
 
 
-def finished(outputs: Any, layer: Any, settings: Mapping[str, Any]) -> Any:
+def finished(outputs: object, layer: object, settings: Mapping[str, Any]) -> Any:
     """Applies the steps after a layer: collections, normalizer, activation."""
     collections = settings["variables_collections"]
     for attribute, name in (

@@ -35,7 +35,7 @@ def batch_norm(
     activation_fn: Callable[[Tensor], Tensor] | None = None,
     param_initializers: Any = None,
     param_regularizers: Any = None,
-    updates_collections: Any = GraphKeys.UPDATE_OPS,
+    updates_collections: object = GraphKeys.UPDATE_OPS,
     is_training: object = True,
     reuse: Reuse | None = None,
     variables_collections: Any = None,

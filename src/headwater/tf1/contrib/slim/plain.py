@@ -64,7 +64,7 @@ def dropout(
     inputs: TensorLike,
     keep_prob: Any = 0.5,
     noise_shape: TensorLike | ShapeLike | None = None,
-    is_training: Any = True,
+    is_training: object = True,
     outputs_collections: Sequence[str] | None = None,
     scope: str | VariableScope | None = None,
     seed: int | None = None,

@@ -107,7 +107,7 @@ class Estimator:
     def model_fn(self) -> Callable[..., Any]:
         """The model function, with the settings of this estimator."""
 
-        def public(features: Structure, labels: Structure, mode: str, config: Any) -> EstimatorSpec:
+        def public(features: Structure, labels: Structure, mode: str, config: object) -> EstimatorSpec:
             return self._call_model_fn(features, labels, mode, config)
 
         return public
@@ -274,7 +274,7 @@ class Estimator:
         self,
         input_fn: Callable[..., Any],
         steps: int | None = None,
-        hooks: Any = None,
+        hooks: object = None,
         checkpoint_path: str | None = None,
         name: str | None = None,
     ) -> dict[str, Any]:
@@ -298,7 +298,12 @@ class Estimator:
         return self._evaluate(input_fn, steps, hooks, path, name, None)
 
     def evaluate_with(
-        self, input_fn: Callable[..., Any], steps: int | None, hooks: Any, name: str | None, values: Mapping[str, Any]
+        self,
+        input_fn: Callable[..., Any],
+        steps: int | None,
+        hooks: object,
+        name: str | None,
+        values: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Like `evaluate`, of variables that have these ``values``, by name, in place of a checkpoint's."""
 
@@ -413,7 +418,7 @@ class Estimator:
         self,
         export_dir_base: str,
         serving_input_receiver_fn: Callable[[], ServingInputReceiver],
-        assets_extra: Any = None,
+        assets_extra: object = None,
         as_text: bool = False,
         checkpoint_path: str | None = None,
         experimental_mode: str = ModeKeys.PREDICT,
@@ -480,7 +485,7 @@ class Estimator:
         self,
         export_dir_base: str,
         serving_input_receiver_fn: Callable[[], ServingInputReceiver],
-        assets_extra: Any = None,
+        assets_extra: object = None,
         as_text: bool = False,
         checkpoint_path: str | None = None,
         strip_default_attrs: bool = False,
@@ -497,7 +502,7 @@ class Estimator:
     # Building ------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _graph(self, device: Any = None) -> Generator[Graph]:
+    def _graph(self, device: object = None) -> Generator[Graph]:
         """Returns a context with a new graph; ``device`` is its device function, for training in a cluster."""
         with Graph().as_default() as graph, graph.device(device):
             set_random_seed(self._config.tf_random_seed)
@@ -532,7 +537,7 @@ class Estimator:
         del mode
         return self.params
 
-    def _call_model_fn(self, features: Structure, labels: Structure, mode: str, config: Any) -> EstimatorSpec:
+    def _call_model_fn(self, features: Structure, labels: Structure, mode: str, config: object) -> EstimatorSpec:
         wanted = arguments_of(self._model_fn)
         given: dict[str, Any] = {"mode": mode, "params": self._model_params(mode), "config": config, "labels": labels}
         if "labels" not in wanted and labels is not None:
@@ -545,7 +550,7 @@ class Estimator:
         return spec
 
 
-def _with_folder(config: Any, model_dir: str | None) -> Any:
+def _with_folder(config: object, model_dir: str | None) -> Any:
     found = RunConfig() if config is None else config
     if not isinstance(found, RunConfig):
         raise ValueError(f"config must be an instance of `RunConfig`, but provided {config}.")

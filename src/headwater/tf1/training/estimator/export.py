@@ -64,7 +64,7 @@ class RegressionOutput(ExportOutput):
       ValueError: ``value`` is not floating.
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         if not (isinstance(value, Tensor) and value.dtype.is_floating):
             raise ValueError(f"Regression output value must be a float32 Tensor; got {value}")
         self._value = value
@@ -271,7 +271,7 @@ class Exporter:
         estimator: Estimator,
         export_path: str,
         checkpoint_path: str | None,
-        eval_result: Any,
+        eval_result: object,
         is_the_final_export: bool,
     ) -> Any:
         """Exports the model if due; `train_and_evaluate` passes on the result."""
@@ -327,7 +327,7 @@ class FinalExporter(_SavedModelExporter):
         estimator: Estimator,
         export_path: str,
         checkpoint_path: str | None,
-        eval_result: Any,
+        eval_result: object,
         is_the_final_export: bool,
     ) -> bytes | None:
         del eval_result
@@ -352,7 +352,7 @@ class LatestExporter(_SavedModelExporter):
         estimator: Estimator,
         export_path: str,
         checkpoint_path: str | None,
-        eval_result: Any,
+        eval_result: object,
         is_the_final_export: bool,
     ) -> bytes:
         del eval_result, is_the_final_export

@@ -92,12 +92,12 @@ class _Fits(canned.Estimator):
 
     def fit(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: object = None,
+        y: object = None,
         input_fn: Callable[..., Structure] | None = None,
         steps: int | None = None,
         batch_size: int | None = None,
-        monitors: Any = None,
+        monitors: object = None,
         max_steps: int | None = None,
     ) -> Estimator:
         """Trains on the data of ``input_fn``, or on arrays in random order without end; see `train`.
@@ -115,8 +115,8 @@ class _Fits(canned.Estimator):
 
     def evaluate(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
         self,
-        x: Any = None,
-        y: Any = None,
+        x: object = None,
+        y: object = None,
         input_fn: Callable[..., Structure] | None = None,
         feed_fn: object = None,
         batch_size: int | None = None,
@@ -124,7 +124,7 @@ class _Fits(canned.Estimator):
         metrics: object = None,
         name: str | None = None,
         checkpoint_path: str | None = None,
-        hooks: Any = None,
+        hooks: object = None,
         log_progress: bool = True,
     ) -> dict[str, Any]:
         """Returns the metrics of a checkpoint, on arrays (one pass; see `fit`) or on the data of ``input_fn``.
@@ -143,7 +143,7 @@ class _Fits(canned.Estimator):
 
     def predict(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
         self,
-        x: Any = None,
+        x: object = None,
         input_fn: Callable[..., Structure] | None = None,
         batch_size: int | None = None,
         outputs: Structure = None,
@@ -172,7 +172,7 @@ class _Fits(canned.Estimator):
 
     def predict_classes(
         self,
-        x: Any = None,
+        x: object = None,
         input_fn: Callable[..., Structure] | None = None,
         batch_size: int | None = None,
         as_iterable: bool = True,

@@ -56,7 +56,7 @@ class Head(heads.Head):
         labels: TensorLike,
         logits: TensorLike,
         features: Structure = None,
-        mode: Any = None,
+        mode: object = None,
         regularization_losses: Sequence[TensorLike] | None = None,
     ) -> Tensor:
         """The loss of a batch, with regularization losses where there are some."""
@@ -86,9 +86,9 @@ class Head(heads.Head):
         logits: TensorLike,
         labels: Tensor | None = None,
         optimizer: Optimizer | None = None,
-        trainable_variables: Any = None,
+        trainable_variables: object = None,
         train_op_fn: Callable[[Tensor], OpOrTensor] | None = None,
-        update_ops: Any = None,
+        update_ops: object = None,
         regularization_losses: Sequence[TensorLike] | None = None,
     ) -> EstimatorSpec:
         """Returns the specification of a model with these logits.

@@ -205,7 +205,7 @@ class MultiHead(Head):
             begin += head.logits_dimension
         return found
 
-    def _require(self, what: str, given: Any) -> None:
+    def _require(self, what: str, given: object) -> None:
         missing = [head.name for head in self._heads if head.name not in given]
         if missing:
             raise ValueError(f"{what} has missing values for head(s): {missing}")
@@ -225,7 +225,7 @@ class MultiHead(Head):
         labels: Any,
         logits: TensorLike,
         features: Structure = None,
-        mode: Any = None,
+        mode: object = None,
         regularization_losses: Sequence[TensorLike] | None = None,
     ) -> Tensor:
         del mode
@@ -247,9 +247,9 @@ class MultiHead(Head):
         logits: TensorLike,
         labels: Any = None,
         optimizer: object = None,
-        trainable_variables: Any = None,
+        trainable_variables: object = None,
         train_op_fn: Callable[[Tensor], OpOrTensor] | None = None,
-        update_ops: Any = None,
+        update_ops: object = None,
         regularization_losses: Sequence[TensorLike] | None = None,
     ) -> EstimatorSpec:
         divided = self._divided(logits)

@@ -240,9 +240,9 @@ class TPUEstimator(Estimator):
 
     def __init__(
         self,
-        model_fn: Any = None,
+        model_fn: object = None,
         model_dir: str | None = None,
-        config: Any = None,
+        config: object = None,
         params: Any = None,
         use_tpu: bool = True,
         train_batch_size: int | None = None,

@@ -29,11 +29,11 @@ from headwater.tf1.layers.pooling import MaxPooling1D as MaxPooling1D
 from headwater.tf1.layers.pooling import MaxPooling2D as MaxPooling2D
 from headwater.tf1.layers.pooling import MaxPooling3D as MaxPooling3D
 
-def average_pooling1d(inputs: TensorLike, pool_size: Ints, strides: Any, padding: str = ..., data_format: str = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+def average_pooling1d(inputs: TensorLike, pool_size: Ints, strides: object, padding: str = ..., data_format: str = ..., name: object = ..., reuse: bool | None = ...) -> Tensor:
     """One call of an `AveragePooling1D` layer."""
-def average_pooling2d(inputs: TensorLike, pool_size: Ints, strides: Any, padding: str = ..., data_format: str = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+def average_pooling2d(inputs: TensorLike, pool_size: Ints, strides: object, padding: str = ..., data_format: str = ..., name: object = ..., reuse: bool | None = ...) -> Tensor:
     """One call of an `AveragePooling2D` layer."""
-def average_pooling3d(inputs: TensorLike, pool_size: Ints, strides: Any, padding: str = ..., data_format: str = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+def average_pooling3d(inputs: TensorLike, pool_size: Ints, strides: object, padding: str = ..., data_format: str = ..., name: object = ..., reuse: bool | None = ...) -> Tensor:
     """One call of an `AveragePooling3D` layer."""
 def batch_normalization(inputs: TensorLike, axis: Ints = ..., momentum: TensorLike = ..., epsilon: float = ..., center: bool = ..., scale: bool = ..., beta_initializer: Any = ..., gamma_initializer: Any = ..., moving_mean_initializer: Any = ..., moving_variance_initializer: Any = ..., beta_regularizer: Any = ..., gamma_regularizer: Any = ..., beta_constraint: Any = ..., gamma_constraint: Any = ..., training: Any = ..., trainable: bool = ..., name: Any = ..., reuse: bool | None = ..., renorm: bool = ..., renorm_clipping: Any = ..., renorm_momentum: float = ..., fused: bool | None = ..., virtual_batch_size: int | None = ..., adjustment: Any = ...) -> Tensor:
     """One call of a `BatchNormalization` layer; ``training`` may be a tensor."""
@@ -51,11 +51,11 @@ def dense(inputs: TensorLike, units: int, activation: Any = ..., use_bias: bool 
     """One call of a `Dense` layer."""
 def dropout(inputs: TensorLike, rate: TensorLike = ..., noise_shape: TensorLike | ShapeLike | None = ..., seed: int | None = ..., training: TensorLike = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
     """One call of a `Dropout` layer; ``training`` may be a tensor."""
-def max_pooling1d(inputs: TensorLike, pool_size: Ints, strides: Any, padding: str = ..., data_format: str = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+def max_pooling1d(inputs: TensorLike, pool_size: Ints, strides: object, padding: str = ..., data_format: str = ..., name: object = ..., reuse: bool | None = ...) -> Tensor:
     """One call of a `MaxPooling1D` layer."""
-def max_pooling2d(inputs: TensorLike, pool_size: Ints, strides: Any, padding: str = ..., data_format: str = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+def max_pooling2d(inputs: TensorLike, pool_size: Ints, strides: object, padding: str = ..., data_format: str = ..., name: object = ..., reuse: bool | None = ...) -> Tensor:
     """One call of a `MaxPooling2D` layer."""
-def max_pooling3d(inputs: TensorLike, pool_size: Ints, strides: Any, padding: str = ..., data_format: str = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
+def max_pooling3d(inputs: TensorLike, pool_size: Ints, strides: object, padding: str = ..., data_format: str = ..., name: object = ..., reuse: bool | None = ...) -> Tensor:
     """One call of a `MaxPooling3D` layer."""
 def separable_conv1d(inputs: TensorLike, filters: int, kernel_size: Any, strides: TensorLike = ..., padding: str = ..., data_format: str = ..., dilation_rate: TensorLike = ..., depth_multiplier: int = ..., activation: Any = ..., use_bias: bool = ..., depthwise_initializer: Any = ..., pointwise_initializer: Any = ..., bias_initializer: Any = ..., depthwise_regularizer: Any = ..., pointwise_regularizer: Any = ..., bias_regularizer: Any = ..., activity_regularizer: Any = ..., depthwise_constraint: Any = ..., pointwise_constraint: Any = ..., bias_constraint: Any = ..., trainable: bool = ..., name: Any = ..., reuse: bool | None = ...) -> Tensor:
     """One call of a `SeparableConv1D` layer."""
