@@ -6,6 +6,7 @@ take its rows, and pass it on. Functions, steps and files get its arrays one by 
 
 from __future__ import annotations
 
+import functools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -108,7 +109,11 @@ class SparseArray(Composite):
 
     @property
     def spec(self) -> SparseSpec:
-        return SparseSpec(self.dense_shape.tolist(), _dtype(self.values))
+        return SparseSpec(self.shape, _dtype(self.values))
+
+    @property
+    def shape(self) -> Dims:
+        return tuple(self.dense_shape.tolist())
 
     @property
     def parts(self) -> tuple[HostArray, ...]:
@@ -236,8 +241,7 @@ class SparseSpec(TensorSpec):
 
     @property
     def parts(self) -> tuple[TensorSpec, ...]:
-        rank = self.shape.ndims
-        return TensorSpec([None, rank], int64), TensorSpec([None], self.dtype), TensorSpec([rank], int64)
+        return _sparse_parts(self.shape.ndims, self.dtype)
 
     def joined(self, arrays: Sequence[HostArray]) -> SparseArray:
         return SparseArray(*arrays)
@@ -249,6 +253,12 @@ class SparseSpec(TensorSpec):
 
     def with_shape(self, shape: ShapeLike) -> SparseSpec:
         return SparseSpec(shape, self.dtype)
+
+
+@functools.cache
+def _sparse_parts(rank: int | None, dtype: DType) -> tuple[TensorSpec, ...]:
+    """Returns the specs of a sparse component's indices, values and dense shape."""
+    return TensorSpec([None, rank], int64), TensorSpec([None], dtype), TensorSpec([rank], int64)
 
 
 class RaggedSpec(TensorSpec):

@@ -103,13 +103,7 @@ class TensorSpec:
 
     def accepts(self, array: HostArray) -> bool:
         """Returns whether an array has this type and shape."""
-        dims = self.dims
-        if array.dtype != self._dtype.numpy_dtype:
-            return False
-        return dims is None or (
-            len(dims) == array.ndim
-            and all(want is None or want == got for want, got in zip(dims, array.shape, strict=True))
-        )
+        return array.dtype == self._dtype.numpy_dtype and fits(self.dims, array.shape)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and (self.dims, self._dtype) == (other.dims, other.dtype)  # pyright: ignore
@@ -119,6 +113,15 @@ class TensorSpec:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self._shape}, dtype={self._dtype!r}, name={self._name!r})"
+
+
+def fits(dims: Dims, found: Dims) -> bool:
+    """Returns whether two shapes are equal where both are known."""
+    if dims is None or found is None:
+        return True
+    return len(dims) == len(found) and all(
+        want is None or got is None or want == got for want, got in zip(dims, found, strict=True)
+    )
 
 
 def is_array(value: object) -> bool:

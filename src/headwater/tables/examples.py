@@ -9,7 +9,7 @@ Source: https://protobuf.dev/programming-guides/encoding/.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -36,12 +36,15 @@ _PADDING: Final = bytes(_WORD)
 """Padding after messages and names, which are read by words."""
 
 
-def columns_of(serialized: Sequence[bytes], wanted: Mapping[str, DType]) -> dict[str, Column] | None:
+def columns_of(
+    serialized: Sequence[bytes], wanted: Mapping[str, DType], sparse: Collection[str] = ()
+) -> dict[str, Column] | None:
     """Parses features of serialized examples; returns None where the protobuf library has to parse them.
 
     Args:
       serialized: the ``Example`` messages.
       wanted: the type of each feature: float32, int64 or string.
+      sparse: the features with indices in the result.
     """
     if any(dtype not in _KINDS for dtype in wanted.values()):
         return None
@@ -67,6 +70,8 @@ def columns_of(serialized: Sequence[bytes], wanted: Mapping[str, DType]) -> dict
     if sys.byteorder == "big":
         floats.byteswap(inplace=True)
     ahead = {dtype: np.split(values, offsets[1:-1])[::-1] for dtype, (_, offsets, values) in numbers.items()}
+    which = np.array([name in sparse for name in wanted], np.bool_)
+    places = np.split(positions(counts, which), np.cumsum(totals[which])[:-1])[::-1]
     columns: dict[str, Column] = {}
     for place, (name, dtype) in enumerate(wanted.items()):
         if dtype == dtypes.string:
@@ -75,7 +80,8 @@ def columns_of(serialized: Sequence[bytes], wanted: Mapping[str, DType]) -> dict
             values[:] = [joined[begin:stop] for begin, stop in zip(begins.tolist(), stops.tolist(), strict=True)]
         else:
             values = ahead[dtype].pop()
-        columns[name] = Column(values=values, counts=counts[place], present=found[place])
+        indices = places.pop() if which[place] else None
+        columns[name] = Column(values=values, counts=counts[place], present=found[place], indices=indices)
     return columns
 
 
@@ -314,6 +320,29 @@ def texts(data: Bytes, starts: Words, sizes: Words, total: int) -> tuple[Words, 
             stops[count] = at
             count += 1
     return begins, stops
+
+
+@compiled
+def positions(counts: Words, which: NDArray[np.bool_]) -> Words:
+    """Returns the message, and the position in its list, of each value of some features, ``[values, 2]``.
+
+    Args:
+      counts: number of values of each feature in each message, ``[k, n]``.
+      which: whether each feature is one of these, ``[k]``.
+    """
+    total = 0
+    for key in range(len(which)):
+        if which[key]:
+            total += counts[key].sum()
+    found = np.empty((total, 2), np.int64)
+    at = 0
+    for key in range(len(which)):
+        if which[key]:
+            for row in range(counts.shape[1]):
+                for place in range(counts[key, row]):
+                    found[at, 0], found[at, 1] = row, place
+                    at += 1
+    return found
 
 
 @compiled

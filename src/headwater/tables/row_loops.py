@@ -33,12 +33,71 @@ def add_rows(target: Reals, places: Words, rows: Reals, width: int) -> None:
 
 
 @compiled
-def add_chosen_rows(target: Reals, places: Words, rows: Reals, chosen: Words, width: int) -> None:
-    """As `add_rows`, for the rows with the numbers ``chosen``."""
-    for i in range(len(places)):
-        into, start = places[i] * width, chosen[i] * width
+def sum_segments(
+    data: Reals, rows: int, width: int, chosen: Words, segments: Words, count: int, power: Any
+) -> tuple[bool, Reals]:
+    """Adds up chosen rows by segment, and divides each sum by a power of the segment's number of rows.
+
+    Args:
+      data: ``rows`` rows of ``width`` numbers, one after the other.
+      chosen: the number of each row to add, ``[n]``.
+      segments: its segment, ascending, ``[n]``.
+      count: number of segments; -1 for one more than the last of ``segments``.
+      power: 0, 0.5 or 1.
+
+    Returns:
+      Whether all chosen rows and segments are in range and in order (otherwise the sums are meaningless); and the sums.
+    """
+    last = segments[-1] if len(segments) else -1
+    if count < 0:
+        count = last + 1
+    sums, sizes = np.zeros(count * width, np.float32), np.zeros(count, np.int64)
+    before = 0
+    if last >= count:
+        return False, sums
+    for i in range(len(chosen)):
+        segment = segments[i]
+        if segment < before or segment > last or chosen[i] < 0 or chosen[i] >= rows:
+            return False, sums
+        before = segment
+        sizes[segment] += 1
+        into, start = segment * width, chosen[i] * width
         for j in range(width):
-            target[into + j] += rows[start + j]
+            sums[into + j] += data[start + j]
+    if power != 0:
+        for segment in range(count):
+            if sizes[segment] > 1:
+                divisor = np.float32(np.sqrt(np.float64(sizes[segment])) if power < 1 else sizes[segment])
+                for j in range(segment * width, (segment + 1) * width):
+                    sums[j] /= divisor
+    return True, sums
+
+
+@compiled
+def share_segments(
+    grad: Reals, count: int, width: int, chosen: Words, segments: Words, rows: int, power: Any
+) -> tuple[bool, Reals]:
+    """Returns the gradient of the ``data`` of `sum_segments`, and as first result whether all numbers are in range.
+
+    Args:
+      grad: the gradient of the sums: ``count`` rows of ``width`` numbers, one after the other.
+    """
+    found, sizes = np.zeros(rows * width, np.float32), np.zeros(count, np.int64)
+    for i in range(len(segments)):
+        if segments[i] < 0 or segments[i] >= count or chosen[i] < 0 or chosen[i] >= rows:
+            return False, found
+        sizes[segments[i]] += 1
+    factors = np.ones(count, np.float32)
+    if power != 0:
+        for segment in range(count):
+            if sizes[segment] > 1:
+                size = np.float32(sizes[segment])
+                factors[segment] = np.float32(1) / (np.sqrt(size) if power < 1 else size)
+    for i in range(len(segments)):
+        into, start, factor = chosen[i] * width, segments[i] * width, factors[segments[i]]
+        for j in range(width):
+            found[into + j] += grad[start + j] * factor
+    return True, found
 
 
 @compiled

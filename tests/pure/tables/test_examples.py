@@ -32,8 +32,9 @@ def example(**features: list[Any]) -> bytes:
 
 def same(serialized: list[bytes], wanted: dict[str, DType]) -> None:
     """Fails unless both ways give the same values."""
-    columns = columns_of(serialized, wanted)
+    columns = columns_of(serialized, wanted, ["i", "s"])
     assert columns is not None
+    assert [columns[name].indices is None for name in wanted] == [name not in ("i", "s") for name in wanted]
     found, expected = ExampleBatch(serialized, None, columns), ExampleBatch(serialized)
     for name, dtype in wanted.items():
         ours, theirs = found.sparse(name, dtype), expected.sparse(name, dtype)

@@ -73,11 +73,19 @@ class SparseValues:
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One feature of a batch: all values, the number of values of each example, and which examples have the feature."""
+    """One feature of a batch.
+
+    Attributes:
+      values: all values, the first example's first.
+      counts: the number of values of each example.
+      present: which examples have the feature.
+      indices: as in `SparseValues`; None to compute them when they are needed.
+    """
 
     values: HostArray
     counts: npt.NDArray[np.int64]
     present: npt.NDArray[np.bool_]
+    indices: npt.NDArray[np.int64] | None = None
 
 
 class ExampleBatch:
@@ -191,11 +199,14 @@ class ExampleBatch:
           dtype: float32, int64 or string.
         """
         column = self._column(name, dtype)
-        example = np.repeat(np.arange(len(self)), column.counts)
-        starts = np.cumsum(column.counts) - column.counts
-        place = np.arange(column.values.size) - np.repeat(starts, column.counts)
+        indices = column.indices
+        if indices is None:
+            example = np.repeat(np.arange(len(self)), column.counts)
+            starts = np.cumsum(column.counts) - column.counts
+            place = np.arange(column.values.size) - np.repeat(starts, column.counts)
+            indices = np.stack([example, place], axis=1).astype(np.int64, copy=False)
         return SparseValues(
-            indices=np.stack([example, place], axis=1).astype(np.int64, copy=False),
+            indices=indices,
             values=column.values,
             dense_shape=np.array([len(self), column.counts.max(initial=0)], np.int64),
         )

@@ -18,8 +18,8 @@ from headwater.graph.registry import HostArray
 
 _PAIRS: Final = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
 """Complex types, as which two real numbers are added at once."""
-_CHOSEN_NS: Final = 20_000
-"""The time of NumPy's calls that choose rows and add them."""
+_CHOSEN_NS: Final = 30_000
+"""The time of NumPy's calls that check numbers of rows, choose rows, and add them."""
 _ADDED_NS: Final = 10
 """The time in which NumPy adds one number of a row."""
 
@@ -98,21 +98,50 @@ def combine_rows(combine: Any, array: HostArray, indices: HostArray, rows: HostA
     combine.at(flat, places, given)
 
 
-def add_chosen_rows(array: HostArray, indices: HostArray, rows: HostArray, chosen: HostArray) -> None:
-    """``array[indices] += rows[chosen]``, one after the other, in place. All indices are inside.
+def sum_chosen_rows(
+    data: HostArray, chosen: HostArray, segments: HostArray, count: int | None, power: float
+) -> HostArray | None:
+    """Adds up rows by segment in a compiled loop, as `headwater.tables.row_loops.sum_segments` does.
 
-    Args:
-      array: contiguous.
-      indices, chosen: ``[n]``.
+    Returns:
+      The sums, ``[segments, …]``; None where a compiled loop does not pay, or numbers are out of range or unordered.
     """
-    width = math.prod(array.shape[1:])
-    if array.dtype == rows.dtype == np.float32 and compiled_loops_pay(_CHOSEN_NS + _ADDED_NS * width * chosen.size):
-        from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
+    shape, width = data.shape[1:], math.prod(data.shape[1:])
+    if not _loops_pay(data, chosen, segments, width) or (count is not None and count < 0):
+        return None
+    from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
 
-        into, numbers = row_loops.flat(indices, np.int64), row_loops.flat(chosen, np.int64)
-        row_loops.add_chosen_rows(array.reshape(-1), into, row_loops.flat(rows, np.float32), numbers, width)
-    else:
-        combine_rows(np.add, array, indices, rows.take(chosen, 0))
+    numbers = row_loops.flat(chosen, np.int64), row_loops.flat(segments, np.int64)
+    most = -1 if count is None else count
+    good, sums = row_loops.sum_segments(
+        row_loops.flat(data, np.float32), len(data), width, *numbers, most, float(power)
+    )
+    return sums.reshape(-1, *shape) if good else None
+
+
+def share_chosen_rows(
+    grad: HostArray, chosen: HostArray, segments: HostArray, rows: int, power: float
+) -> HostArray | None:
+    """Returns the gradient of the data of `sum_chosen_rows`, ``[rows, …]``, or None as there."""
+    shape, width = grad.shape[1:], math.prod(grad.shape[1:])
+    if not _loops_pay(grad, chosen, segments, width):
+        return None
+    from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
+
+    numbers = row_loops.flat(chosen, np.int64), row_loops.flat(segments, np.int64)
+    flat = row_loops.flat(grad, np.float32)
+    good, found = row_loops.share_segments(flat, len(grad), width, *numbers, rows, float(power))
+    return found.reshape(rows, *shape) if good else None
+
+
+def _loops_pay(data: HostArray, chosen: HostArray, segments: HostArray, width: int) -> bool:
+    return (
+        data.dtype == np.float32
+        and width > 0
+        and chosen.shape == segments.shape
+        and chosen.ndim == 1
+        and compiled_loops_pay(_CHOSEN_NS + _ADDED_NS * width * chosen.size)
+    )
 
 
 def turns(indices: HostArray) -> Sequence[HostArray | slice]:

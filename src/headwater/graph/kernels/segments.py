@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
 
 from headwater.graph.kernels.common import Arrays, Needed, is_floating
 from headwater.graph.kernels.registry import gradient_kernel, kernel
-from headwater.graph.kernels.rows import add_chosen_rows, combine_rows, inside, outside, sum_equal_rows, take
+from headwater.graph.kernels.rows import combine_rows, inside, outside, share_chosen_rows, sum_equal_rows, take
 
 if TYPE_CHECKING:
     from headwater.graph.registry import Attrs, HostArray
@@ -110,17 +109,20 @@ def summed_rows(values: HostArray, indices: HostArray) -> tuple[HostArray, HostA
     return sum_equal_rows(values, indices)
 
 
-def _chosen_gradient(op_type: str, divisor: Callable[[Any], Any]) -> None:
+def _chosen_gradient(op_type: str, power: float) -> None:
     @kernel(op_type)
     def gradient(grad: HostArray, indices: HostArray, segment_ids: HostArray, output_dim0: HostArray) -> HostArray:  # pyright: ignore[reportUnusedFunction]
+        quick = share_chosen_rows(grad, indices, segment_ids, int(output_dim0), power)
+        if quick is not None:
+            return quick
         if outside(indices, int(output_dim0)) is not None or outside(segment_ids, len(grad)) is not None:
             raise ValueError("an index or segment id is out of range")
         sizes = np.maximum(np.bincount(segment_ids, minlength=len(grad)), 1).astype(grad.dtype)
-        shares = grad * (1 / divisor(sizes)).reshape((-1,) + (1,) * (grad.ndim - 1))
+        shares = grad * (1 / sizes**power).reshape((-1,) + (1,) * (grad.ndim - 1))
         result = np.zeros((int(output_dim0), *grad.shape[1:]), grad.dtype)
-        add_chosen_rows(result, indices, shares, segment_ids)
+        combine_rows(np.add, result, indices, shares.take(segment_ids, 0))
         return result
 
 
-_chosen_gradient("SparseSegmentMeanGrad", lambda sizes: sizes)
-_chosen_gradient("SparseSegmentSqrtNGrad", np.sqrt)
+_chosen_gradient("SparseSegmentMeanGrad", 1)
+_chosen_gradient("SparseSegmentSqrtNGrad", 0.5)

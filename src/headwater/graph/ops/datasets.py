@@ -6,6 +6,7 @@ order: its source datasets, its values, and its function's captured values.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
@@ -18,7 +19,7 @@ from headwater.data.composites import Composite, element_of, flat_element, flat_
 from headwater.data.io.tfrecord import TFRecordOptions, TFRecordWriter
 from headwater.data.node import Context, Element, Node, closing
 from headwater.data.sources import spec_of_value
-from headwater.data.spec import TensorSpec
+from headwater.data.spec import TensorSpec, fits
 from headwater.dtypes import DType, bool_, int64, resource, string, variant
 from headwater.errors import InvalidArgumentError, OutOfRangeError
 from headwater.graph.ops.bodies import decode_body, interpret
@@ -29,7 +30,7 @@ from headwater.graph.registry import FunctionAttr, HostArray, Inference, Spec
 from headwater.graph.registry import function_of as python_function
 from headwater.graph.resources.host_context import HostContext
 from headwater.graph.resources.iterators import IteratorState, ahead, iterator_of
-from headwater.shapes import TensorShape, as_shape
+from headwater.shapes import Dims, TensorShape, as_shape
 
 NODES: dict[str, type[Node]] = {
     "BatchDatasetV2": batches.Batch,
@@ -83,7 +84,12 @@ def specs_of(
     types: Sequence[DType], shapes: Sequence[TensorShape], classes: Sequence[str] = ()
 ) -> tuple[TensorSpec, ...]:
     """Returns the components of an element described by the attributes; all are dense without ``classes``."""
-    codes = [code.decode() if isinstance(code, bytes) else code for code in classes] or ["dense"] * len(types)
+    codes = tuple(code.decode() if isinstance(code, bytes) else code for code in classes) or ("dense",) * len(types)
+    return _known_specs(tuple(types), tuple(as_shape(shape).as_dims for shape in shapes), codes)
+
+
+@functools.lru_cache(1024)  # an iterator describes each of its elements
+def _known_specs(types: tuple[DType, ...], shapes: tuple[Dims, ...], codes: tuple[str, ...]) -> tuple[TensorSpec, ...]:
     return tuple(map(spec_of_code, codes, shapes, types))
 
 
@@ -252,7 +258,7 @@ def checked_element(element: Element, specs: Sequence[TensorSpec]) -> tuple[Any,
 
 def _accepted(part: object, arrays: Sequence[HostArray], spec: TensorSpec) -> bool:
     """Whether a component matches its spec."""
-    if isinstance(part, Composite) and not spec.shape.is_compatible_with(part.shape):
+    if isinstance(part, Composite) and not fits(spec.dims, part.shape):
         return False
     parts = spec.parts
     return len(parts) == len(arrays) and all(each.accepts(array) for each, array in zip(parts, arrays, strict=True))

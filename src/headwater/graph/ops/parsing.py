@@ -28,16 +28,21 @@ _FEATURE_NS: Final = 2_500
 
 
 def _batch(
-    serialized: Sequence[bytes], names: Sequence[bytes] | None, keys: Sequence[str], types: Sequence[DType]
+    serialized: Sequence[bytes],
+    names: Sequence[bytes] | None,
+    keys: Sequence[str],
+    types: Sequence[DType],
+    sparse: Sequence[str] = (),
 ) -> ExampleBatch:
-    """Returns the parsed examples, from which the features ``keys`` will be requested, each with its type."""
+    """Returns the parsed examples, from which the features ``keys`` will be requested, each with its type; those in
+    ``sparse`` by `ExampleBatch.sparse`."""
     wanted = dict(zip(keys, types, strict=True))
     # A feature may be requested twice, with different types.
     if len(wanted) < len(keys) or not compiled_loops_pay(_FEATURE_NS * len(serialized) * len(keys)):
         return ExampleBatch(serialized, names)
     from headwater.tables import examples  # noqa: PLC0415  with numba: only for programs that need it
 
-    return ExampleBatch(serialized, names, examples.columns_of(serialized, wanted))
+    return ExampleBatch(serialized, names, examples.columns_of(serialized, wanted, sparse))
 
 
 def _varies(shape: TensorShape) -> bool:
@@ -136,7 +141,7 @@ def parse_example(
     dense_shapes: Sequence[TensorShape],
 ) -> Sequence[HostArray]:
     keys = [key.item().decode() for key in rest[: Nsparse + Ndense]]
-    batch = _batch(serialized.tolist(), names.tolist() or None, keys, (*sparse_types, *Tdense))
+    batch = _batch(serialized.tolist(), names.tolist() or None, keys, (*sparse_types, *Tdense), keys[:Nsparse])
     sparse = [batch.sparse(key, dtype) for key, dtype in zip(keys[:Nsparse], sparse_types, strict=True)]
     dense = _dense(batch, keys[Nsparse:], Tdense, dense_shapes, rest[Nsparse + Ndense :])
     return (
@@ -190,7 +195,8 @@ def parse_example_v2(
     )
     keys = [*sparse_names, *dense_names, *ragged_names]
     types = (*sparse_types, *Tdense, *ragged_value_types)
-    batch = _batch(serialized.reshape(-1).tolist(), names.reshape(-1).tolist() or None, keys, types)
+    sparse_ones = [*sparse_names, *ragged_names]
+    batch = _batch(serialized.reshape(-1).tolist(), names.reshape(-1).tolist() or None, keys, types, sparse_ones)
     sparse = [batch.sparse(key, dtype) for key, dtype in zip(sparse_names, sparse_types, strict=True)]
     dense = _dense(batch, dense_names, Tdense, dense_shapes, dense_defaults)
     ragged = [batch.sparse(key, dtype) for key, dtype in zip(ragged_names, ragged_value_types, strict=True)]

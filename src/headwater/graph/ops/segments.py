@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwater.graph.kernels.finding import run_starts
-from headwater.graph.kernels.rows import add_chosen_rows, combine_rows
+from headwater.graph.kernels.rows import combine_rows, sum_chosen_rows
 from headwater.graph.ops.common import constant_int, constant_ints, output
 from headwater.graph.ops.define import host, pure
 from headwater.graph.ops.indexing import require_rows
@@ -168,11 +168,14 @@ def _chosen_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, None if data is None else (count, *data[1:]))
 
 
-def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
-    """Registers a sum of the rows at ``indices`` by segment, divided by a function of the segment's number of rows."""
+def _chosen_segments(op_type: str, power: float) -> None:
+    """Registers a sum of the rows at ``indices`` by segment, divided by a power of the segment's number of rows."""
 
     def lower(context: object, data: Any, indices: Any, segment_ids: Any, num_segments: Any = None) -> Any:
         del context
+        quick = sum_chosen_rows(data, indices, segment_ids, None if num_segments is None else int(num_segments), power)
+        if quick is not None:
+            return quick
         found = _require_ascending(segment_ids)
         if indices.shape != segment_ids.shape:
             raise ValueError("segment_ids and indices should have same size.")
@@ -180,9 +183,8 @@ def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
         count = found if num_segments is None else int(num_segments)
         if count < found:
             raise ValueError(f"segment ids must be < num_segments = {count}, not {found - 1}")
-        result = np.zeros((count, *data.shape[1:]), data.dtype)
-        add_chosen_rows(result, segment_ids, data, indices)
-        return result if divisor is np.ones_like else _divided(result, segment_ids, divisor)
+        result = _sums(data.take(indices, 0), segment_ids, count)
+        return _divided(result, segment_ids, lambda sizes: sizes**power) if power else result
 
     inputs = "data:T|floating, indices:Tidx|index=int32, segment_ids:int32"
     host(op_type, inputs=inputs, infer=_chosen_spec)(lower)
@@ -190,9 +192,9 @@ def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
     host(f"{op_type}WithNumSegments", inputs=more, infer=_chosen_spec)(lower)
 
 
-_chosen_segments("SparseSegmentSum", np.ones_like)
-_chosen_segments("SparseSegmentMean", lambda sizes: sizes)
-_chosen_segments("SparseSegmentSqrtN", np.sqrt)
+_chosen_segments("SparseSegmentSum", 0)
+_chosen_segments("SparseSegmentMean", 1)
+_chosen_segments("SparseSegmentSqrtN", 0.5)
 
 
 # Gradients of means of chosen rows --------------------------------------------------------------------------------

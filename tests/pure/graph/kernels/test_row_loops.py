@@ -10,8 +10,9 @@ import pytest
 
 from headwater.graph.kernels import compiled_loops
 from headwater.graph.kernels.registry import kernel_of, update_kernel_of
-from headwater.graph.kernels.rows import add_chosen_rows, add_rows
+from headwater.graph.kernels.rows import add_rows
 from headwater.graph.ops.sparse import distinct_bags
+from headwater.graph.registry import lookup
 
 F = np.float32
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -47,7 +48,6 @@ def test_updates_of_rows(monkeypatch: pytest.MonkeyPatch, width: int, repeated: 
         ftrl(var, accum, linear, grad[:1], at[:1] - 100, F(0.05), F(0.4), F(0.02), F(-0.5))
         added = start[0].copy()
         add_rows(added, at, grad)
-        add_chosen_rows(added, np.arange(30) % 7, grad, np.arange(30) % 40)
         return [var, accum, linear, added]
 
     for ours, numpys in zip(*both(monkeypatch, run), strict=True):
@@ -67,6 +67,31 @@ def test_gradients_of_segments(monkeypatch: pytest.MonkeyPatch, op_type: str) ->
     for bad in (np.array([4, 0, 0]), np.array([0, -1, 0])):
         with pytest.raises(ValueError, match="out of range"):
             kernel(grad, bad, ids, np.int32(4))
+
+
+@pytest.mark.parametrize("mean", ["Sum", "Mean", "SqrtN"])
+def test_sums_of_segments(monkeypatch: pytest.MonkeyPatch, mean: str) -> None:
+    rng = np.random.default_rng(3)
+    data, indices = rng.normal(size=(20, 4)).astype(F), rng.integers(0, 20, 30).astype(np.int32)
+    ids = np.sort(rng.integers(0, 12, 30)).astype(np.int32)
+    lower: Any = lookup(f"SparseSegment{mean}").lower
+    counted: Any = lookup(f"SparseSegment{mean}WithNumSegments").lower
+    ours, numpys = both(
+        monkeypatch, lambda: [lower(None, data, indices, ids), counted(None, data, indices, ids, np.int64(15))]
+    )
+    assert ours[0].shape == (ids[-1] + 1, 4)
+    assert ours[1].shape == (15, 4)
+    for each, other in zip(ours, numpys, strict=True):
+        np.testing.assert_array_equal(each.view(np.uint32), other.view(np.uint32))
+    rows = data[indices[ids == ids[-1]]]
+    size = {"Sum": 1, "Mean": len(rows), "SqrtN": np.sqrt(len(rows))}[mean]
+    np.testing.assert_allclose(ours[0][-1], rows.sum(0) / size, rtol=1e-5)
+    with pytest.raises(IndexError, match="is not in"):
+        lower(None, data, indices + 20, ids)
+    with pytest.raises(ValueError, match="not increasing"):
+        lower(None, data, indices, ids[::-1])
+    with pytest.raises(ValueError, match="num_segments = 3"):
+        counted(None, data, indices, ids, np.int64(3))
 
 
 def test_rows_of_dropped_ids_may_be_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
