@@ -45,6 +45,61 @@ class SetValues(tf.train.SessionRunHook):
         set_values(session)
 
 
+def start_server():
+    """Starts the server of this task, as `TF_CONFIG` says; a parameter server serves until it is killed.
+
+    Returns:
+      The address for sessions, and the worker's index.
+    """
+    config = json.loads(os.environ["TF_CONFIG"])
+    task = config["task"]
+    server = tf.train.Server(tf.train.ClusterSpec(config["cluster"]), task["type"], task["index"])
+    if task["type"] == "ps":
+        server.join()
+    return server.target, task["index"]
+
+
+def on_servers(index):
+    """Places variables on the parameter server, and the operations of a worker on itself."""
+    return tf.device(tf.train.replica_device_setter(ps_tasks=1, worker_device="/job:worker/task:%d" % index))
+
+
+class Turns(tf.train.SessionRunHook):
+    """Lets two workers take steps in turn, so that all runs have the same order.
+
+    When the chief's session ends, the other worker has taken its steps, and it writes the checkpoint.
+
+    Args:
+      index: the worker's index.
+      saver, path: of the checkpoint.
+    """
+
+    def __init__(self, index, saver, path):
+        self.is_chief, self.saver, self.path = index == 0, saver, path
+        with tf.device("/job:ps/task:0"):
+            turns = [tf.FIFOQueue(2, tf.bool, [()], shared_name="turn_of_%d" % i) for i in range(2)]
+            self.begin_steps = turns[0].enqueue(True)
+            self.wait = turns[index].dequeue()
+            self.let_other = turns[1 - index].enqueue(True)
+
+    def after_create_session(self, session, coord):
+        del coord
+        if self.is_chief:
+            session.run(self.begin_steps)
+
+    def before_run(self, run_context):
+        run_context.session.run(self.wait)
+
+    def after_run(self, run_context, run_values):
+        del run_values
+        run_context.session.run(self.let_other)
+
+    def end(self, session):
+        if self.is_chief:
+            session.run(self.wait)
+            self.saver.save(session, self.path, write_meta_graph=False)
+
+
 def serve(session, inputs, outputs, feeds):
     """Exports a model, loads it into another graph, and returns its predictions, which equal the session's.
 

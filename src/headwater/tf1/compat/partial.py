@@ -155,7 +155,7 @@ CONTRIB_LEFT_OUT: Final[Mapping[str, tuple[str, str]]] = {
     "data": ("names of 1.0 to 1.12", "`tf.data.experimental`"),
     "decision_trees": ("messages of boosted trees", "LightGBM or XGBoost"),
     "distribute": ("strategies for TPUs, and earlier names", "`tf.distribute`"),
-    "distributions": ("moved to TensorFlow Probability", "`tf.distributions`"),
+    "distributions": ("bijectors and rarely imported distributions", "`tf.distributions`, or samples transformed"),
     "eager": ("values at once, a dialect of its own", "TensorFlow 2's dialect (`headwater exec --dialect 2`)"),
     "estimator": ("heads and wrappers of estimators", "`tf.estimator`"),
     "factorization": ("trains in compiled operations", "scikit-learn, or variables with `tf.train` optimizers"),

@@ -16,6 +16,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "data": "headwater.tf1.compat.tf.contrib.data",
             "deprecated": "headwater.tf1.compat.tf.contrib.deprecated",
             "distribute": "headwater.tf1.compat.tf.contrib.distribute",
+            "distributions": "headwater.tf1.compat.tf.contrib.distributions",
             "feature_column": "headwater.tf1.compat.tf.contrib.feature_column",
             "framework": "headwater.tf1.compat.tf.contrib.framework",
             "image": "headwater.tf1.compat.tf.contrib.image",
@@ -97,6 +98,23 @@ CONTRIB: Final[Mapping[str, Area]] = {
                 get_replica_context get_strategy has_distribution_strategy=has_strategy has_strategy
                 in_cross_replica_context""",
             "headwater.keras.mirrored.settings": "CrossDeviceOps",
+        },
+    ),
+    "tf.contrib.distributions": Area(
+        "``tf.contrib.distributions``: probability distributions, more than those of ``tf.distributions``.",
+        names={
+            "headwater.tf1.functional.distributions": """
+                Bernoulli Beta Categorical Dirichlet DirichletMultinomial Distribution Exponential
+                FULLY_REPARAMETERIZED Gamma Laplace Multinomial NOT_REPARAMETERIZED Normal RegisterKL
+                ReparameterizationType StudentT Uniform kl_divergence""",
+            "headwater.tf1.contrib.distributions.combined": """
+                Independent Mixture MixtureSameFamily softplus_inverse""",
+            "headwater.tf1.contrib.distributions.normal_vectors": """
+                MultivariateNormalDiag MultivariateNormalDiagWithSoftplusScale MultivariateNormalFullCovariance
+                MultivariateNormalTriL NormalWithSoftplusScale""",
+            "headwater.tf1.contrib.distributions.relaxed": """
+                Chi2 Deterministic ExpRelaxedOneHotCategorical Logistic OneHotCategorical Poisson RelaxedBernoulli
+                RelaxedOneHotCategorical""",
         },
     ),
     "tf.contrib.feature_column": Area(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LOG_2PI = float(np.log(2 * np.pi))
 
 
-class _OfScalars(Distribution):
+class OfScalars(Distribution):
     """Base of distributions of scalars with broadcast parameters, listed in `_parameter_names`.
 
     Args:
@@ -84,7 +84,7 @@ class _OfScalars(Distribution):
         return with_dependencies([assert_less(right, 1, message=message)], value)
 
 
-class _Moved(_OfScalars):
+class LocationScale(OfScalars):
     """Base of location-scale distributions."""
 
     _loc: Tensor
@@ -104,7 +104,7 @@ class _Moved(_OfScalars):
         return (x - self._loc) / self._scale
 
 
-class Normal(_Moved):
+class Normal(LocationScale):
     """The normal distribution.
 
     Args:
@@ -165,7 +165,7 @@ class Normal(_Moved):
     _mode = _mean
 
 
-class Laplace(_Moved):
+class Laplace(LocationScale):
     """The distribution with the density ``exp(-|x - loc| / scale) / (2 scale)``.
 
     Args:
@@ -227,7 +227,7 @@ def _log_cdf_of_laplace(z: Tensor) -> Tensor:
     return indexing.where_v2(z < 0.0, below, math.log1p(-0.5 * math.exp(-math.abs(z))))
 
 
-class Uniform(_OfScalars):
+class Uniform(OfScalars):
     """The uniform distribution over ``low <= x < high``.
 
     Args:
@@ -297,7 +297,7 @@ class Uniform(_OfScalars):
         return self.range() / float(np.sqrt(12.0))
 
 
-class StudentT(_Moved):
+class StudentT(LocationScale):
     """Student's t-distribution with location and scale.
 
     Args:
@@ -390,7 +390,7 @@ def _same(first: Tensor, second: float, third: Tensor) -> tuple[Tensor, Tensor, 
     return first + zero, zero + second, third + zero
 
 
-class Gamma(_OfScalars):
+class Gamma(OfScalars):
     """The gamma distribution.
 
     Args:
@@ -492,7 +492,7 @@ class Exponential(Gamma):
         return -math.log(drawn) / self._rate
 
 
-class Beta(_OfScalars):
+class Beta(OfScalars):
     """The beta distribution over ``0 < x < 1``.
 
     Args:

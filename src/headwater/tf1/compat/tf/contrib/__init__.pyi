@@ -10,6 +10,7 @@ from headwater.tf1.compat.tf.contrib import cudnn_rnn as cudnn_rnn
 from headwater.tf1.compat.tf.contrib import data as data
 from headwater.tf1.compat.tf.contrib import deprecated as deprecated
 from headwater.tf1.compat.tf.contrib import distribute as distribute
+from headwater.tf1.compat.tf.contrib import distributions as distributions
 from headwater.tf1.compat.tf.contrib import feature_column as feature_column
 from headwater.tf1.compat.tf.contrib import framework as framework
 from headwater.tf1.compat.tf.contrib import image as image
@@ -34,6 +35,7 @@ __all__ = [
     "data",
     "deprecated",
     "distribute",
+    "distributions",
     "feature_column",
     "framework",
     "image",
