@@ -8,6 +8,7 @@ from typing import Final
 KERNEL_MODULES: Final[tuple[str, ...]] = (
     "arrays",
     "blocks",
+    "candidates",
     "convolution",
     "decompositions",
     "elementwise",

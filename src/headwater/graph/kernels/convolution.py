@@ -1,4 +1,4 @@
-"""Convolutions and pooling over small images: sums of products of shifted images, by BLAS.
+"""Convolutions and pooling over small images and volumes: sums of products of shifted images, by BLAS.
 
 The result at a place is a sum over the offsets within a window. The elements at one offset of all windows are a strided
 slice of the padded image.
@@ -59,7 +59,8 @@ def _within(pads: Pairs, sizes: Sequence[int]) -> tuple[slice, ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Windows:
-    """The positions of a convolution's windows in an image of shape [batch, height, width, channels].
+    """The positions of a convolution's windows in an image of shape [batch, height, width, channels], or in a volume,
+    which also has a depth.
 
     Attributes:
       window: sizes of the filter, [height, width].
@@ -69,33 +70,33 @@ class _Windows:
       counts: numbers of windows.
     """
 
-    window: tuple[int, int]
-    strides: tuple[int, int]
-    rates: tuple[int, int]
-    pads: tuple[tuple[int, int], tuple[int, int]]
-    counts: tuple[int, int]
+    window: Sequence[int]
+    strides: Sequence[int]
+    rates: Sequence[int]
+    pads: Pairs
+    counts: Sequence[int]
 
     @property
     def plain(self) -> bool:
         """Whether each window is a single element that no other window has."""
-        return self.window == (1, 1) == self.strides and self.pads == ((0, 0), (0, 0))
+        return {*self.window, *self.strides} == {1} and not any(map(any, self.pads))
 
     def padded(self, image: HostArray) -> HostArray:
         return _padded(image, ((0, 0), *self.pads, (0, 0)))
 
-    def offsets(self) -> Iterator[tuple[int, int, tuple[slice, slice, slice]]]:
+    def offsets(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
         """Yields, for each element of a window, its place, and the slices of the padded image."""
-        for row, column in itertools.product(range(self.window[0]), range(self.window[1])):
-            rows, columns = (
-                slice(place * rate, place * rate + (count - 1) * stride + 1, stride)
-                for place, rate, count, stride in zip((row, column), self.rates, self.counts, self.strides, strict=True)
-            )
-            yield row, column, (slice(None), rows, columns)
+        for place in itertools.product(*map(range, self.window)):
+            parts = [
+                slice(at * rate, at * rate + (count - 1) * stride + 1, stride)
+                for at, rate, count, stride in zip(place, self.rates, self.counts, self.strides, strict=True)
+            ]
+            yield place, (slice(None), *parts)
 
     def columns(self, padded: HostArray) -> HostArray:
         """Returns all elements of each window, ``[windows, height * width * channels]``."""
-        parts = [padded[key] for _, _, key in self.offsets()]
-        return np.stack(parts, axis=3).reshape(-1, len(parts) * padded.shape[3])
+        parts = [padded[key] for _, key in self.offsets()]
+        return np.stack(parts, axis=-2).reshape(-1, len(parts) * padded.shape[-1])
 
     def without_pads(self, padded: HostArray, size: Sequence[int]) -> HostArray:
         return padded[_within(((0, 0), *self.pads, (0, 0)), size)]
@@ -105,56 +106,51 @@ def _windows(
     size: Sequence[int], filter_shape: Sequence[int], strides: Sequence[int], padding: str, dilations: Sequence[int]
 ) -> _Windows:
     """Returns the windows of an image of ``size``, [batch, height, width, channels]."""
-    steps, rates = (strides[1], strides[2]), (dilations[1], dilations[2]) if dilations else (1, 1)
-    reach = [(window - 1) * rate + 1 for window, rate in zip(filter_shape, rates, strict=False)]
-    above, beside = _pads(size[1:3], reach, steps, padding)
+    window, steps = filter_shape[:-2], strides[1:-1]
+    rates = dilations[1:-1] or [1] * len(window)
+    reach = [(size - 1) * rate + 1 for size, rate in zip(window, rates, strict=True)]
+    pads = _pads(size[1:-1], reach, steps, padding)
     counts = [
-        (there + sum(pad) - window) // step + 1
-        for there, pad, window, step in zip(size[1:3], (above, beside), reach, steps, strict=True)
+        (there + sum(pad) - whole) // step + 1
+        for there, pad, whole, step in zip(size[1:-1], pads, reach, steps, strict=True)
     ]
     if min(counts) < 1:
         raise NoKernel
-    return _Windows(
-        window=(filter_shape[0], filter_shape[1]),
-        strides=steps,
-        rates=rates,
-        pads=(above, beside),
-        counts=(counts[0], counts[1]),
-    )
+    return _Windows(window=window, strides=steps, rates=rates, pads=pads, counts=counts)
 
 
 def _convolved(image: HostArray, filter: HostArray, windows: _Windows) -> HostArray:
-    shape = (len(image), *windows.counts, filter.shape[3])
+    shape = (len(image), *windows.counts, filter.shape[-1])
     if windows.plain:
-        return np.matmul(image, filter[0, 0])
+        return np.matmul(image, filter.reshape(filter.shape[-2:]))
     padded = windows.padded(image)
-    if image.shape[3] <= _FEW_CHANNELS:
-        return np.matmul(windows.columns(padded), filter.reshape(-1, filter.shape[3])).reshape(shape)
+    if image.shape[-1] <= _FEW_CHANNELS:
+        return np.matmul(windows.columns(padded), filter.reshape(-1, filter.shape[-1])).reshape(shape)
     result = np.zeros(shape, image.dtype)
-    for row, column, key in windows.offsets():
-        result += np.matmul(padded[key], filter[row, column])
+    for place, key in windows.offsets():
+        result += np.matmul(padded[key], filter[place])
     return result
 
 
 def _for_image(size: Sequence[int], filter: HostArray, gradient: HostArray, windows: _Windows) -> HostArray:
     """The gradient of an image of ``size``."""
     if windows.plain:
-        return np.matmul(gradient, filter[0, 0].T)
+        return np.matmul(gradient, filter.reshape(filter.shape[-2:]).T)
     padded = windows.padded(np.zeros(size, gradient.dtype))
-    for row, column, key in windows.offsets():
-        padded[key] += np.matmul(gradient, filter[row, column].T)
+    for place, key in windows.offsets():
+        padded[key] += np.matmul(gradient, filter[place].T)
     return windows.without_pads(padded, size)
 
 
 def _for_filter(image: HostArray, shape: Sequence[int], gradient: HostArray, windows: _Windows) -> HostArray:
     """The gradient of a filter of ``shape``."""
-    flat = gradient.reshape(-1, gradient.shape[3])
+    flat = gradient.reshape(-1, gradient.shape[-1])
     padded = windows.padded(image)
-    if image.shape[3] <= _FEW_CHANNELS:
+    if image.shape[-1] <= _FEW_CHANNELS:
         return np.matmul(windows.columns(padded).T, flat).reshape(shape)
     result = np.empty(shape, image.dtype)
-    for row, column, key in windows.offsets():
-        np.matmul(padded[key].reshape(-1, image.shape[3]).T, flat, out=result[row, column])
+    for place, key in windows.offsets():
+        np.matmul(padded[key].reshape(-1, image.shape[-1]).T, flat, out=result[place])
     return result
 
 
@@ -165,13 +161,13 @@ class _Layout:
     channels_first: bool
 
     def last(self, image: HostArray) -> HostArray:
-        return image.transpose(0, 2, 3, 1) if self.channels_first else image
+        return np.moveaxis(image, 1, -1) if self.channels_first else image
 
     def back(self, image: HostArray) -> HostArray:
-        return image.transpose(0, 3, 1, 2) if self.channels_first else image
+        return np.moveaxis(image, -1, 1) if self.channels_first else image
 
     def sizes(self, values: Sequence[int]) -> Sequence[int]:
-        return (values[0], values[2], values[3], values[1]) if self.channels_first and values else values
+        return (values[0], *values[2:], values[1]) if self.channels_first and values else values
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +183,7 @@ class _Settings:
     def of(attrs: Attrs) -> _Settings:
         if attrs.get("explicit_paddings") or attrs["padding"] == "EXPLICIT":
             raise NoKernel
-        layout = _Layout(attrs.get("data_format", "NHWC") == "NCHW")
+        layout = _Layout(attrs.get("data_format", "NHWC")[1] == "C")
         dilations = layout.sizes(attrs.get("dilations", ()))
         return _Settings(layout, layout.sizes(attrs["strides"]), attrs["padding"], dilations)
 
@@ -197,22 +193,22 @@ class _Settings:
 
 def _checked(channels: int, filter: Sequence[int], dtype: np.dtype[Any]) -> None:
     """Raises NoKernel for groups of channels, and for element types that BLAS does not support."""
-    if channels != filter[2] or dtype.itemsize < 4:
+    if channels != filter[-2] or dtype.itemsize < 4:
         raise NoKernel
 
 
-@kernel("Conv2D")
-def conv2d(input: HostArray, filter: HostArray, *, use_cudnn_on_gpu: bool = True, **attrs: object) -> HostArray:
-    """Cross-correlation with a filter of shape [height, width, channels in, channels out]."""
+@kernel("Conv2D", "Conv3D")
+def convolution(input: HostArray, filter: HostArray, *, use_cudnn_on_gpu: bool = True, **attrs: object) -> HostArray:
+    """Cross-correlation with a filter of shape [height, width, channels in, channels out], for volumes [depth, …]."""
     del use_cudnn_on_gpu
     settings = _Settings.of(attrs)
     image = settings.layout.last(input)
-    _checked(image.shape[3], filter.shape, input.dtype)
+    _checked(image.shape[-1], filter.shape, input.dtype)
     return settings.layout.back(_convolved(image, filter, settings.windows(image.shape, filter.shape)))
 
 
-@kernel("Conv2DBackpropInput")
-def conv2d_backprop_input(
+@kernel("Conv2DBackpropInput", "Conv3DBackpropInputV2")
+def convolution_backprop_input(
     input_sizes: HostArray,
     filter: HostArray,
     out_backprop: HostArray,
@@ -220,18 +216,18 @@ def conv2d_backprop_input(
     use_cudnn_on_gpu: bool = True,
     **attrs: object,
 ) -> HostArray:
-    """The gradient of `conv2d` for its input; also the transposed convolution."""
+    """The gradient of `convolution` for its input; also the transposed convolution."""
     del use_cudnn_on_gpu
     settings = _Settings.of(attrs)
     sizes = ints(input_sizes)
     size = settings.layout.sizes((len(out_backprop), *sizes[1:]) if sizes[0] == -1 else sizes)
-    _checked(size[3], filter.shape, filter.dtype)
+    _checked(size[-1], filter.shape, filter.dtype)
     gradient = settings.layout.last(out_backprop)
     return settings.layout.back(_for_image(size, filter, gradient, settings.windows(size, filter.shape)))
 
 
-@kernel("Conv2DBackpropFilter")
-def conv2d_backprop_filter(
+@kernel("Conv2DBackpropFilter", "Conv3DBackpropFilterV2")
+def convolution_backprop_filter(
     input: HostArray,
     filter_sizes: HostArray,
     out_backprop: HostArray,
@@ -239,34 +235,34 @@ def conv2d_backprop_filter(
     use_cudnn_on_gpu: bool = True,
     **attrs: object,
 ) -> HostArray:
-    """The gradient of `conv2d` for its filter."""
+    """The gradient of `convolution` for its filter."""
     del use_cudnn_on_gpu
     settings = _Settings.of(attrs)
     image, shape = settings.layout.last(input), ints(filter_sizes)
-    _checked(image.shape[3], shape, input.dtype)
+    _checked(image.shape[-1], shape, input.dtype)
     gradient = settings.layout.last(out_backprop)
     return _for_filter(image, shape, gradient, settings.windows(image.shape, shape))
 
 
-@gradient_kernel("Conv2D")
-def conv2d_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
-    """See `conv2d_backprop_input` and `conv2d_backprop_filter`."""
+@gradient_kernel("Conv2D", "Conv3D")
+def convolution_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
+    """See `convolution_backprop_input` and `convolution_backprop_filter`."""
     image, filter = inputs
     return (
-        conv2d_backprop_input(np.array(image.shape), filter, grads[0], **attrs) if needed[0] else None,
-        conv2d_backprop_filter(image, np.array(filter.shape), grads[0], **attrs) if needed[1] else None,
+        convolution_backprop_input(np.array(image.shape), filter, grads[0], **attrs) if needed[0] else None,
+        convolution_backprop_filter(image, np.array(filter.shape), grads[0], **attrs) if needed[1] else None,
     )
 
 
 @gradient_kernel("Conv2DBackpropInput")
-def conv2d_backprop_input_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
+def convolution_backprop_input_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
     """Returns the gradients of a transposed convolution's filter and image; the latter is a convolution of the
     gradient."""
     _, filter, image = inputs
     return (
         None,
-        conv2d_backprop_filter(grads[0], np.array(filter.shape), image, **attrs) if needed[1] else None,
-        conv2d(grads[0], filter, **attrs) if needed[2] else None,
+        convolution_backprop_filter(grads[0], np.array(filter.shape), image, **attrs) if needed[1] else None,
+        convolution(grads[0], filter, **attrs) if needed[2] else None,
     )
 
 
@@ -278,8 +274,8 @@ def depthwise_conv2d(input: HostArray, filter: HostArray, **attrs: object) -> Ho
     windows = settings.windows(image.shape, filter.shape)
     padded = windows.padded(image)
     result = np.zeros((len(image), *windows.counts, *filter.shape[2:]), image.dtype)
-    for row, column, key in windows.offsets():
-        result += padded[key][..., np.newaxis] * filter[row, column]
+    for place, key in windows.offsets():
+        result += padded[key][..., np.newaxis] * filter[place]
     return settings.layout.back(result.reshape((*result.shape[:3], -1)))
 
 
@@ -293,11 +289,11 @@ def depthwise_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Att
     gradient = gradient.reshape((*gradient.shape[:3], *filter.shape[2:]))
     padded = windows.padded(image)
     for_image, for_filter = np.zeros(padded.shape, image.dtype), np.empty(filter.shape, filter.dtype)
-    for row, column, key in windows.offsets():
+    for place, key in windows.offsets():
         if needed[0]:
-            for_image[key] += np.add.reduce(gradient * filter[row, column], axis=4)
+            for_image[key] += np.add.reduce(gradient * filter[place], axis=4)
         if needed[1]:
-            for_filter[row, column] = np.einsum("nhwc,nhwcm->cm", padded[key], gradient)
+            for_filter[place] = np.einsum("nhwc,nhwcm->cm", padded[key], gradient)
     return settings.layout.back(windows.without_pads(for_image, image.shape)), for_filter
 
 

@@ -82,6 +82,12 @@ def _bits(key: Key, count: int, unsigned: np.dtype[Any]) -> HostArray:
     return first.astype(np.uint64) << np.uint64(32) | second
 
 
+def uniform_float64(key: Key, count: int) -> HostArray:
+    """Draws numbers in [0, 1), of float64."""
+    bits = _bits(key, count, np.dtype(np.uint64)) >> np.uint64(12) | np.float64(1).view(np.uint64)
+    return bits.view(np.float64) - 1
+
+
 @kernel("RandomUniformInt")
 def uniform_int(
     key: Key, shape: HostArray, minval: HostArray, maxval: HostArray, *, seed: int = 0, seed2: int = 0

@@ -481,6 +481,15 @@ def convolutions() -> Iterator[Case]:
     yield Case("Conv2D", (reals(2, 5, 4, 3), reals(1, 1, 3, 4)), {"strides": [1] * 4, "padding": "SAME"})
     first = {"strides": [1, 1, 2, 1], "padding": "SAME", "data_format": "NCHW"}
     yield Case("Conv2D", (reals(2, 3, 5, 4), reals(3, 3, 3, 2)), first)
+    for step, padding, data_format in ((1, "SAME", "NDHWC"), (2, "VALID", "NDHWC"), (1, "SAME", "NCDHW")):
+        steps = [1, step, step, 1, 1] if data_format == "NDHWC" else [1, 1, step, 1, 1]
+        attrs = {"strides": steps, "padding": padding, "data_format": data_format}
+        volume = reals(2, 5, 4, 6, 3) if data_format == "NDHWC" else reals(2, 3, 5, 4, 6)
+        yield Case("Conv3D", (volume, reals(3, 2, 2, 3, 4)), attrs)
+        grad = reals(2, 5, 4, 6, 4) if padding == "SAME" else reals(2, 2, 2, 5, 4)
+        if data_format == "NDHWC":
+            yield Case("Conv3DBackpropInputV2", (array(list(volume.shape)), reals(3, 2, 2, 3, 4), grad), attrs)
+            yield Case("Conv3DBackpropFilterV2", (volume, array([3, 2, 2, 3, 4]), grad), attrs)
     for padding in ("SAME", "VALID"):
         attrs = {"strides": [1, 2, 2, 1], "padding": padding}
         yield Case("DepthwiseConv2dNative", (reals(2, 6, 5, 3), reals(3, 2, 3, 2)), attrs)

@@ -10,10 +10,15 @@ import pytest
 
 from headwater import dtypes
 from headwater.graph.kernels.registry import NoKernel, kernel_of
-from headwater.graph.registry import Kind, lookup
+from headwater.graph.registry import Kind, as_outputs, lookup
 
 _jax: Any = jax
 _SHAPE = np.array([5, 7])
+_TRUE = np.array([[0, 3], [99, 7], [12, 12]], np.int64)
+
+
+def _sampled(number: int, unique: bool, classes: int) -> dict[str, Any]:
+    return {"num_true": 2, "num_sampled": number, "unique": unique, "range_max": classes}
 
 
 def _array(*values: int, dtype: Any = np.int32) -> Any:
@@ -38,6 +43,10 @@ def _array(*values: int, dtype: Any = np.int32) -> Any:
         ("RandomKey", (), {}),
         ("Multinomial", (np.log(np.array([[0.1, 0.2, 0.7], [0.5, 0.5, 1e-9]], np.float32)), _array(500)), {}),
         ("Multinomial", (np.zeros((3, 2), np.float32), _array(4)), {"output_dtype": dtypes.int32}),
+        ("UniformCandidateSampler", (_TRUE,), _sampled(30, False, 100)),
+        ("UniformCandidateSampler", (_TRUE,), _sampled(99, True, 100)),
+        ("LogUniformCandidateSampler", (_TRUE,), _sampled(64, False, 10_000)),
+        ("LogUniformCandidateSampler", (_TRUE,), _sampled(95, True, 100)),
     ],
 )
 def test_draws_are_those_of_executables(op: str, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
@@ -49,10 +58,11 @@ def test_draws_are_those_of_executables(op: str, inputs: tuple[Any, ...], attrs:
     assert compute is not None
     with np.errstate(all="ignore"):
         found = compute(*ours, *inputs, **attrs)
-    expected = np.asarray(definition.lower(*wanted, *inputs, **attrs))
-    assert found.dtype == expected.dtype
-    # Floats are those of an executable, and the lowering by itself rounds otherwise.
-    np.testing.assert_allclose(found, expected, rtol=0 if expected.dtype.kind in "iu" else 1e-6)
+    expected = as_outputs(definition.lower(*wanted, *inputs, **attrs))
+    for one, other in zip(as_outputs(found), map(np.asarray, expected), strict=True):
+        assert one.dtype == other.dtype
+        # Floats are those of an executable, and the lowering by itself rounds otherwise.
+        np.testing.assert_allclose(one, other, rtol=0 if other.dtype.kind in "iu" else 1e-6)
 
 
 def test_other_types_are_left_to_executables() -> None:

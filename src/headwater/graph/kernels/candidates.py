@@ -1,0 +1,96 @@
+"""Random samples of classes, with the classes of `headwater.graph.ops.candidates`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headwater.graph.kernels.common import Arrays
+from headwater.graph.kernels.generator import fold_in
+from headwater.graph.kernels.random import Key, uniform_float64, uniform_int
+from headwater.graph.kernels.registry import NoKernel, kernel
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
+
+Draw = Callable[[Key, int], "HostArray"]
+Probability = Callable[["HostArray"], "HostArray"]
+
+
+def _sample(
+    key: Key, true_classes: HostArray, draw: Draw, probability: Probability, *, count: int, unique: bool, classes: int
+) -> Arrays:
+    """Draws ``count`` classes; also returns the expected counts of the true classes and of the drawn ones."""
+    if unique and count > classes:
+        raise NoKernel  # the executable explains the error
+    chosen, tries = _different(key, draw, count) if unique else (draw(key, count), None)
+
+    def expected(of: HostArray) -> HostArray:
+        p = probability(of)
+        return (count * p if tries is None else -np.expm1(tries * np.log1p(-p))).astype(np.float32)
+
+    return chosen, expected(true_classes), expected(chosen)
+
+
+def _different(key: Key, draw: Draw, count: int) -> tuple[HostArray, int]:
+    """Draws ``count`` different classes, in the order of first occurrence; also returns the number of draws."""
+    kept = np.empty(0, np.int64)
+    tries = turn = 0
+    while len(kept) < count:
+        both = np.concatenate([kept, draw(fold_in(key, turn), count)])
+        first = np.sort(np.unique(both, return_index=True)[1])[:count]
+        tries += (int(first[-1]) + 1 if len(first) == count else len(both)) - len(kept)
+        kept, turn = both[first], turn + 1
+    return kept, tries
+
+
+@kernel("UniformCandidateSampler")
+def uniform_candidates(
+    key: Key,
+    true_classes: HostArray,
+    *,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int = 0,
+    seed2: int = 0,
+) -> Arrays:
+    """Samples classes below ``range_max`` with equal probabilities."""
+    del num_true, seed, seed2
+
+    def draw(key: Key, count: int) -> HostArray:
+        return uniform_int(key, np.array([count]), np.array(0, np.int64), np.array(range_max, np.int64))
+
+    def probability(classes: HostArray) -> HostArray:
+        return np.full(classes.shape, 1.0 / range_max)
+
+    return _sample(key, true_classes, draw, probability, count=num_sampled, unique=unique, classes=range_max)
+
+
+@kernel("LogUniformCandidateSampler")
+def log_uniform_candidates(
+    key: Key,
+    true_classes: HostArray,
+    *,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int = 0,
+    seed2: int = 0,
+) -> Arrays:
+    """Class k with probability log((k + 2) / (k + 1)) / log(range_max + 1): about Zipf's law."""
+    del num_true, seed, seed2
+    whole = np.log1p(range_max)
+
+    def draw(key: Key, count: int) -> HostArray:
+        found = np.exp(uniform_float64(key, count) * whole).astype(np.int64) - 1
+        return np.clip(found, 0, range_max - 1)
+
+    def probability(classes: HostArray) -> HostArray:
+        return np.log((classes + 2.0) / (classes + 1.0)) / whole
+
+    return _sample(key, true_classes, draw, probability, count=num_sampled, unique=unique, classes=range_max)
