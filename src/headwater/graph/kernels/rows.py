@@ -28,6 +28,8 @@ def outside(indices: HostArray, size: int) -> HostArray | None:
     """Returns which of the ``indices`` are not in [0, size); None if all are."""
     if not indices.size:
         return None
+    if indices.size == 1 and 0 <= indices.item() < size:
+        return None
     if indices.dtype.kind == "i" and indices.flags.c_contiguous:
         # As an unsigned number a negative one is greater than any size.
         if np.maximum.reduce(indices.view(f"u{indices.dtype.itemsize}"), axis=None) < size:
@@ -78,6 +80,10 @@ def add_rows(array: HostArray, indices: HostArray, rows: HostArray) -> None:
 def combine_rows(combine: Any, array: HostArray, indices: HostArray, rows: HostArray) -> None:
     """``array[indices] = combine(array[indices], rows)``, one after the other, in place. All indices are inside."""
     if not indices.size or not array.size:
+        return
+    if indices.size == 1:  # as in each turn of a loop
+        row = array[indices.item()]
+        array[indices.item()] = combine(row, rows.reshape(row.shape))
         return
     if not array.flags.c_contiguous:
         combine.at(array, indices, rows)

@@ -27,7 +27,9 @@ _Attrs = Mapping[str, Any]
 
 def _some(values: Any) -> Any:
     """Returns whether any of the values is true; None if all are known to be false."""
-    if isinstance(values, np.ndarray | np.generic):
+    if isinstance(values, np.generic):
+        return np.True_ if values else None
+    if isinstance(values, np.ndarray):
         return np.True_ if values.any() else None
     return jnp.any(values)
 

@@ -141,8 +141,8 @@ def _forward(code: Code, body: Body, outputs: Sequence[str], owned: Collection[s
         code.add(f"{listed(arguments)} = inputs", defines=arguments)
     code.names.update(zip(body.inputs, arguments, strict=True))
     nodes = [_node(node) for node in needed(body, outputs)]
-    code.note_gradients(nodes)
     used = outputs_used(nodes, outputs)
+    code.note_gradients(nodes, used)
     code.space["body_key"] = body_key
     for node in nodes:
         args = [code.names[name] for name in node.inputs]

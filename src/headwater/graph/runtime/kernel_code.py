@@ -6,7 +6,7 @@ costs only a call for each operation, and updates find arrays without other refe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from types import TracebackType
@@ -23,6 +23,7 @@ from headwater.graph.runtime.kernel_lookup import (
     GRADIENT_MAKERS,
     KERNEL_MAKERS,
     REPEATS,
+    Wanted,
     WithoutKernel,
     draw_of,
     forward_attrs,
@@ -66,10 +67,21 @@ class _Statement:
 
 @dataclass(frozen=True, slots=True)
 class _Forward:
-    """An operation with outputs that a gradient may use."""
+    """An operation with outputs that a gradient may use.
+
+    Attributes:
+      attrs: its attributes.
+      result: the local variable with its outputs.
+      wanted: for a loop or branch with a tape, the inputs whose gradients the tape can give.
+    """
 
     attrs: Mapping[str, Any]
     result: str
+    wanted: Wanted | None = None
+
+    def gives(self, wanted: Sequence[bool]) -> bool:
+        """Whether the outputs suffice for the gradients of these inputs."""
+        return all(given or not want for given, want in zip(self.wanted or (), wanted, strict=False))
 
 
 @dataclass(slots=True)
@@ -92,8 +104,8 @@ class Code:
     numbers: Any = field(default_factory=count)
     holds_lock: bool = False
     _forwards: dict[tuple[str, tuple[str, ...]], list[_Forward]] = field(default_factory=dict[Any, Any])
-    _taped: set[str] = field(default_factory=set[str])
-    _repeated: set[str] = field(default_factory=set[str])
+    _wanted: dict[tuple[str, ...], Wanted] = field(default_factory=dict[Any, Any])
+    _keeps_tapes: bool = False
 
     def bind(self, value: object, prefix: str) -> str:
         """Binds an object to a new global name; the prefix must differ from the prefix of local variables."""
@@ -127,21 +139,27 @@ class Code:
         locked = locked or self.holds_lock
         self.statements.append(_Statement(text, node, tuple(defines), tuple(uses), locked, weighing))
 
-    def note_gradients(self, nodes: Iterable[Node]) -> None:
-        """Makes loops and branches keep a tape if ``nodes`` include a gradient of their type."""
-        # A tape keeps all intermediate values of a loop in memory, so it is only kept if a gradient needs it.
-        nodes = tuple(nodes)
-        self._taped.update(node.attrs["f"].name for node in nodes if node.type == "Vjp")
-        repeats = {
-            node.inputs[: len(node.attrs["wanted"]) - 1]
-            for node in nodes
-            if node.type == "Vjp" and node.attrs["f"].name in REPEATS
-        }
-        self._repeated.update(node.name for node in nodes if node.inputs in repeats)
+    def note_gradients(self, nodes: Iterable[Node], used: Mapping[str, Sequence[int]]) -> None:
+        """Makes the loops and branches whose gradients are among ``nodes`` keep a tape of the values that these need.
+
+        Args:
+          nodes: the operations.
+          used: for each operation, the indices of its outputs in use.
+        """
+        for node in nodes:
+            if node.type == "Vjp" and (name := node.attrs["f"].name) in KERNEL_MAKERS:
+                wanted = _in_use(node, used.get(node.name, ()))
+                self._want(node.inputs[: len(wanted)], wanted)
+                if name in REPEATS:
+                    self._want(node.inputs[: len(wanted) - 1], wanted[:-1])
+
+    def _want(self, inputs: tuple[str, ...], wanted: Wanted) -> None:
+        before = self._wanted.get(inputs, wanted)
+        self._wanted[inputs] = tuple([one or other for one, other in zip(before, wanted, strict=True)])
 
     def keep_tapes(self) -> None:
-        """Makes all loops and branches keep a tape."""
-        self._taped.update(KERNEL_MAKERS)
+        """Makes all loops and branches keep a tape for the gradients of all inputs."""
+        self._keeps_tapes = True
 
     def constant(self, tensor: str, value: np.ndarray[Any, Any]) -> None:
         """Registers ``tensor`` as a constant."""
@@ -186,7 +204,10 @@ class Code:
             self._gradient(node, args, used)
             return
         attrs = own_attrs(node)
-        run = function_of(node.type, attrs, taped=node.type in self._taped or node.name in self._repeated)
+        wanted = None
+        if node.type in KERNEL_MAKERS:
+            wanted = (True,) * len(args) if self._keeps_tapes else self._wanted.get(node.inputs)
+        run = function_of(node.type, attrs, wanted)
         if not locked and self._fold(node, run, attrs, used):
             return
         uses = self._locals(args)
@@ -195,7 +216,7 @@ class Code:
         result = self.local()
         self.call(node, result, run, args, attrs, locked=locked, more=more)
         # A later gradient with the same inputs reuses this result.
-        self._forwards.setdefault((node.type, tuple(args)), []).append(_Forward(attrs, result))
+        self._forwards.setdefault((node.type, tuple(args)), []).append(_Forward(attrs, result, wanted))
         self.take(node, result, used)
 
     def random(self, node: Node, key: str, args: Sequence[str], used: Sequence[int], keyed: Sequence[str] = ()) -> None:
@@ -294,12 +315,12 @@ class Code:
 
     def _gradient(self, node: Node, args: Sequence[str], used: Sequence[int]) -> None:
         forward: FunctionAttr = node.attrs["f"]
-        wanted, given = node.attrs["wanted"], node.attrs["given"]
+        wanted, given = _in_use(node, used), node.attrs["given"]
         inputs, rest = list(args[: len(wanted)]), iter(args[len(wanted) :])
         grads = [next(rest) if has else "None" for has in given]
         attrs = forward_attrs(forward)
         run = gradient_function_of(forward.name, attrs)
-        all_args = [f"({listed(inputs)})", f"({listed(grads)})", self.bind(tuple(wanted), "a"), self.bind(attrs, "a")]
+        all_args = [f"({listed(inputs)})", f"({listed(grads)})", self.bind(wanted, "a"), self.bind(attrs, "a")]
         uses = self._locals([*args])
         if forward.name in ALIASES:
             raise WithoutKernel("Vjp")
@@ -307,7 +328,7 @@ class Code:
         if can_fail("Vjp", node.attrs) and not checked:
             self.check(node, args, uses, locked=False)
         if takes_outputs(forward.name) or forward.name in GRADIENT_MAKERS:
-            outputs = self._outputs(node, forward.name, inputs, attrs)
+            outputs = self._outputs(node, forward.name, inputs, attrs, wanted)
             all_args.append(f"{outputs} if isinstance({outputs}, tuple) else ({outputs},)")
             uses.append(outputs)
         result = self.local()
@@ -319,37 +340,44 @@ class Code:
             uses=uses,
             weighing=f"weigh({forward.name!r}, ({listed(args)}), {result}, {all_args[3]})",
         )
-        positions = [index for index, want in enumerate(wanted) if want]
+        positions = [index for index, want in enumerate(node.attrs["wanted"]) if want]
         for index in used:
             name = self.names[f"{node.name}:{index}"] = self.local()
             self.add(f"{name} = {result}[{positions[index]}]", defines=[name], uses=[result])
 
-    def _outputs(self, node: Node, op_type: str, inputs: Sequence[str], attrs: Mapping[str, Any]) -> str:
+    def _outputs(
+        self, node: Node, op_type: str, inputs: Sequence[str], attrs: Mapping[str, Any], wanted: Wanted
+    ) -> str:
         """Returns a local variable with the outputs of a forward operation, which are computed if they are not
         available."""
-        found = self.result_of(op_type, inputs, attrs) or self._repeated_result(node, op_type, inputs, attrs)
+        found = self.result_of(op_type, inputs, attrs, wanted)
+        found = found or self._repeated_result(node, op_type, inputs, attrs, wanted)
         if found is None:
             found = self.local()
-            self.call(node, found, function_of(op_type, attrs, taped=True), inputs, attrs)
+            self.call(node, found, function_of(op_type, attrs, wanted), inputs, attrs)
         return found
 
-    def _repeated_result(self, node: Node, op_type: str, inputs: Sequence[str], attrs: Mapping[str, Any]) -> str | None:
+    def _repeated_result(
+        self, node: Node, op_type: str, inputs: Sequence[str], attrs: Mapping[str, Any], wanted: Wanted
+    ) -> str | None:
         """Returns a local variable with an operation's outputs, converted from the outputs of the operation that it
         repeats (see `Repeat`); None if it repeats none."""
         repeat = REPEATS.get(op_type)
         if repeat is None:
             return None
         for found in self._forwards.get((repeat.op_type, tuple(inputs[:-1])), ()):
-            if all(_equal(found.attrs[key], attrs[key]) for key in repeat.attrs):
+            if found.gives(wanted[:-1]) and all(_equal(found.attrs[key], attrs[key]) for key in repeat.attrs):
                 result, convert = self.local(), self.bind(repeat.convert, "k")
                 self.add(f"{result} = {convert}({found.result})", node, defines=[result], uses=[found.result])
                 return result
         return None
 
-    def result_of(self, op_type: str, args: Sequence[str], attrs: Mapping[str, Any]) -> str | None:
-        """Returns the local variable with an operation's result; None if it has not run."""
+    def result_of(
+        self, op_type: str, args: Sequence[str], attrs: Mapping[str, Any], wanted: Sequence[bool] = ()
+    ) -> str | None:
+        """Returns the local variable with an operation's result that suffices for the ``wanted`` gradients, or None."""
         for found in self._forwards.get((op_type, tuple(args)), ()):
-            if same_attrs(found.attrs, attrs):
+            if found.gives(wanted) and same_attrs(found.attrs, attrs):
                 return found.result
         return None
 
@@ -431,6 +459,12 @@ def outputs_used(nodes: Iterable[Node], outputs: Iterable[str]) -> dict[str, lis
         op, _, index = name.rpartition(":")
         found.setdefault(op, set()).add(int(index))
     return {op: sorted(indices) for op, indices in found.items()}
+
+
+def _in_use(node: Node, used: Collection[int]) -> Wanted:
+    """Returns the inputs whose gradients, computed by a ``Vjp``, are in use: often none of the fed inputs."""
+    number = count()
+    return tuple([want and next(number) in used for want in node.attrs["wanted"]])
 
 
 def as_tuple(result: Any) -> tuple[AnyArray, ...]:

@@ -28,9 +28,12 @@ class WithoutKernel(Exception):
         self.op_type = op_type
 
 
+Wanted = tuple[bool, ...]
+"""For each input, whether its gradient is needed."""
 Maker = Callable[..., Callable[..., Any]]
 #: Factories of kernels, and of their vector-Jacobian products, for operations with subgraphs in their attributes. A
-#: kernel factory takes the attributes, and whether its outputs must have a tape because a gradient follows.
+#: kernel factory takes the attributes, and the wanted gradients, for which its outputs have a tape; None if no gradient
+#: follows.
 KERNEL_MAKERS: Final[dict[str, Maker]] = {}
 GRADIENT_MAKERS: Final[dict[str, Maker]] = {}
 
@@ -54,10 +57,10 @@ class Repeat:
 REPEATS: Final[dict[str, Repeat]] = {}
 
 
-def function_of(op_type: str, attrs: Mapping[str, Any], *, taped: bool = False) -> Callable[..., Any]:
+def function_of(op_type: str, attrs: Mapping[str, Any], wanted: Wanted | None = None) -> Callable[..., Any]:
     """Returns the kernel of an operation; raises WithoutKernel if there is none."""
     if op_type in KERNEL_MAKERS:
-        return KERNEL_MAKERS[op_type](attrs, taped)
+        return KERNEL_MAKERS[op_type](attrs, wanted)
     found = kernel_of(op_type)
     if found is None:
         raise WithoutKernel(op_type)

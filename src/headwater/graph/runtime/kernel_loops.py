@@ -13,7 +13,7 @@ from headwater.graph.kernels.registry import NoKernel, kernel
 from headwater.graph.ops.bodies import decode_body
 from headwater.graph.registry import FunctionAttr
 from headwater.graph.runtime.kernel_bodies import added, body_function, body_gradient
-from headwater.graph.runtime.kernel_lookup import GRADIENT_MAKERS, KERNEL_MAKERS, REPEATS, Repeat
+from headwater.graph.runtime.kernel_lookup import GRADIENT_MAKERS, KERNEL_MAKERS, REPEATS, Repeat, Wanted
 from headwater.graph.runtime.ways import Work
 
 Attrs = Mapping[str, Any]
@@ -86,11 +86,21 @@ class _Sums:
 # Scans ------------------------------------------------------------------------------------------------------------
 
 
-def _make_scan(attrs: Attrs, taped: bool) -> Callable[..., Any]:
+def _real_among(wanted: Wanted, inputs: Values) -> Wanted:
+    """Returns which of the ``wanted`` gradients exist."""
+    return tuple([want and _is_real(value) for want, value in zip(wanted, inputs, strict=False)])
+
+
+def _carried(wanted: Wanted | None, count: int) -> Wanted | None:
+    """Returns ``wanted`` with the gradients of the first ``count`` inputs, which each turn passes to the one before."""
+    return None if wanted is None else (True,) * count + wanted[count:]
+
+
+def _make_scan(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
     function: FunctionAttr = attrs["body"]
     states, sequences = attrs["states"], attrs["sequences"]
     types: Sequence[DType] = attrs["Tout"]
-    plain = body_function(function, carried=states)
+    plain, needed = body_function(function, carried=states), _carried(wanted, states)
 
     def scan(*inputs: Any, **unused: object) -> tuple[Any, ...]:
         del unused
@@ -100,7 +110,7 @@ def _make_scan(attrs: Attrs, taped: bool) -> Callable[..., Any]:
         if not turns:
             # Without a turn, kernels cannot know the shapes of its results. An executable can.
             raise NoKernel("a scan without turns has results of unknown shapes")
-        forward, back = body_gradient(function, tuple(map(_is_real, inputs)), states) if taped else (None, None)
+        forward, back = (None, None) if needed is None else body_gradient(function, _real_among(needed, inputs), states)
         tape = Tape()
         stacked: list[Any] = []
         for turn in range(turns):
@@ -157,18 +167,19 @@ GRADIENT_MAKERS["StatelessScan"] = _make_scan_gradient
 # Loops ------------------------------------------------------------------------------------------------------------
 
 
-def _make_loop(attrs: Attrs, taped: bool) -> Callable[[Values, int | None], tuple[Values, int, Taped | None]]:
+def _make_loop(attrs: Attrs, wanted: Wanted | None) -> Callable[[Values, int | None], tuple[Values, int, Taped | None]]:
     """Returns a function of a loop's inputs and maximum number of turns; it returns the values, the number of turns,
     and the tape."""
     body: FunctionAttr = attrs["body"]
     types: Sequence[DType] = attrs["Tout"]
     count = len(decode_body(body).outputs)
     holds, plain = body_function(attrs["cond"]), body_function(body, carried=count)
+    needed = _carried(wanted, count)
 
     def loop(inputs: Values, most: int | None) -> tuple[Values, int, Taped | None]:
         values: Values = _typed(inputs[:count], types)
         fixed, tape, turns = inputs[count:], Tape(), 0
-        forward, back = body_gradient(body, tuple(map(_is_real, inputs)), count) if taped else (None, None)
+        forward, back = (None, None) if needed is None else body_gradient(body, _real_among(needed, inputs), count)
         while (most is None or turns < most) and holds(*values, *fixed, turn=turns)[0]:
             if forward is None:
                 results: Values = plain(*values, *fixed, turn=turns)
@@ -182,8 +193,8 @@ def _make_loop(attrs: Attrs, taped: bool) -> Callable[[Values, int | None], tupl
     return loop
 
 
-def _make_while(attrs: Attrs, taped: bool) -> Callable[..., Any]:
-    loop = _make_loop(attrs, taped)
+def _make_while(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
+    loop = _make_loop(attrs, wanted)
 
     def stateless_while(*inputs: Any, **unused: object) -> tuple[Any, ...]:
         del unused
@@ -194,8 +205,8 @@ def _make_while(attrs: Attrs, taped: bool) -> Callable[..., Any]:
     return stateless_while
 
 
-def _make_while_scan(attrs: Attrs, taped: bool) -> Callable[..., Any]:
-    loop = _make_loop(attrs, taped)
+def _make_while_scan(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
+    loop = _make_loop(attrs, None if wanted is None else wanted[:-1])
 
     def while_scan(*inputs: Any, **unused: object) -> tuple[Any, ...]:
         del unused
@@ -222,8 +233,8 @@ def _make_while_gradient(attrs: Attrs) -> Callable[..., Sequence[Any]]:
     return gradient
 
 
-def _make_trips(attrs: Attrs, taped: bool) -> Callable[..., Any]:
-    del taped
+def _make_trips(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
+    del wanted
     cond, body = attrs["cond"], attrs["body"]
     used: Sequence[int] = attrs["used"]
     changing: Sequence[int] = attrs["loop"]
@@ -271,7 +282,7 @@ GRADIENT_MAKERS.update(StatelessWhile=_make_while_gradient, WhileScan=_make_whil
 # Conditions -------------------------------------------------------------------------------------------------------
 
 
-def _make_if(attrs: Attrs, taped: bool) -> Callable[..., Any]:
+def _make_if(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
     branches = attrs["else_branch"], attrs["then_branch"]
     plain = [body_function(branch) for branch in branches]
     types: Sequence[DType] = attrs["Tout"]
@@ -279,9 +290,9 @@ def _make_if(attrs: Attrs, taped: bool) -> Callable[..., Any]:
     def stateless_if(predicate: object, *inputs: Any, **unused: object) -> tuple[Any, ...]:
         del unused
         taken = bool(predicate)
-        if not taped:
+        if wanted is None:
             return tuple(_typed(plain[taken](*inputs), types))
-        forward, back = body_gradient(branches[taken], tuple(map(_is_real, inputs)))
+        forward, back = body_gradient(branches[taken], _real_among(wanted[1:], inputs))
         results, kept = forward(*inputs)
         return _with_tape(_typed(results, types), [kept], back)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.graph.kernels.registry import kernel_of
+from headwater.graph.kernels.registry import gradient_kernel_of, kernel_of
 from headwater.graph.passes.plan import Node
 from headwater.graph.runtime import compile, kernel_lookup, programs
 from headwater.graph.runtime.background import Compilation
@@ -204,6 +204,34 @@ def test_a_loop_with_a_gradient_copies_no_array_and_runs_once(monkeypatch: pytes
         session.run(tf.gradients(states, x), {x: np.ones((7, 2))})
     assert writes.count(False) == 2, "the element before the loop, and the first turn"
     assert len(writes) == 7
+
+
+def test_a_loop_computes_only_gradients_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "off")
+    spreads: list[object] = []
+    spread = gradient_kernel_of("GatherV2")
+    assert spread is not None
+
+    def noted(*args: Any) -> Any:
+        spreads.append(args)
+        return spread(*args)
+
+    monkeypatch.setattr(
+        kernel_lookup, "gradient_kernel_of", lambda name: noted if name == "GatherV2" else gradient_kernel_of(name)
+    )
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, weight = tf.placeholder(tf.float32, [None, 2]), tf.Variable([0.5, 2.0])
+        states = tf.scan(lambda state, row: state * weight + row, x)
+        of_weight, of_rows = tf.gradients(states[-1], weight), tf.gradients(states[-1], x)
+        session.run(tf.global_variables_initializer())
+        fed = {x: np.ones((4, 2))}
+        alone = session.run(of_weight, fed)
+        assert not spreads, "rows are fed, and their gradient is not used"
+        both = session.run([*of_weight, *of_rows], fed)
+        assert spreads
+    np.testing.assert_allclose(alone[0], [2.75, 17], rtol=1e-6)
+    np.testing.assert_allclose(both[0], alone[0], rtol=1e-6)
+    np.testing.assert_allclose(both[1], [[0.125, 8], [0.25, 4], [0.5, 2], [1, 1]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("static", [False, True], ids=["shapes", "static values"])
