@@ -1,4 +1,4 @@
-"""Reading checkpoints of TensorFlow's old format, V1: one sorted table for each task that saved.
+"""Reading and writing checkpoints of TensorFlow's old format, V1: one sorted table for each task that saved.
 
 In a table (`headwater.data.io.table`), the entry with the empty key has the names, shapes, types and slices of all
 tensors. Each slice has an entry with a key of its own (`headwater.data.io.tensor_slice`), which has its values as the
@@ -10,7 +10,7 @@ Source: the protocol messages of TensorFlow (``saved_tensor_slice.proto``) and f
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -20,11 +20,11 @@ from google.protobuf.message import DecodeError
 from headwater.data.io import files
 from headwater.data.io.files import Path, as_path
 from headwater.data.io.protos.saved_slices_pb2 import SavedTensorSlices
-from headwater.data.io.table import read_table
+from headwater.data.io.table import build_table, read_table
 from headwater.data.io.tensor_bundle import BundleReader, index_path
-from headwater.data.io.tensor_proto import make_ndarray
+from headwater.data.io.tensor_proto import make_ndarray, numbers_proto
 from headwater.data.io.tensor_slice import TensorSlice, joined
-from headwater.dtypes import DType, as_dtype
+from headwater.dtypes import DType, as_dtype, from_numpy
 from headwater.errors import DataLossError, InvalidArgumentError, NotFoundError
 from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import tensor_pb2
@@ -143,6 +143,36 @@ def _parsed(path: str, packed: bytes) -> SavedTensorSlices:
         return SavedTensorSlices.FromString(packed)
     except DecodeError as error:
         raise DataLossError(None, None, f"{path}: an entry is damaged") from error
+
+
+def write_old_checkpoint(path: Path, parts: Iterable[tuple[str, tuple[int, ...], TensorSlice, HostArray]]) -> None:
+    """Writes a checkpoint of format V1, atomically.
+
+    Args:
+      parts: the name, the shape of the whole tensor, the place in it, and the values, of each part.
+
+    Raises:
+      NotFoundError: the folder does not exist.
+      ResourceExhaustedError: the disk is full.
+    """
+    whole = SavedTensorSlices()
+    whole.meta.versions.producer = 1
+    tensors: dict[str, Any] = {}
+    entries: dict[bytes, bytes] = {}
+    for name, shape, part, values in parts:
+        if name not in tensors:
+            tensors[name] = whole.meta.tensor.add(name=name, type=from_numpy(values.dtype).as_datatype_enum)
+            for size in shape:
+                tensors[name].shape.dim.add(size=size)
+        part.to_proto(tensors[name].slice.add())
+        saved = SavedTensorSlices()
+        saved.data.name = name
+        part.to_proto(saved.data.slice)
+        saved.data.data = numbers_proto(values).SerializeToString()
+        entries[part.key(name)] = saved.SerializeToString()
+    entries[b""] = whole.SerializeToString()
+    with files.atomic_write(path) as file:
+        file.write(build_table(entries))
 
 
 def open_checkpoint(prefix: Path) -> BundleReader | OldReader:

@@ -65,6 +65,19 @@ def make_tensor_proto(
     return proto
 
 
+def numbers_proto(array: np.ndarray[Any, Any]) -> Any:
+    """Returns a ``TensorProto`` that has only the values, in the field of their type."""
+    dtype = from_numpy(array.dtype)
+    flat: Any = to_string_array(array).ravel() if dtype == dtypes.string else array.ravel()
+    if dtype in (dtypes.float16, dtypes.bfloat16):
+        flat = flat.view(np.uint16)
+    elif dtype.is_complex:
+        flat = flat.view(flat.real.dtype)
+    proto = tensor_pb2.TensorProto()
+    getattr(proto, _FIELDS.get(dtype, "int_val")).extend(flat.tolist())
+    return proto
+
+
 def make_ndarray(tensor: Any) -> np.ndarray[Any, Any]:
     """Converts a ``TensorProto`` to an array; strings become objects of type ``bytes``.
 

@@ -7,9 +7,9 @@ import uuid
 from collections.abc import Sequence
 
 from headwater.data.io.bundle_writer import BundleWriter, merge_bundles
-from headwater.data.io.old_checkpoint import OldReader, open_checkpoint
+from headwater.data.io.old_checkpoint import OldReader, open_checkpoint, write_old_checkpoint
 from headwater.data.io.tensor_bundle import BundleReader
-from headwater.data.io.tensor_slice import parse_shape_and_slice
+from headwater.data.io.tensor_slice import TensorSlice, parse_shape_and_slice
 from headwater.dtypes import DType, string
 from headwater.graph.ops.define import fixed, host, no_outputs
 from headwater.graph.registry import HostArray, Inference, Spec
@@ -45,6 +45,20 @@ def save(prefix: HostArray, tensor_names: HostArray, shape_and_slices: HostArray
                 writer.add_slice(name, shape, where, value)
             else:
                 writer.add(name, value)
+
+
+@host(
+    "SaveSlices",
+    infer=no_outputs,
+    inputs="filename:string, tensor_names:string, shapes_and_slices:string, data:T**",
+)
+def save_slices(filename: HostArray, tensor_names: HostArray, shapes_and_slices: HostArray, *data: HostArray) -> None:
+    """Writes one checkpoint of format V1; see `save`."""
+    parts: list[tuple[str, tuple[int, ...], TensorSlice, HostArray]] = []
+    for name, part, value in zip(_texts(tensor_names), _texts(shapes_and_slices), data, strict=True):
+        shape, where = parse_shape_and_slice(part) if part else (value.shape, TensorSlice.whole(value.ndim))
+        parts.append((name, shape, where, value))
+    write_old_checkpoint(_text(filename), parts)
 
 
 def _restored_specs(inference: Inference) -> Sequence[Spec]:
@@ -113,6 +127,12 @@ def merge(checkpoint_prefixes: HostArray, destination_prefix: HostArray, *, dele
 def sharded_filename(basename: HostArray, shard: HostArray, num_shards: HostArray) -> str:
     """``basename-00000-of-00002``: the path of one task's part of a checkpoint."""
     return f"{_text(basename)}-{int(shard):05d}-of-{int(num_shards):05d}"
+
+
+@host("ShardedFilespec", infer=fixed(string, ()), inputs="basename:string, num_shards:int32")
+def sharded_filespec(basename: HostArray, num_shards: HostArray) -> str:
+    """``basename-?????-of-00002``: the paths of all tasks' parts of a checkpoint."""
+    return f"{_text(basename)}-?????-of-{int(num_shards):05d}"
 
 
 @host("TemporaryPrefix", infer=fixed(string, ()), inputs="prefix:string")

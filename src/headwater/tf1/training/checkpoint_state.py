@@ -279,6 +279,7 @@ def remove_checkpoint(
         # Remove the index first: without it an interrupted removal leaves no checkpoint instead of a damaged one.
         found += files.glob([index_path(escaped), escaped + _ANY_DATA_FILE])
     else:
-        found += files.glob(escaped)
+        first, parts, count = prefix.partition("-?????-of-")
+        found += files.glob(glob.escape(first) + parts + count)
     for path in found:
         files.remove(path)

@@ -132,16 +132,17 @@ def _parts(name: str, parts: list[TensorLike]) -> list[SaveableObject]:
     return result
 
 
-def add_save_op(filename: Tensor, saveables: Sequence[SaveableObject]) -> Operation:
-    """Adds a ``SaveV2`` of all tensors of ``saveables``."""
+def add_save_op(filename: Tensor, saveables: Sequence[SaveableObject], old_format: bool = False) -> Operation:
+    """Adds a ``SaveV2``, or a ``SaveSlices`` for the old format, of all tensors of ``saveables``."""
     specs = [spec for saveable in saveables for spec in saveable.specs]
     graph = get_default_graph()
-    with graph.name_scope("SaveV2") as scope:
+    op_type, name, types = ("SaveSlices", "save", "T") if old_format else ("SaveV2", "SaveV2", "dtypes")
+    with graph.name_scope(name) as scope:
         names = _texts([spec.name for spec in specs], "tensor_names")
-        parts = _texts([spec.slice_spec for spec in specs], "shape_and_slices")
+        parts = _texts([spec.slice_spec for spec in specs], "shapes_and_slices" if old_format else "shape_and_slices")
         tensors = [spec.tensor for spec in specs]
-        attrs = {"dtypes": tuple(tensor.dtype.base_dtype for tensor in tensors)}
-        return graph.create_op("SaveV2", [filename, names, parts, *tensors], attrs, name=scope)
+        attrs = {types: tuple(tensor.dtype.base_dtype for tensor in tensors)}
+        return graph.create_op(op_type, [filename, names, parts, *tensors], attrs, name=scope)
 
 
 def add_restore_ops(filename: Tensor, saveables: Sequence[SaveableObject], device: str) -> list[list[Tensor]]:

@@ -66,13 +66,13 @@ class Saver:
       builder: accepted for compatibility.
       defer_build: add the operations when `build` is called, for variables made until then.
       allow_empty: do not raise an error if there are no variables.
-      write_version: `V2`, the only supported version.
+      write_version: format of checkpoints: `V2`, or `V1`, one file for each task.
       pad_step_number: write the step with eight digits.
       save_relative_paths: name checkpoints in the state file relative to it, so that the folder can move.
       filename: path of checkpoints where `save` is run as an operation.
 
     Raises:
-      ValueError: ``builder``, or ``write_version`` `V1`.
+      ValueError: ``builder``, or another ``write_version``.
       TypeError: ``var_list`` has another type, or contains an object that is not a variable.
       ValueError: there are no variables, or two have the same name.
     """
@@ -102,11 +102,6 @@ class Saver:
             raise ValueError("builder is not supported: give var_list, or saver_def of operations that are there")
         if write_version not in (self.V1, self.V2):
             raise ValueError(f"write_version must be SaverDef.V1 or SaverDef.V2, not {write_version!r}")
-        if write_version == self.V1:
-            raise ValueError(
-                "write_version=V1 is not supported: checkpoints are written in format V2, which TensorFlow reads since "
-                "0.12; leave write_version out"
-            )
         if defer_build and var_list is not None:
             raise ValueError(
                 "If `var_list` is provided then build cannot be deferred. Either set defer_build=False or "
@@ -115,6 +110,7 @@ class Saver:
         self._var_list = var_list
         self._reshape = reshape
         self._sharded = sharded
+        self._write_version = write_version
         self._max_to_keep = max_to_keep or 0
         self._keep_hours = keep_checkpoint_every_n_hours
         self._name = name
@@ -174,11 +170,11 @@ class Saver:
             max_to_keep=self._max_to_keep,
             sharded=self._sharded,
             keep_checkpoint_every_n_hours=self._keep_hours,
-            version=saver_pb2.SaverDef.V2,
+            version=self._write_version,
         )
 
     def _build_whole(self, filename: Tensor, saveables: Sequence[SaveableObject]) -> tuple[Tensor, Operation]:
-        save = add_save_op(filename, saveables)
+        save = add_save_op(filename, saveables, self._write_version == self.V1)
         saved = with_dependencies([save], filename)
         done: list[Operation] = []
         for group_ in _by_task(saveables).values():
@@ -189,7 +185,8 @@ class Saver:
 
     def _build_sharded(self, filename: Tensor, saveables: Sequence[SaveableObject]) -> tuple[Tensor, Operation]:
         graph = get_default_graph()
-        temporary = graph.create_op("TemporaryPrefix", [filename]).outputs[0]
+        old_format = self._write_version == self.V1
+        prefix = filename if old_format else graph.create_op("TemporaryPrefix", [filename]).outputs[0]
         shards = _by_task(saveables)
         count = constant(len(shards), name="num_shards")
         parts: list[Tensor] = []
@@ -200,12 +197,16 @@ class Saver:
             with graph.device(host):
                 with graph.name_scope("ShardedFilename") as scope:
                     shard = constant(index, name="shard")
-                    path = graph.create_op("ShardedFilename", [temporary, shard, count], name=scope).outputs[0]
-                parts.append(with_dependencies([add_save_op(path, members)], path))
+                    path = graph.create_op("ShardedFilename", [prefix, shard, count], name=scope).outputs[0]
+                parts.append(with_dependencies([add_save_op(path, members, old_format)], path))
             tensors = add_restore_ops(filename, members, host)
             assigned = assign_restored(members, tensors, self._reshape, self._restore_sequentially)
             done.append(group(*assigned, name="restore_shard"))
         with graph.device(host):
+            if old_format:
+                with graph.control_dependencies([part.op for part in parts]):
+                    saved = graph.create_op("ShardedFilespec", [filename, count]).outputs[0]
+                return saved, group(*done, name="restore_all")
             with graph.name_scope("MergeV2Checkpoints") as scope:
                 prefixes = graph.create_op("Pack", parts, {"axis": 0}, "checkpoint_prefixes").outputs[0]
                 attrs = {"delete_old_dirs": True}
@@ -308,7 +309,7 @@ class Saver:
         if old is None:
             return
         try:
-            remove_checkpoint(old, meta_graph_suffix=meta_graph_suffix)
+            remove_checkpoint(old, self.saver_def.version, meta_graph_suffix)
         except OpError as error:
             _logger.warning("An old checkpoint could not be deleted: %s", error)
 

@@ -18,7 +18,6 @@ def _no_batches() -> Any:
 _NONE: Any = None
 
 CALLS: dict[str, Callable[[], Any]] = {
-    "write_version=V1": lambda: tf.train.Saver(write_version=tf.train.Saver.V1),
     "builder": lambda: tf.train.Saver(builder=object()),
     "clear_extraneous_savers": lambda: tf.train.export_meta_graph(clear_extraneous_savers=True),
     "save_debug_info": lambda: tf.train.export_meta_graph(save_debug_info=True),

@@ -42,6 +42,23 @@ def test_round_trip(tmp_path: Path) -> None:
     assert tf.train.latest_checkpoint(str(tmp_path)) == path
 
 
+@pytest.mark.parametrize(("sharded", "files"), [(False, "model-{}"), (True, "model-{}-00000-of-00001")])
+def test_the_old_format_is_one_file_of_a_task(tmp_path: Path, sharded: bool, files: str) -> None:
+    v = tf.Variable([[1.0, 2.0], [3.0, 4.0]], name="v")
+    saver = tf.train.Saver(write_version=tf.train.SaverDef.V1, sharded=sharded, max_to_keep=1)
+    assert saver.as_saver_def().version == tf.train.SaverDef.V1
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for step in range(2):
+            path = saver.save(sess, str(tmp_path / "model"), global_step=step)
+        assert names(tmp_path) == ["checkpoint", files.format(1), "model-1.meta"]
+        v.load([[0.0, 0.0], [0.0, 0.0]], sess)
+        saver.restore(sess, path)
+        assert sess.run(v).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert path is not None
+    assert tf.train.load_variable(path, "v").tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
 def test_operations_are_called_as_tensorflow_calls_them() -> None:
     tf.Variable(1.0, name="v")
     saver = tf.train.Saver().as_saver_def()

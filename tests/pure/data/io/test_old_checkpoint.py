@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headwater import dtypes, errors
 from headwater.data.io import crc32c, snappy, varint
-from headwater.data.io.old_checkpoint import OldReader, open_checkpoint
+from headwater.data.io.old_checkpoint import OldReader, open_checkpoint, write_old_checkpoint
 from headwater.data.io.table import read_table
 from headwater.data.io.tensor_bundle import BundleReader
 from headwater.data.io.tensor_slice import TensorSlice
@@ -132,3 +132,25 @@ def test_literals_of_any_length(data: bytes, more: int) -> None:
 def test_anything_else_is_refused_or_read(data: bytes) -> None:
     with contextlib.suppress(ValueError):
         assert len(snappy.decompress(data)) == varint.decode(data, 0, len(data))[0]
+
+
+def test_written_slices_are_read_as_a_whole(tmp_path: Path) -> None:
+    values = {
+        "bool": np.array([True, False]),
+        "int8": np.array([-1, 3], np.int8),
+        "float16": np.array([1.0, -2.0], np.float16),
+        "complex": np.array([1 + 2j], np.complex64),
+        "text": np.array([b"x", b""], object),
+        "none": np.zeros((0, 3), np.int32),
+        "one": np.array(5, np.int64),
+    }
+    parts = [(name, value.shape, TensorSlice.whole(value.ndim), value) for name, value in values.items()]
+    rows = [TensorSlice.parse(text) for text in ("0,4:-", "4,6:-")]
+    write_old_checkpoint(tmp_path / "old", [*parts, *(("rows", (10, 2), at, ROWS[at.resolve((10, 2))]) for at in rows)])
+    with open_checkpoint(tmp_path / "old") as reader:
+        assert isinstance(reader, OldReader)
+        for name, value in values.items():
+            found = reader.read(name)
+            assert found.dtype == value.dtype
+            assert found.tolist() == value.tolist()
+        np.testing.assert_array_equal(reader.read("rows"), ROWS)
