@@ -265,7 +265,7 @@ class Code:
             self.constant(f"{node.name}:{index}", np.array(found[index]))
         return True
 
-    def check(self, node: Node, args: Sequence[str], uses: Sequence[str], *, locked: bool = True) -> None:
+    def check(self, node: Node, args: Sequence[str], uses: Sequence[str], *, locked: bool = False) -> None:
         """Appends a check that raises if the operation fails."""
         self.space.update(fault_of=fault_of, error_of=error_of)
         attrs = self.bind(node.attrs, "a")
@@ -326,7 +326,7 @@ class Code:
             raise WithoutKernel("Vjp")
         checked = can_fail(forward.name, attrs) and self.result_of(forward.name, inputs, attrs) is not None
         if can_fail("Vjp", node.attrs) and not checked:
-            self.check(node, args, uses, locked=False)
+            self.check(node, args, uses)
         if takes_outputs(forward.name) or forward.name in GRADIENT_MAKERS:
             outputs = self._outputs(node, forward.name, inputs, attrs, wanted)
             all_args.append(f"{outputs} if isinstance({outputs}, tuple) else ({outputs},)")

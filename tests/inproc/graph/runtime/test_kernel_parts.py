@@ -106,6 +106,7 @@ def _drawn() -> list[Any]:
             power,
             tf.gradients(power, x)[0],
             tf.scan(lambda a, b: a + b * tf.random_uniform([2], seed=1), tf.ones([3, 2])),
+            tf.map_fn(lambda row: tf.random_crop(row, [2], seed=1), tf.reshape(tf.range(12.0), [3, 4])),
         ]
         return [value for _ in range(2) for value in session.run(tensors, {x: 2.0})]
 
