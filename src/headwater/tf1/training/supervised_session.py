@@ -142,6 +142,10 @@ class SupervisedSession(Session):
                 pause(_PAUSE_S)
 
 
+# Programs unwrap `_sess` until the class is named so, as TensorFlow's sessions for training are plain ones.
+SupervisedSession.__name__ = "Session"
+
+
 def _first_float(result: Structure) -> float | None:
     if isinstance(result, dict):
         return _first_float(result.get("caller"))  # pyright: ignore[reportUnknownMemberType] - of a monitored session

@@ -134,6 +134,17 @@ def test_closing_twice_and_running_afterwards() -> None:
         sess.run(train.op)
 
 
+def test_programs_unwrap_the_plain_session(tmp_path: Path) -> None:
+    tf.train.get_or_create_global_step()
+    saver = tf.train.Saver()
+    with tf.train.MonitoredTrainingSession() as monitored:
+        session: Any = monitored
+        while type(session).__name__ != "Session":
+            session = session._sess
+        assert session is monitored._tf_sess()
+        assert saver.save(session, str(tmp_path / "own")) == str(tmp_path / "own")
+
+
 def test_stopping_at_a_step() -> None:
     train = Train()
     step = None
