@@ -35,6 +35,16 @@ def optimizer_topics(optimizer: keras.Optimizer) -> dict[str, Mapping[str, objec
     return topics
 
 
+def same_settings(one: keras.Optimizer, other: keras.Optimizer) -> bool:
+    """Whether two optimizers differ at most in their name, and in a learning rate that is a number."""
+
+    def settings(optimizer: keras.Optimizer) -> object:
+        config = dict(optimizer.get_config(), name=type(optimizer).__name__)
+        return {name: value for name, value in config.items() if name != "learning_rate" or isinstance(value, dict)}
+
+    return settings(one) == settings(other)
+
+
 def updates_made(optimizer: keras.Optimizer) -> int:
     """Returns the number of updates that an optimizer has made."""
     made = optimizer.iterations

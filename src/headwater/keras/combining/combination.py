@@ -7,18 +7,19 @@ cannot be combined is refused then.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
+import numpy as np
 from jax.extend.core import Literal
 from keras import StatelessScope
 
 from headwater.keras.combining.loss_terms import Divisor, LossTerms, recorded_losses
 from headwater.keras.combining.merges import ADDED, Merge, Rule, layer_rule
 from headwater.keras.combining.trial import is_known_metric, needs_trial, owners, refuse_metric, try_program
-from headwater.keras.internals import JAXTrainer, data_adapter_utils
+from headwater.keras.internals import JAXTrainer, Trainer, data_adapter_utils
 from headwater.keras.recording import recorded
 
 if TYPE_CHECKING:
@@ -34,14 +35,15 @@ class Combination:
       sums: numbers of the loss terms that are sums over the batch although Keras treats them as means.
       layers: the rule of each variable that is not trained.
       metrics: the rule of each variable of the metrics; None if there is no rule, which only a single worker may have.
-      logs: names of further values that a custom ``train_step`` logs; they are averaged over rows.
+      logs: for the name of each log of a step, the metric of which it is the result; None for other values that a
+        custom ``train_step`` logs, which are averaged over rows.
     """
 
     divisors: Sequence[Divisor]
     sums: frozenset[int]
     layers: Sequence[Rule]
     metrics: Sequence[Rule | None]
-    logs: Sequence[str]
+    logs: Mapping[str, str | None]
 
     @property
     def factored(self) -> bool:
@@ -51,7 +53,18 @@ class Combination:
     @property
     def linear(self) -> bool:
         """Whether the workers' metrics can be added up once, after the last batch, instead of in every step."""
-        return not self.factored and all(rule == ADDED for rule in self.metrics)
+        added = all(rule == ADDED for rule in self.metrics)
+        return added and not self.factored and all(name == metric for name, metric in self.logs.items())
+
+    @property
+    def averaged(self) -> list[str]:
+        """The names of the logs that are averaged over rows."""
+        return [name for name, metric in self.logs.items() if metric is None]
+
+    def named(self, results: Mapping[str, Any], averaged: Iterable[Any]) -> dict[str, Any]:
+        """Returns the logs of a step, from the results of the metrics and the averaged values."""
+        values = iter(averaged)
+        return {name: next(values) if metric is None else results[metric] for name, metric in self.logs.items()}
 
     def to_text(self) -> str:
         """Formats the rules as JSON, for other workers."""
@@ -61,7 +74,7 @@ class Combination:
                 "sums": sorted(self.sums),
                 "layers": [_words(rule) for rule in self.layers],
                 "metrics": [_words(rule) for rule in self.metrics],
-                "logs": list(self.logs),
+                "logs": dict(self.logs),
             }
         )
 
@@ -78,8 +91,10 @@ class Combination:
         )
 
 
-#: The program's step as a trace: its logs, and the variables that are not trained after it.
-Trace = Callable[[Sequence[jax.Array]], tuple[Mapping[str, Any], Sequence[Any]]]
+#: The program's step as a trace: its logs, and the variables that are not trained and those of the metrics after it.
+Outcome = tuple[Mapping[str, Any], Sequence[Any], Sequence[Any]]
+#: A function of these variables before the step.
+Trace = Callable[[Sequence[jax.Array], Sequence[jax.Array]], Outcome]
 
 
 def find_combination(
@@ -99,7 +114,7 @@ def find_combination(
     Args:
       model: compiled and built.
       batch: some examples, as ``(x, y, sample_weight)`` of arrays.
-      trace: see `Trace`; given the variables that are not trained.
+      trace: see `Trace`.
       others, metrics: values of the variables that are not trained, and of the metrics.
       divided: whether workers have parts of batches.
       several: whether there are several workers.
@@ -107,11 +122,12 @@ def find_combination(
       eager: whether to run the step instead of tracing it.
 
     Raises:
-      ValueError: a loss or a metric of a batch does not follow from the values for its parts; the message names it.
+      ValueError: a loss or a metric of a batch does not follow from the values for its parts, or a log from the
+        results of the metrics; the message names it.
     """
     sums: frozenset[int] = frozenset()
     tried: Sequence[Rule | None] | None = None
-    terms, logs, after = _traced(trace, others, eager=eager)
+    traced = _traced(model, trace, others, metrics, training=training, eager=eager)
     if needs_trial(model):
         outputs = _outputs(model, others, batch[0])
         try:
@@ -122,8 +138,8 @@ def find_combination(
         else:
             sums, tried = found.sums, found.rules
     if sums:
-        terms, logs, after = _traced(trace, others, sums, eager=eager)
-    averaged = terms.averaged
+        traced = _traced(model, trace, others, metrics, sums, training=training, eager=eager)
+    averaged = traced.terms.averaged
     rules: list[Rule | None] = []
     for at, metric in enumerate(owners(model)):
         rule: Rule | None = Rule(Merge.MEAN) if id(metric) in averaged else ADDED
@@ -132,22 +148,48 @@ def find_combination(
         if rule is None and several:
             raise refuse_metric(model, at)
         rules.append(rule)
-    with StatelessScope(state_mapping=list(zip(model.metrics_variables, metrics, strict=True))):
-        known = set(model.get_metrics_result())
     return Combination(
-        divisors=terms.divisors,
+        divisors=traced.terms.divisors,
         sums=sums,
         layers=[
             layer_rule(variable, assigned=assigned)
-            for variable, assigned in zip(model.non_trainable_variables, after, strict=True)
+            for variable, assigned in zip(model.non_trainable_variables, traced.assigned, strict=True)
         ],
         metrics=rules,
-        logs=[name for name in logs if name not in known],
+        logs=traced.logs,
     )
 
 
-def losses_of(model: Any, state: Any, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
-    """Returns the logs of a training step, and the values of variables that are not trained after it.
+def require_no_state_of_rows(model: Any) -> None:
+    """Checks that a model whose batches are divided has no layer with a state for each row, such as a stateful RNN.
+
+    Raises:
+      ValueError: it has one.
+    """
+    for layer in model._flatten_layers():
+        if getattr(layer, "stateful", False):
+            raise ValueError(
+                f"layer {layer.name!r} is stateful: it keeps a state for each row of a batch, and several workers "
+                "divide the rows of each batch; use one worker"
+            )
+
+
+def results_of(model: Any, metrics: Sequence[Any]) -> dict[str, Any]:
+    """Returns the results of a model's metrics with these values of their variables."""
+    with StatelessScope(state_mapping=list(zip(model.metrics_variables, metrics, strict=True))):
+        return flat_logs(model.get_metrics_result())
+
+
+def flat_logs(logs: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the logs of a step, with the entries of dictionaries among them at the top level."""
+    found: dict[str, Any] = {}
+    for name, value in logs.items():
+        found |= flat_logs(value) if isinstance(value, dict) else {name: value}
+    return found
+
+
+def losses_of(model: Any, state: Any, batch: Tree) -> Outcome:
+    """Returns the logs of a training step, and the values of variables after it, see `Outcome`.
 
     Gradients are computed only if a custom ``train_step`` computes them.
 
@@ -158,14 +200,15 @@ def losses_of(model: Any, state: Any, batch: Tree) -> tuple[Mapping[str, Any], S
     """
     if not keeps_train_step(model):
         with recorded(model.optimizer):
-            logs, (_, after, _, _) = model.train_step(state, data_adapter_utils.pack_x_y_sample_weight(*batch))
-        return logs, after
+            logs, (_, after, _, counted) = model.train_step(state, data_adapter_utils.pack_x_y_sample_weight(*batch))
+        return logs, after, counted
     trainable, others, optimizer, metrics = state
     _, (loss, predicted, after, counted) = model.compute_loss_and_updates(
         trainable, others, metrics, *batch, training=True, optimizer_variables=optimizer
     )
     x, y, weight = batch
-    return model._update_metrics_variables(counted, loss, x, y, predicted, weight)[0], after
+    logs, counted = model._update_metrics_variables(counted, loss, x, y, predicted, weight)
+    return logs, after, counted
 
 
 def keeps_train_step(model: object) -> bool:
@@ -174,41 +217,108 @@ def keeps_train_step(model: object) -> bool:
     return kind.train_step.__module__ == JAXTrainer.__module__
 
 
-def _traced(
-    trace: Trace, others: Sequence[jax.Array], sums: frozenset[int] = frozenset(), *, eager: bool
-) -> tuple[LossTerms, list[str], list[bool]]:
-    """Returns the loss terms of a step, the names of its logs, and the variables whose previous value has no effect.
+@dataclass(frozen=True, slots=True)
+class _Traced:
+    """The result of a trace.
 
-    A step without compilation is run, not traced; then every previous value may have an effect.
+    Attributes:
+      terms: the loss terms.
+      logs: the names of logs, with the metric of which each is the result; None for other values.
+      assigned: for each variable that is not trained, whether its previous value has no effect.
     """
-    names: list[str] = []
+
+    terms: LossTerms
+    logs: Mapping[str, str | None]
+    assigned: Sequence[bool]
+
+
+def _traced(
+    model: Any,
+    trace: Trace,
+    others: Sequence[jax.Array],
+    metrics: Sequence[jax.Array],
+    sums: frozenset[int] = frozenset(),
+    *,
+    training: bool,
+    eager: bool,
+) -> _Traced:
+    """Traces a step. A step without compilation is run; then every previous value may have an effect.
+
+    Raises:
+      ValueError: a log depends on previous values of metrics, but is not the result of one. Their state in a step of
+        several workers is the part of that step only.
+    """
     terms = LossTerms()
+    logs: dict[str, Any] = {}
+    results: dict[str, Any] = {}
 
-    def run(values: Sequence[jax.Array]) -> list[Any]:
-        nonlocal terms
+    def run(values: Sequence[jax.Array], before: Sequence[jax.Array]) -> Sequence[Any]:
+        nonlocal terms, logs, results
         with recorded_losses(sums=sums) as terms:
-            logs, after = trace(values)
-        names[:] = list(logs)
-        return list(after)
+            found, after, counted = trace(values, before)
+        logs, results = flat_logs(found), results_of(model, counted)
+        return [*after, *logs.values(), *results.values()]
 
+    kind: Any = type(model)
+    step: Any = kind.train_step if training else kind.test_step
+    # Keras's own steps log the results of the metrics.
+    ordinary = step.__module__ == JAXTrainer.__module__ and kind.compute_metrics is Trainer.compute_metrics
+    assigned = [False] * len(others)
+    jaxpr: Any = None
     if eager:
-        run(others)
-        return terms, names, [False] * len(others)
-    jaxpr: Any = jax.make_jaxpr(run)(others).jaxpr
-    return (
-        terms,
-        names,
-        [not _reaches(jaxpr, given, out) for given, out in zip(jaxpr.invars, jaxpr.outvars, strict=True)],
-    )
+        shown = run(others, metrics)[len(others) :]
+    else:
+        jaxpr = jax.make_jaxpr(run)(list(others), list(metrics)).jaxpr
+        pairs = zip(jaxpr.invars, jaxpr.outvars[: len(others)], strict=False)
+        assigned = [given not in _sources(jaxpr, out) for given, out in pairs]
+        shown = jaxpr.outvars[len(others) :]
+    if ordinary:
+        return _Traced(terms, {name: name for name in logs}, assigned)
+    if eager:
+        again = run(others, [value + np.ones((), value.dtype) for value in metrics])[len(others) :]
+        values: Any = [tuple(np.asarray(it).tobytes() for it in pair) for pair in zip(shown, again, strict=True)]
+        counts = [first != second for first, second in values]
+    else:
+        held = set(jaxpr.invars[len(others) :])
+        values = list(map(_equal_values(jaxpr), shown))
+        counts = [not held.isdisjoint(_sources(jaxpr, out)) for out in shown]
+    of_metrics = dict(zip(results, values[len(logs) :], strict=True))
+    found: dict[str, str | None] = {}
+    for name, value, counted in zip(logs, values, counts, strict=False):
+        same = [metric for metric, result in of_metrics.items() if result == value]
+        # A log of a metric's name that depends on metrics is its result before the last update.
+        if name in same or (counted and not same and name in results):
+            same = [name]
+        elif counted and not same:
+            raise ValueError(
+                f"log {name!r} of {type(model).__name__} cannot be computed by several workers: it depends on the "
+                "state of metrics, of which a worker has only its own part; log the result of a metric instead"
+            )
+        found[name] = next(iter(same), None)
+    return _Traced(terms, found, assigned)
 
 
-def _reaches(jaxpr: Any, given: object, out: object) -> bool:
-    """Whether ``out`` may depend on ``given``."""
+def _sources(jaxpr: Any, out: object) -> set[Any]:
+    """Returns the variables on which ``out`` may depend."""
     wanted = {out} if not isinstance(out, Literal) else set()
     for equation in reversed(jaxpr.eqns):
         if wanted.intersection(equation.outvars):
             wanted.update(it for it in equation.invars if not isinstance(it, Literal))
-    return given in wanted
+    return wanted
+
+
+def _equal_values(jaxpr: Any) -> Callable[[Any], object]:
+    """Returns a function that maps variables to equal objects where they are computed by the same expression."""
+    same: dict[Any, object] = {}
+    first: dict[object, Sequence[object]] = {}
+
+    def value(it: Any) -> object:
+        return str(it) if isinstance(it, Literal) else same.get(it, it)
+
+    for equation in jaxpr.eqns:
+        expression = equation.primitive, str(equation.params), *map(value, equation.invars)
+        same.update(zip(equation.outvars, first.setdefault(expression, equation.outvars), strict=True))
+    return value
 
 
 def _outputs(model: Any, others: Sequence[Any], x: Tree) -> Tree:

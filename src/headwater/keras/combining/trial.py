@@ -26,7 +26,9 @@ _tree = keras.tree
 
 #: Numbers of rows of the two parts.
 _PARTS = (2, 3)
-_DRAWS = 6
+#: Numbers of draws of ordinary numbers, and of draws that include negative ones, which show the merge of metrics only.
+_DRAWS = 5
+_SIGNED_DRAWS = 3
 _CLOSE: Any = {"rtol": 1e-3, "atol": 1e-5, "equal_nan": True}
 
 _RULES = (
@@ -137,31 +139,33 @@ def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], 
         return [run(start, part) for part in parts for start in (old, fresh)]
 
     compiled = jax.jit(run_all)
-    old: Any = [jnp.asarray(value) for value in metrics]
+    initial: Any = [jnp.asarray(value) for value in metrics]
+    old = initial
     terms_fit: list[list[bool]] = []
     totals_fit: list[bool] = []
     judge = _Judge(model)
-    for _ in range(_DRAWS):
-        whole = _draw(rng, batch, outputs, sum(_PARTS))
+    for number in range(_DRAWS + _SIGNED_DRAWS):
+        whole = _draw(rng, batch, outputs, sum(_PARTS), signed=number >= _DRAWS)
         parts = [_tree.map_structure(lambda leaf, at=at: leaf[at], whole, none_is_leaf=False) for at in _slices()]
         results = jax.device_get(compiled(old, [whole, *parts]))
         one, _, *shares = results
         terms_fit.append([])
-        for term, kind in enumerate(kinds):
+        for term, kind in enumerate(kinds if number < _DRAWS else ()):
             values = [float(np.sum(share[1][term])) for share in shares[::2]]
             total = float(np.sum(one[1][term]))
-            number = sum(before is not Divisor.ROWS for before in kinds[:term])
-            weights = [float(share[2][number]) for share in shares[::2]] if kind is Divisor.OWN else list(_PARTS)
+            at = sum(before is not Divisor.ROWS for before in kinds[:term])
+            weights = [float(share[2][at]) for share in shares[::2]] if kind is Divisor.OWN else list(_PARTS)
             mean = float(np.dot(values, weights)) / (sum(weights) or 1.0)
             summed = kind is Divisor.NONE
             terms_fit[-1].append(bool(np.isclose(sum(values) if summed else mean, total, **_CLOSE)))
             if not summed and not terms_fit[-1][-1]:
                 judge.term(term, sums=bool(np.isclose(sum(values), total, **_CLOSE)))
-        if not any(kind is Divisor.OWN for kind in kinds):
+        if number < _DRAWS and not any(kind is Divisor.OWN for kind in kinds):
             mean = float(np.average([float(np.sum(share[0])) for share in shares[::2]], weights=_PARTS))
             totals_fit.append(bool(np.isclose(mean, float(np.sum(one[0])), **_CLOSE)))
         judge.metrics(old, one[3], shares)
-        old = one[3]
+        # A largest or smallest value so far, which further examples do not change, would fit any rule.
+        old = initial if number % 2 else one[3]
     sums = judge.sums()
     if type(model).compute_loss is not Trainer.compute_loss and not kinds and not all(totals_fit):
         raise ValueError(_refusal(f"compute_loss of {type(model).__name__}", "its value"))
@@ -215,7 +219,16 @@ class _Judge:
 
     def rules(self) -> list[Rule | None]:
         """The rule of each variable; None if no rule is left."""
-        return [possible[0] if possible else None for possible in self._possible]
+        return [_only(possible) for possible in self._possible]
+
+
+def _only(possible: Sequence[Rule]) -> Rule | None:
+    """Returns the rule to use; None without one, or if the examples were too alike to tell the largest from the
+    smallest."""
+    merges = {rule.merge for rule in possible}
+    if possible and possible[0].merge is Merge.MAX and Merge.MIN in merges:
+        return None
+    return possible[0] if possible else None
 
 
 def _rules_of(variable: Any) -> list[Rule]:
@@ -259,7 +272,7 @@ def _slices() -> list[slice]:
     return [slice(0, _PARTS[0]), slice(_PARTS[0], sum(_PARTS))]
 
 
-def _draw(rng: np.random.Generator, batch: Tree, outputs: Tree, rows: int) -> Tree:
+def _draw(rng: np.random.Generator, batch: Tree, outputs: Tree, rows: int, *, signed: bool) -> Tree:
     x, y, weight = batch
     known = len(next(np.asarray(leaf) for leaf in _tree.flatten((x, y)) if leaf is not None))
     chosen = rng.permutation(known)[:rows] if known >= rows else rng.integers(0, known, rows)
@@ -267,13 +280,23 @@ def _draw(rng: np.random.Generator, batch: Tree, outputs: Tree, rows: int) -> Tr
     def take(leaf: Tree) -> Tree:
         return np.asarray(leaf)[chosen]
 
-    def predict(leaf: Tree) -> Tree:
-        return rng.uniform(0.05, 0.95, (rows, *leaf.shape[1:])).astype(leaf.dtype)
+    def vary(leaf: Tree) -> Tree:
+        """Makes values differ, as there may be fewer examples than rows; class numbers must not change."""
+        taken = take(leaf)
+        if not np.issubdtype(taken.dtype, np.floating):
+            return taken
+        return taken * rng.uniform(0.5, 1.5, np.shape(taken)).astype(taken.dtype)
 
-    taken: Any = _tree.map_structure(take, (x, y), none_is_leaf=False)
-    weights = _tree.map_structure(
-        lambda leaf: take(leaf) * rng.uniform(0.5, 1.5, np.shape(take(leaf))).astype(np.float32),
-        weight,
-        none_is_leaf=False,
-    )
-    return taken[0], taken[1], _tree.map_structure(predict, outputs), weights
+    def target(leaf: Tree) -> Tree:
+        varied = vary(leaf)
+        if not (signed and np.issubdtype(varied.dtype, np.floating)):
+            return varied
+        return varied * rng.choice((-1, 1), np.shape(varied)).astype(varied.dtype)
+
+    def predict(leaf: Tree) -> Tree:
+        return rng.uniform(-0.95 if signed else 0.05, 0.95, (rows, *leaf.shape[1:])).astype(leaf.dtype)
+
+    inputs = _tree.map_structure(take, x, none_is_leaf=False)
+    targets = _tree.map_structure(target, y, none_is_leaf=False)
+    weights = _tree.map_structure(vary, weight, none_is_leaf=False)
+    return inputs, targets, _tree.map_structure(predict, outputs), weights

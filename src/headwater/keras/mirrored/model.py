@@ -19,6 +19,7 @@ from headwater.cluster.task.agreement import difference, said
 from headwater.data.options import AutoShardPolicy
 from headwater.errors import FailedPreconditionError
 from headwater.keras import saving
+from headwater.keras.combining.combination import require_no_state_of_rows
 from headwater.keras.internals import array_slicing, data_adapter_utils
 from headwater.keras.mirrored.callbacks import Mirror, SavesProgress, prepare_callbacks
 from headwater.keras.mirrored.shards import ArrayShards, Shards, Share, shards_of
@@ -335,9 +336,7 @@ class MirroredModel:
             assert self._test_step is not None
             if self._test_step.combination.linear:
                 self._add_up_metrics()
-            results = self.model.get_metrics_result()
-            own = {name: value for name, value in (logs or {}).items() if name not in results}
-            return {**results, **self._averaged(own)}
+                logs = {}
         # Logs are empty if all steps of an epoch were finished before a restart.
         return self._keras._get_metrics_result_or_logs(self.model, logs) if logs else self.model.get_metrics_result()
 
@@ -467,6 +466,8 @@ class MirroredModel:
                 raise FailedPreconditionError(None, None, f"{differs}: all workers must run the same program")
 
     def _share(self, seed: int) -> Share:
+        if self.replicas.processes > 1:
+            require_no_state_of_rows(self.model)
         return Share(count=self.replicas.processes, index=self.replicas.rank, seed=seed)
 
     def _agreed_seed(self) -> int:
@@ -492,13 +493,6 @@ class MirroredModel:
             found = total[at : at + value.size].reshape(value.shape)
             variable.assign(found.astype(value.dtype))
             at += value.size
-
-    def _averaged(self, logs: dict[str, Any]) -> dict[str, Any]:
-        """Averages values over all processes that have them."""
-        names = sorted(logs)
-        parts = self.replicas.gather([np.asarray(float(logs[name])) for name in names], "logs of an evaluation")
-        given = [part for part in parts if len(part)]
-        return {name: float(np.mean([part[at] for part in given])) for at, name in enumerate(names)}
 
     def _save_and_stop(self) -> None:
         """Saves and ends this process, after all processes have learnt that one of them was asked to end."""

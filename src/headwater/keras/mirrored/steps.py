@@ -8,16 +8,22 @@ variables and metrics. All processes get the same bits of the sum, and so their 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from keras import StatelessScope
 
-from headwater.keras.combining.combination import Combination, find_combination, losses_of
+from headwater.keras.combining.combination import (
+    Combination,
+    Outcome,
+    find_combination,
+    flat_logs,
+    losses_of,
+    results_of,
+)
 from headwater.keras.combining.loss_terms import Divisor, factors_of, recorded_losses
 from headwater.keras.combining.merges import Merge, Rule
 from headwater.keras.internals import data_adapter_utils
@@ -31,7 +37,6 @@ if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
     from headwater.keras.types import Tree
 
-_stateless = StatelessScope
 _utils = data_adapter_utils
 
 #: An iterator's element when this process has no more data, while other processes may have.
@@ -138,7 +143,7 @@ class SharedStep:
                     found = find_combination(
                         self._model,
                         data,
-                        lambda others: self._logs((state[0], others, *state[2:]), data),
+                        lambda others, metrics: self._outcome((state[0], others, *state[2:-1], metrics), data),
                         others=state[1],
                         metrics=state[-1],
                         divided=True,
@@ -188,11 +193,11 @@ class SharedStep:
     def divisors(self, state: Tree, batch: Tree) -> Any:
         """Divisors of the loss terms in this process; only of terms whose divisor is not proportional to the rows."""
         with recorded_losses(sums=self.combination.sums) as terms, self._synchronized(batch):
-            self._logs(state, _utils.unpack_x_y_sample_weight(batch))
+            self._outcome(state, _utils.unpack_x_y_sample_weight(batch))
         return jnp.stack([jnp.asarray(value, np.float32) for value in terms.denominators])
 
-    def _logs(self, state: object, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
-        """The logs of a step and the new values of non-trainable variables; ``batch`` is ``(x, y, weights)``."""
+    def _outcome(self, state: Any, batch: Tree) -> Outcome:
+        """The logs and values of a step; ``batch`` is ``(x, y, weights)``."""
         raise NotImplementedError
 
     def _synchronized(self, batch: Tree) -> AbstractContextManager[None]:
@@ -224,9 +229,9 @@ class SharedStep:
         """The rule of each variable of the metrics."""
         return [rule for rule in self.combination.metrics if rule is not None]
 
-    def _results(self, metrics: Sequence[object]) -> dict[str, Any]:
-        with _stateless(state_mapping=list(zip(self._model.metrics_variables, metrics, strict=True))):
-            return self._model.get_metrics_result()
+    def _results(self, metrics: Sequence[object], averaged: Sequence[object]) -> dict[str, Any]:
+        """Returns the logs for the global batch."""
+        return self.combination.named(results_of(self._model, metrics), averaged)
 
 
 class TrainStep(SharedStep):
@@ -271,7 +276,7 @@ class TrainStep(SharedStep):
             *(item_of(Merge.MEAN, value) for value in trainable),
             *(item_of(rule.merge, value) for rule, value in zip(combination.layers, others, strict=True)),
             *(item_of(rule.merge, value) for rule, value in zip(self._rules, metrics, strict=True)),
-            *(Item(Merge.MEAN) for _ in combination.logs),
+            *(Item(Merge.MEAN) for _ in combination.averaged),
         ]
         return self._vector_of(items, any(np.dtype(value.dtype) == np.float64 for value in trainable))
 
@@ -293,6 +298,7 @@ class TrainStep(SharedStep):
         recording = recorded_losses(factors, combination.sums)
         with recorded(model.optimizer) as calls, recording, self._synchronized(batch):
             logs, (_, after, _, counted) = model.train_step((trainable, salted, optimizer, starts), batch)
+        logs = flat_logs(logs)
         return layout.pack(
             rows_of(batch),
             wish,
@@ -300,7 +306,7 @@ class TrainStep(SharedStep):
                 *gradients_of(model, calls, "a mirrored strategy"),
                 *(rule.found(*pair) for rule, *pair in zip(combination.layers, salted, after, strict=True)),
                 *(rule.found(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)),
-                *(logs[name] for name in combination.logs),
+                *(logs[name] for name in combination.averaged),
             ],
         )
 
@@ -320,14 +326,9 @@ class TrainStep(SharedStep):
         trainable, optimizer = self._model.optimizer.stateless_apply(optimizer, gradients, trainable)
         others = [rule.merged(old, next(values)) for rule, old in zip(combination.layers, others, strict=True)]
         metrics = [rule.merged(old, next(values)) for rule, old in zip(self._rules, metrics, strict=True)]
-        return {**self._results(metrics), **dict(zip(combination.logs, values, strict=True))}, (
-            trainable,
-            others,
-            optimizer,
-            metrics,
-        )
+        return self._results(metrics, list(values)), (trainable, others, optimizer, metrics)
 
-    def _logs(self, state: object, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
+    def _outcome(self, state: Any, batch: Tree) -> Outcome:
         return losses_of(self._model, state, batch)
 
     def _salted(self, index: int, value: jax.Array, rank: int) -> object:
@@ -355,7 +356,7 @@ class TestStep(SharedStep):
         if self._vector is None or self._changed:
             self._changed = False
             items = [item_of(rule.merge, value) for rule, value in zip(self._rules, metrics, strict=True)]
-            self._vector = self._vector_of([*items, *(Item(Merge.MEAN) for _ in self.combination.logs)], wide=False)
+            self._vector = self._vector_of([*items, *(Item(Merge.MEAN) for _ in self.combination.averaged)], wide=False)
             self._forget(self._compute, self._merge)
         batch = self._place(batch, True)
         factors = self.factors(state, batch)
@@ -384,18 +385,19 @@ class TestStep(SharedStep):
         starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
         with recorded_losses(factors, self.combination.sums):
             logs, (_, others, counted) = self._model.test_step((trainable, others, starts), batch)
+        logs = flat_logs(logs)
         found = [rule.found(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)]
-        return [*found, *(logs[name] for name in self.combination.logs)], others
+        return [*found, *(logs[name] for name in self.combination.averaged)], others
 
     def merge(self, metrics: Sequence[jax.Array], values: Sequence[object]) -> Tree:
         """The logs and metrics for the global batch, from the merged contributions of all processes."""
         count = len(metrics)
         metrics = [rule.merged(*pair) for rule, *pair in zip(self._rules, metrics, values[:count], strict=True)]
-        return {**self._results(metrics), **dict(zip(self.combination.logs, values[count:], strict=True))}, metrics
+        return self._results(metrics, values[count:]), metrics
 
-    def _logs(self, state: Any, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
-        logs, (_, others, _) = self._model.test_step(state, _utils.pack_x_y_sample_weight(*batch))
-        return logs, others
+    def _outcome(self, state: Any, batch: Tree) -> Outcome:
+        logs, (_, others, counted) = self._model.test_step(state, _utils.pack_x_y_sample_weight(*batch))
+        return logs, others, counted
 
 
 def _is_seed(variable: keras.Variable) -> bool:

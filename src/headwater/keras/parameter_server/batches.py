@@ -12,6 +12,7 @@ can do any step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import keras
@@ -525,7 +526,14 @@ def make_batches(
     """Returns the batches that `keras.Model.fit` makes of these arguments.
 
     With ``by_number``, the batches can be read in any order if the data allow this.
+
+    Raises:
+      ValueError: as Keras, for arguments that do not fit together.
     """
+    if class_weight is not None and sample_weight is not None:
+        raise ValueError("class_weight and sample_weight must not be given together: both weight the examples")
+    if class_weight is not None and isinstance(x, GeneratorType):
+        raise ValueError("class_weight is not supported for generators: let them yield weights of examples")
     if isinstance(x, keras.utils.PyDataset):
         return PyDatasetBatches(x, steps, class_weight, shuffle=bool(shuffle))
     if _adapters.array_data_adapter.can_convert_arrays((x, y, sample_weight)):

@@ -29,7 +29,7 @@ from headwater.keras.parameter_server.place import ProcessPlace
 from headwater.keras.parameter_server.steps import GradientStep, find_shares
 from headwater.keras.parameter_server.values import ModelValues
 from headwater.keras.preemption import Preempted
-from headwater.keras.programs import optimizer_topics
+from headwater.keras.programs import optimizer_topics, same_settings
 from headwater.keras.progress import progress_callbacks
 from headwater.keras.tensorboard import TensorBoard
 from headwater.ps.accounting.ledger import Plan, Work
@@ -74,6 +74,9 @@ _CHIEFS = (
 )
 
 
+#: Methods of a model that use the values of its variables.
+_READING = "evaluate predict test_on_batch predict_on_batch get_weights save save_weights"
+
 #: Callbacks of the chief that run on an evaluator as well.
 _EVALUATORS = (TensorBoard, keras.callbacks.TensorBoard, keras.callbacks.CSVLogger)
 
@@ -98,8 +101,10 @@ class ServedModel(ModelValues):
         self._found: Combination | None = None
         self._embeddings: ModelEmbeddings | None = None
         self._training = 0
-        self._stale = False
+        self._stale: set[str] = set()
         self._logs: dict[str, Any] = {}
+        self._compiled: Any = None
+        self._trained: list[str] = []
 
     def train_on_batch(
         self,
@@ -120,6 +125,7 @@ class ServedModel(ModelValues):
         share = share_of((x, y) if sample_weight is None else (x, y, sample_weight), 0, 1)
         data = share.data
         model._symbolic_build(data_batch=_padded(data, stand_in))
+        self._adapt_to_compile()
         self._serve_on_server()
         task = self.place.task
         if task is not None and task.members.is_evaluator:
@@ -129,23 +135,49 @@ class ServedModel(ModelValues):
         model.reset_metrics()
         step.begin()
         self._one_step(client, step, share, None)
-        self._stale = True
+        self._stale = {"values", "state"}
         step.end()
         logs = pythonify_logs(self._logs)
         return logs if return_dict else model._flatten_metrics_in_order(logs)
 
-    def with_current_values(self, method: Callable[..., Any]) -> Callable[..., Any]:
+    def with_current_values(self, method: Callable[..., Any], *, state: bool) -> Callable[..., Any]:
         """Wraps a method of the model, so that it first reads the values of the ``ps`` if `train_on_batch` has changed
-        them."""
+        them, and with ``state`` the optimizer's state."""
+        wanted = {"values", "state"} if state else {"values"}
 
         @functools.wraps(method)
         def called(*args: Any, **kwargs: Any) -> Any:
-            if self._stale:
-                self._stale = False
-                self.sync()
+            if self._stale & wanted:
+                self._stale -= wanted
+                self.sync(state=state)
             return method(*args, **kwargs)
 
         return called
+
+    def _adapt_to_compile(self) -> None:
+        """Makes a new step if the model was compiled since the last training. The ``ps`` keep its first optimizer.
+
+        Raises:
+          ValueError: other variables are trained; or the optimizer is another one, or new with tables on the ``ps``.
+        """
+        model = self.model
+        trained = [variable.path for variable in model.trainable_variables]
+        if self._compiled is None:
+            self._compiled, self._trained = (model._loss_tracker, model.optimizer), trained
+        tracker, optimizer = self._compiled
+        if changed := {*trained}.symmetric_difference(self._trained):
+            raise ValueError(
+                f"{', '.join(sorted(changed))} of model {model.name!r} cannot be frozen or unfrozen between trainings: "
+                "the ps keep the variables of the first training; save the model, and continue with another job"
+            )
+        if model.optimizer is not optimizer and (self.tables or not same_settings(model.optimizer, optimizer)):
+            raise ValueError(
+                f"model {model.name!r} cannot be compiled with another optimizer between trainings: the ps keep the "
+                "first one; compile it with model.optimizer, or save the model and continue with another job"
+            )
+        if model._loss_tracker is not tracker:
+            self._step = self._found = None
+            self._compiled = model._loss_tracker, model.optimizer
 
     def _make_step(self, batch: Tree) -> GradientStep:
         """Returns the compiled step, which the first call makes. The client must exist already."""
@@ -219,6 +251,7 @@ class ServedModel(ModelValues):
         if batches.alike and self._tables is None:
             self._batch = _padded(batches.first())
         task = self.place.task
+        self._adapt_to_compile()
         self._serve_on_server()
         chief, first_epoch = self.place.is_chief, initial_epoch
         if self._client is None:
@@ -584,8 +617,9 @@ def serve_model(model: object, place: ProcessPlace) -> None:
         object.__setattr__(model, _MODEL, served)
         object.__setattr__(model, "fit", served.fit)
         object.__setattr__(model, "train_on_batch", served.train_on_batch)
-        for name in ("evaluate", "predict", "test_on_batch", "predict_on_batch"):
-            object.__setattr__(model, name, served.with_current_values(getattr(model, name)))
+        for name in _READING.split():
+            method = served.with_current_values(getattr(model, name), state=name == "save")
+            object.__setattr__(model, name, method)
 
 
 def served_model(model: object) -> ServedModel | None:

@@ -87,11 +87,11 @@ def state_names(optimizer: keras.Optimizer) -> list[str]:
     unnamed = 0
     for variable, path in zip(optimizer.variables, paths, strict=True):
         if path.startswith(f"{optimizer.name}/") and paths.count(path) == 1:
-            found.append(path)
+            found.append(path.removeprefix(f"{optimizer.name}/"))  # Keras numbers optimizers
         elif id(variable) in owned:
-            found.append(f"{optimizer.name}/{owned[id(variable)]}")
+            found.append(owned[id(variable)])
         else:
-            found.append(f"{optimizer.name}/unnamed {unnamed}")
+            found.append(f"unnamed {unnamed}")
             unnamed += 1
     return found
 

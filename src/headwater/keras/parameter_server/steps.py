@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 import jax
 import keras
 import numpy as np
-from keras import StatelessScope
 
-from headwater.keras.combining.combination import Combination, find_combination, keeps_train_step, losses_of
+from headwater.keras.combining.combination import (
+    Combination,
+    Outcome,
+    find_combination,
+    flat_logs,
+    keeps_train_step,
+    losses_of,
+    require_no_state_of_rows,
+    results_of,
+)
 from headwater.keras.combining.loss_terms import factors_of, recorded_losses
 from headwater.keras.combining.merges import Merge, Rule, share_of_change, share_of_metric
 from headwater.keras.embeddings.calls import noting, reading
@@ -26,7 +34,6 @@ if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
 _tree = jax.tree
-_stateless = StatelessScope
 _utils = data_adapter_utils
 
 
@@ -62,7 +69,7 @@ class GradientStep:
         self._own: list[object] = []
         self._metrics: list[Any] = []
         self._fresh: list[Array] = []
-        self._named: list[str] = list(combination.logs)
+        self._named: list[str] = combination.averaged
         self._codes: Array | None = None
         self._scaled: list[Any] = scaling_variables(model.optimizer)
         self._scaling: list[Any] = []
@@ -176,8 +183,8 @@ class GradientStep:
             variable.assign((found if rule.state else fresh + found).astype(fresh.dtype))
             at += fresh.size
         rows = sums[-1]
-        named = {name: float(sums[at + number] / rows) for number, name in enumerate(self._named)}
-        return {**pythonify_logs(model.get_metrics_result()), **named}
+        named = [float(sums[at + number] / rows) for number in range(len(self._named))]
+        return pythonify_logs(self.combination.named(flat_logs(model.get_metrics_result()), named))
 
     def _find_codes(self) -> Array | None:
         """The rules that combine the numbers of `sums`, see `headwater.ps.epoch_sums`; None if all are added up."""
@@ -223,6 +230,7 @@ class GradientStep:
         step = self._keras_step if keeps_train_step(model) else self._own_step
         with recorded_losses(factors, self.combination.sums):
             found, after, counted, logs = step(dense, others, state, starts, (*read, coded), data)
+        logs = flat_logs(logs)
         rows = _tree.leaves(data[0])[0].shape[0]
         changes = [rule.found(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)]
         brought = [share_of_metric(rule, it, part, first) for rule, it in zip(self._rules, changes, strict=True)]
@@ -234,7 +242,7 @@ class GradientStep:
                 np.asarray([rows], np.float32),
             ]
         )
-        logs = {**self._logs_of(metrics), **{name: logs[name] for name in self._named}}
+        logs = self.combination.named(results_of(model, metrics), [logs[name] for name in self._named])
         found, scaling, finite = self._unscaled(found, scaling)
         optimizer = inner_optimizer(model.optimizer)
         if self._clips and (optimizer.clipnorm or optimizer.global_clipnorm):
@@ -295,10 +303,6 @@ class GradientStep:
             )
         return gradients_of(model, calls, "parameter servers"), after, counted, logs
 
-    def _logs_of(self, metrics: Sequence[object]) -> dict[str, Any]:
-        with _stateless(state_mapping=list(zip(self._model.metrics_variables, metrics, strict=True))):
-            return self._model.get_metrics_result()
-
     def _unscaled(self, gradients: list[Any], scaling: Any) -> tuple[list[Any], list[Any], Any]:
         """Returns the gradients of the unscaled loss; the next scaling variables, see `scaling_variables`; and whether
         the gradients are finite."""
@@ -322,6 +326,8 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
     Raises:
       ValueError: workers have parts of batches, and a layer, loss or metric, which the message names, needs whole ones.
     """
+    if divided:
+        require_no_state_of_rows(model)
     if divided and (names := synchronized_layers(model)):
         raise ValueError(
             f"layer {names[0]!r} cannot be synchronized: workers of parameter servers that have parts of a batch "
@@ -330,7 +336,7 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
     data = embeddings.code(batch[0]), *batch[1:]
     metrics = [variable.value for variable in model.metrics_variables]
 
-    def trace(others: Sequence[jax.Array]) -> tuple[Mapping[str, Any], Sequence[Any]]:
+    def trace(others: Sequence[jax.Array], metrics: Sequence[jax.Array]) -> Outcome:
         trainable = [jax.numpy.zeros(tuple(v.shape), v.dtype) for v in model.trainable_variables]
         with noting(embeddings.layers):
             return losses_of(model, (trainable, others, _optimizer_state(model), metrics), data)
