@@ -169,7 +169,7 @@ def _in_order(
     make = PaddingFIFOQueue if dynamic_pad else FIFOQueue
     queue = make(capacity, batcher.types, batcher.shapes, shared_name=shared_name)
     batcher.fill(queue, threads)
-    summary.scalar(f"fraction_of_{capacity}_full", math.multiply(math.cast(queue.size(), float32), 1.0 / capacity))
+    summary.scalar(f"fraction_of_{capacity}_full", math.cast(queue.size(), float32) * (1.0 / capacity))
     return batcher.take(queue, batch_size, smaller, like, scope)
 
 

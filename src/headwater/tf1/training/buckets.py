@@ -121,7 +121,7 @@ def bucket(
         cancelled = control_flow.group(*(queue.close(cancel_pending_enqueues=True) for queue in waiting))
         add_queue_runner(QueueRunner(waiting[0], [filled] * num_threads, closed, cancelled, _CLOSED))
         add_queue_runner(QueueRunner(ready, moved, ready.close(), ready.close(cancel_pending_enqueues=True), _CLOSED))
-        full = math.multiply(math.cast(ready.size(), float32), 1.0 / capacity)
+        full = math.cast(ready.size(), float32) * (1.0 / capacity)
         summary.scalar(f"bucket/{ready.name.rpartition('/')[2]}/fraction_of_{capacity}_full", full)
         found: list[Any] = ready.dequeue(name=scope)
         batch = dict(zip(named, found[1:], strict=True)) if named else found[1:]

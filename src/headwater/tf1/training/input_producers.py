@@ -98,7 +98,7 @@ def input_producer(
         queue = FIFOQueue(capacity, [rows.dtype.base_dtype], [shape], shared_name=shared_name, name=scope)
         add_queue_runner(QueueRunner(queue, [queue.enqueue_many([rows])], cancel_op=cancel_op))
         if summary_name is not None:
-            summary.scalar(summary_name, math.multiply(math.cast(queue.size(), float32), 1.0 / capacity))
+            summary.scalar(summary_name, math.cast(queue.size(), float32) * (1.0 / capacity))
         return queue
 
 
