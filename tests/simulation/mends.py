@@ -189,7 +189,7 @@ def _third_copies() -> None:
 def _held_steps() -> None:
     """Defect: a ``ps`` of a graph saves its state for a drain while steps are in progress."""
     steps: Any = headwater.graph.server.steps.StepService
-    steps.hold = lambda *_: ()
+    steps.suspend = lambda *_: ()
 
 
 def _committed_steps() -> None:
@@ -201,7 +201,7 @@ def _committed_steps() -> None:
 def _steps_gone_on_with() -> None:
     """Defect: a promoted replica does not complete its part of an update when the task that made the update is lost."""
     steps: Any = headwater.graph.server.steps.StepService
-    steps.go_on = lambda *_: None
+    steps.resume_step = lambda *_: None
 
 
 MENDS: dict[str, Callable[[], None]] = {

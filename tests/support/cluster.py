@@ -158,7 +158,7 @@ class MemoryCluster:
     def move_house(self, job: str, index: int = 0) -> None:
         """Shuts a task down gracefully; its next incarnation continues with the deposited state."""
         old = self.task(job, index)
-        running = old.steps.hold(60.0)
+        running = old.steps.suspend(60.0)
         assert not running
         self.replace(old)
         old.stop()

@@ -23,7 +23,7 @@ from headwater.graph.master.targets import forget_master, register_master
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.master_service import MasterService
 from headwater.graph.server.replicas.copy import SET, GraphCopy, Surroundings
-from headwater.graph.server.replicas.links import CopiedTaskLink, ask_whether_it_serves
+from headwater.graph.server.replicas.links import CopiedTaskLink, status_of_primary
 from headwater.state.sites import FixedProcesses, Site
 from headwater.state.witness import Witnesses
 from tests.support.asking import LivingAsk
@@ -54,7 +54,7 @@ class _CopyLink:
             if not channel.peer_gone():
                 return channel
         channel = self._cluster.open(self._host, self._me)
-        self.status = ask_whether_it_serves(channel, self._task)
+        self.status = status_of_primary(channel, self._task)
         return channel
 
     def release_channel(self, channel: Channel, usable: bool) -> None:

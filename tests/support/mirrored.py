@@ -52,7 +52,7 @@ def with_workers(count: int, body: Callable[[int, Callable[[Any], Any]], Any]) -
         group: Any = SimpleNamespace(collective=groups[rank], rank=rank, members=range(count))
 
         def mirror(model: Any) -> Any:
-            MirroredModel(model, GroupReplicas(group)).take_over()
+            MirroredModel(model, GroupReplicas(group)).patch_model()
             return model
 
         try:

@@ -273,7 +273,7 @@ class Interleave(Wrapper):
                     if current is None or (self.sloppy and not current.ready):
                         continue
                     for _ in range(length):
-                        element = together.take(current)
+                        element = together.next_element(current)
                         if element is None:
                             places[place] = next(made, None)
                             break

@@ -68,7 +68,7 @@ class Together:
         thread.start()
         return made
 
-    def take(self, made: Ahead) -> Element | None:
+    def next_element(self, made: Ahead) -> Element | None:
         """Returns the next element of an iterator, once it is made; None after the last.
 
         Raises:
@@ -116,7 +116,7 @@ class Together:
             with closing(start()) as source:
                 while (item := self._next(source)) is not None:
                     made.items.append(item)
-                    self._tell()
+                    self._notify_waiting()
                     if len(made.items) >= self._ahead:
                         self._wait_for_room(made)
                     if self._stopped:
@@ -125,7 +125,7 @@ class Together:
             made.error = caught
         finally:
             made.ended = True
-            self._tell()
+            self._notify_waiting()
 
     def _next(self, source: Iterator[Element]) -> Element | None:
         self._permits.get()
@@ -134,7 +134,7 @@ class Together:
         finally:
             self._permits.put(None)
 
-    def _tell(self) -> None:
+    def _notify_waiting(self) -> None:
         if self._waiting:
             with self._lock:
                 self._arrived.notify()

@@ -25,7 +25,7 @@ def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Generator[Any]:
     """
     with closing(Together(1, max(1, size))) as together:
         made = together.open(start)
-        while (item := together.take(made)) is not None:
+        while (item := together.next_element(made)) is not None:
             yield item
 
 

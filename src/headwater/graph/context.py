@@ -74,7 +74,7 @@ def default_graph(graph: Graph) -> Generator[Graph]:
     try:
         yield graph
     finally:
-        _leave(_stacks.graphs, graph, "graph")
+        _exit(_stacks.graphs, graph, "graph")
 
 
 def get_default_session() -> SessionLike | None:
@@ -101,20 +101,20 @@ def default_session(session: SessionT) -> Generator[SessionT]:
     try:
         yield session
     finally:
-        leave_session(session)
+        exit_session(session)
 
 
 def enter_session(session: SessionLike) -> None:
-    """Makes ``session`` the default until `leave_session`."""
+    """Makes ``session`` the default until `exit_session`."""
     _stacks.sessions.append(session)
 
 
-def leave_session(session: SessionLike) -> None:
+def exit_session(session: SessionLike) -> None:
     """Reverts `enter_session`."""
-    _leave(_stacks.sessions, session, "session")
+    _exit(_stacks.sessions, session, "session")
 
 
-def _leave(stack: list[Item], item: Item, what: str) -> None:
+def _exit(stack: list[Item], item: Item, what: str) -> None:
     if not stack or stack[-1] is not item:
         raise AssertionError(f"Nesting of default {what}s is wrong: another {what} was entered and not left")
     stack.pop()

@@ -114,7 +114,7 @@ class Graph:
             self._names.claim(full_name)
             for tensor in inputs:
                 self._consumers.setdefault(tensor.op, []).append(op)
-            self._scopes.control.note_new(op)
+            self._scopes.control.register_operation(op)
             self._version += 1
             return op
 
@@ -151,7 +151,7 @@ class Graph:
         if inside is not None:
             raise ValueError(f"Cannot use '{inside}' as input to '{user}' because '{inside}' is in a while loop.")
 
-    def note_change(self) -> None:
+    def record_change(self) -> None:
         """Notes that an existing operation was changed."""
         with self._lock:
             self._check_open()

@@ -175,7 +175,7 @@ class Operation:
                 raise ValueError(f"{op!r} and {self!r} are not of the same graph")
             if op not in self._control_inputs:
                 self._control_inputs.append(op)
-        self._graph.note_change()
+        self._graph.record_change()
 
     _add_control_inputs = add_control_inputs  # TensorFlow's name
 

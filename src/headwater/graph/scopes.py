@@ -157,7 +157,7 @@ class ControlDependencies:
             self._changed = ops, _changes_of(ops)
         return bool(ops) and any(op is not initializer for op in self._changed[1].get(variable, ()))
 
-    def note_new(self, op: Operation) -> None:
+    def register_operation(self, op: Operation) -> None:
         """Registers ``op`` as created in the current blocks."""
         for _, members in self._blocks:
             members.add(op)

@@ -44,8 +44,8 @@ def adapt_keras() -> None:
     if named is None or named.origin == "Headwater":
         _modules.tensorflow._available = False
         _write_boards()
-        _look_up_without_tensorflow()
-        _take_texts()
+        _replace_lookup_layers()
+        _accept_strings()
     _keep_states()
     synchronize_normalization()
     get = _adapters.get_data_adapter
@@ -60,7 +60,7 @@ def adapt_keras() -> None:
     _adapters.get_data_adapter = get_data_adapter
 
 
-def _look_up_without_tensorflow() -> None:
+def _replace_lookup_layers() -> None:
     """Replaces the layers of `keras.layers` that need TensorFlow by those in `headwater.keras.lookups`."""
     layers = keras.layers
     for name in _LOOKUPS:
@@ -76,7 +76,7 @@ def _look_up_without_tensorflow() -> None:
     layers.__getattr__ = find
 
 
-def _take_texts() -> None:
+def _accept_strings() -> None:
     """Makes models with string inputs, such as models of lookup layers, accept NumPy arrays of strings unchanged.
 
     JAX has no string type, so Keras's conversion to tensors and its adjustment of ranks are skipped for these models.
@@ -143,7 +143,7 @@ def _keep_states() -> None:
         begin(self, logs)
         states = getattr(self, "headwater_states", None)
         if states is not None:
-            states.begin()
+            states.restore_states()
 
     made.__init__, made.on_train_begin = make_list, on_train_begin
 

@@ -53,12 +53,12 @@ class CallbackStates:
         self._before: dict[str, dict[str, str]] = {}
         self._taken: tuple[str, list[HostArray]] = "{}", []
 
-    def begin(self) -> None:
+    def record_initial(self) -> None:
         """Records all attributes when training begins; called after ``on_train_begin`` of all callbacks."""
         self._before = {name: _attributes(callback)[0] for name, callback in self._callbacks.items()}
         self._taken = "{}", []
 
-    def take(self) -> None:
+    def collect_changes(self) -> None:
         """Collects the changed attributes when an epoch ends; called after ``on_epoch_end`` of all callbacks."""
         arrays: list[HostArray] = []
         states: dict[str, dict[str, object]] = {}

@@ -276,16 +276,16 @@ class _States(keras.callbacks.Callback):
         for backup in backups:
             backup.states = self._states
 
-    def begin(self) -> None:
+    def restore_states(self) -> None:
         """Restores states; must be called after ``on_train_begin`` of all callbacks, which may restore the model."""
-        self._states.begin()
+        self._states.record_initial()
         for backup in self._backups:
             restored = backup.restored_states() if hasattr(backup, "restored_states") else None
             if restored is not None:
                 self._states.restore(*restored)
 
     def on_epoch_end(self, epoch: int, logs: object = None) -> None:
-        self._states.take()
+        self._states.collect_changes()
 
 
 def saving_states(callback: Any) -> Any:

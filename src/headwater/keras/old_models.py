@@ -107,12 +107,12 @@ class HDF5Matrix:
         if isinstance(key, slice):
             first, last = key.start or 0, len(self) if key.stop is None else key.stop
             if self.start + last > self.end:
-                raise IndexError(f"row {last} is behind the last of {len(self)}")
+                raise IndexError(f"row {last} is out of range: there are {len(self)} rows")
             found = self.data[slice(first + self.start, last + self.start, key.step)]
         else:
             rows = np.asarray(key)
             if rows.size and rows.max() + self.start >= self.end:
-                raise IndexError(f"row {rows.max()} is behind the last of {len(self)}")
+                raise IndexError(f"row {rows.max()} is out of range: there are {len(self)} rows")
             found = self.data[rows + self.start] if rows.ndim else self.data[int(rows) + self.start]
         return found if self.normalizer is None else self.normalizer(found)
 

@@ -245,7 +245,7 @@ class _TracedTurns(Turns):
         self._body_consts, self._test_consts = dynamic[count:split], dynamic[split:]
         self._most = most
 
-    def goes_on(self, turn: Tree, values: Sequence[Tree]) -> Tree:
+    def condition(self, turn: Tree, values: Sequence[Tree]) -> Tree:
         more = jnp.reshape(core.eval_jaxpr(self._holds, self._test_consts, *values)[0], ())
         return more if self._most is None else more & (turn < self._most)
 

@@ -53,7 +53,7 @@ class FreeVariables:
             state.append([changed, [np.asarray(variable.value) for variable in optimizer.variables]])
         return state
 
-    def take(self, state: Tree) -> None:
+    def assign_values(self, state: Tree) -> None:
         """Sets the values from the result of `values` on another task."""
         variables = self._variables()
         _assign(variables, state[0])

@@ -203,7 +203,7 @@ class Function:
         places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, (jax.Array, np.ndarray, np.generic))]
         values = [leaves[at] for at in places]
         if any(value.dtype.kind in "OSU" for value in values):
-            return self._give_up("text cannot be compiled", args, kwargs, quiet=True)
+            return self._run_in_python("text cannot be compiled", args, kwargs, quiet=True)
         fixed = [(None if at in set(places) else leaf) for at, leaf in enumerate(leaves)]
         key = (tree, tuple(map(_key_of, fixed)), tuple((value.shape, str(value.dtype)) for value in values))
         pulled: list[tuple[Pulls, object]] = []
@@ -221,7 +221,7 @@ class Function:
                 self._converting = True
                 return self._call(args, kwargs)
             quiet = isinstance(error, RunsInPython) and error.quiet
-            return self._give_up(_said(error), args, kwargs, quiet=quiet)
+            return self._run_in_python(_said(error), args, kwargs, quiet=quiet)
         except BaseException:
             _put_back(pulled)
             raise
@@ -234,7 +234,7 @@ class Function:
         specs = tuple((element.shape, str(element.dtype)) for element in elements)
         return self._traces.get((key, specs)), elements
 
-    def _give_up(self, why: str, args: object, kwargs: object, *, quiet: bool) -> Tree:
+    def _run_in_python(self, why: str, args: object, kwargs: object, *, quiet: bool) -> Tree:
         if not quiet:
             _log.warning(
                 "%s needs the value of a tensor to continue (%s), so it runs as Python, operation by operation: use "

@@ -260,7 +260,7 @@ class Namespace(ModuleType):
         return value
 
     def _find(self, name: str) -> Any:
-        _begin()
+        _adapt_libraries()
         path: str = self.__dict__["_path"]
         below = self.__dict__["_below"]
         own: Mapping[str, tuple[str, str]] = self.__dict__["_own"]
@@ -331,11 +331,11 @@ def _at_once(function: Callable[..., Structure]) -> object:
     return at_once(function)
 
 
-def _begin() -> None:
+def _adapt_libraries() -> None:
     """Adapts Keras's optimizers and JAX's arrays to programs of TensorFlow 2."""
-    from headwater.tf2.programs import begin  # noqa: PLC0415  imports Keras and JAX
+    from headwater.tf2.programs import adapt_libraries  # noqa: PLC0415  imports Keras and JAX
 
-    begin()
+    adapt_libraries()
 
 
 _compat = ModuleType(f"{__name__}.compat", "``tf.compat``.")

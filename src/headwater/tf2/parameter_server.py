@@ -157,15 +157,15 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
             self.calls = CallServer(str(self.task.members.me), self.functions)
             self.task.shell.add_service(self.calls)
 
-    def note_optimizer(self, optimizer: keras.Optimizer) -> None:
+    def record_optimizer(self, optimizer: keras.Optimizer) -> None:
         """Records an optimizer that was made in the scope."""
         self._optimizers.append(optimizer)
 
-    def note_metric(self, metric: keras.metrics.Metric) -> None:
+    def record_metric(self, metric: keras.metrics.Metric) -> None:
         """Records a metric that was made in the scope."""
         self.metrics.append(metric)
 
-    def note_variable(self, variable: object) -> None:
+    def record_variable(self, variable: object) -> None:
         """Records a variable that the program itself made in the scope."""
         self._variables.append(variable)
 
@@ -358,7 +358,7 @@ class _Functions(Registry):
         def call(state: Tree, *args: Sequence[object], **kwargs: Mapping[str, object]) -> Tree:
             free, variables = self._strategy.free, _counts(self._strategy)
             if state is not None:
-                free.take(state)
+                free.assign_values(state)
             before = [np.asarray(variable.value) for variable in variables]
             result = function(*args, **kwargs)
             changes = [np.asarray(v.value) - was for v, was in zip(variables, before, strict=True)]
@@ -391,7 +391,7 @@ class ClusterCoordinator(Coordinator):
         self._uses: dict[str, str] = {}
         self._turn = threading.Lock()
 
-    def _begin(self) -> None:
+    def _start_serving(self) -> None:
         """Starts to serve, once models and functions have been made: a ``ps`` does not return."""
         if not self._begun:
             self._begun = True
@@ -404,19 +404,19 @@ class ClusterCoordinator(Coordinator):
         kwargs: Mapping[str, object] | None = None,
     ) -> RemoteValue:
         self._registry.add(fn)
-        self._begin()
+        self._start_serving()
         return super().schedule(fn, args, kwargs)
 
     def join(self) -> None:
-        self._begin()
+        self._start_serving()
         super().join()
 
     def done(self) -> bool:
-        self._begin()
+        self._start_serving()
         return super().done()
 
     def fetch(self, val: object) -> Tree:
-        self._begin()
+        self._start_serving()
         return super().fetch(val)
 
     def exchange(self, channel: Channel, name: str, args: Any, kwargs: Any) -> Tree:
@@ -431,5 +431,5 @@ class ClusterCoordinator(Coordinator):
                 for variable, change in zip(_counts(self._served), changes, strict=True):
                     variable._direct_assign(variable.value + jnp.asarray(change))
                 if state is not None:
-                    self._served.free.take(state)
+                    self._served.free.assign_values(state)
         return value

@@ -66,7 +66,7 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: object, name: str | No
     return tensors.constant(np.asarray(found), Tout)
 
 
-def begin() -> None:
+def adapt_libraries() -> None:
     """Adapts arrays and Keras to programs of TensorFlow 2. Idempotent."""
     at_once.attach()
     operators.attach()

@@ -302,9 +302,9 @@ def watch_optimizers() -> None:
 
     kind.apply = applied
     watched: tuple[tuple[object, str], ...] = (
-        (kind, "note_optimizer"),
-        (keras.metrics.Metric, "note_metric"),
-        (Variable, "note_variable"),
+        (kind, "record_optimizer"),
+        (keras.metrics.Metric, "record_metric"),
+        (Variable, "record_variable"),
     )
     for noted, note in watched:
         noted.__init__ = _noting(noted.__init__, note)

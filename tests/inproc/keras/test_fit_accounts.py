@@ -198,7 +198,7 @@ def test_parts_of_a_batch_are_all_of_it(rows: int) -> None:
     plan = batches.plan(0, divided=True)
     assert plan == Plan(size=8, batch=4, shuffle=False, unit="parts")
     for cut in range(5, 8):
-        shares = [batches.take(Work(0, *span), 0) for span in ((0, 4), (4, cut), (cut, 8))]
+        shares = [batches.load_range(Work(0, *span), 0) for span in ((0, 4), (4, cut), (cut, 8))]
         assert [share.whole for share in shares] == [4, rows, rows]
         found = [float(value) for share in shares for value in share.data[: share.rows]]
         assert found == [*range(4), *(10 + row for row in range(rows))]
@@ -210,8 +210,8 @@ def test_each_epoch_equals_that_of_one_machine() -> None:
     expected = [[batch.tolist() for batch in data.as_numpy_iterator()] for _ in range(2)]
     assert expected[0] != expected[1]
     batches: Any = make_batches(data, batch_size=None, shuffle=True, class_weight=None, steps=None)
-    batches.begin(7)
+    batches.start_training(7)
     for epoch in (1, 0):
         assert batches.plan(epoch, divided=False).size == STEPS
-        found = [batches.take(Work(epoch, number, number + 1), 0).data.tolist() for number in range(STEPS)]
+        found = [batches.load_range(Work(epoch, number, number + 1), 0).data.tolist() for number in range(STEPS)]
         assert found == expected[epoch]

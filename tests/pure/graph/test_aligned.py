@@ -50,7 +50,7 @@ def test_memory_serves_again_when_nothing_refers_to_it() -> None:
     arrays = [placed(16)]
     first = copies.replace(arrays)
     address = first[0].ctypes.data
-    copies.give_back(first)
+    copies.recycle(first)
     del arrays[:], first[:]
     assert copies.replace([placed(16)])[0].ctypes.data == address
 
@@ -59,7 +59,7 @@ def test_memory_with_an_array_over_it_is_not_used() -> None:
     copies = AlignedCopies([0])
     arrays = [placed(16)]
     first = copies.replace(arrays)
-    copies.give_back(first)
+    copies.recycle(first)
     kept = arrays[0]
     again = [placed(32)]
     assert copies.replace(again)[0] is not first[0]

@@ -19,12 +19,12 @@ def _processes(me: int | None) -> GraphProcesses:
 
 def test_restarted_process_is_known_without_its_earlier_incarnation() -> None:
     worker, former = _processes(None), _processes(1)
-    former.say(GONE)
-    worker.learn(former.words())
+    former.set_state(GONE)
+    worker.merge_records(former.words())
     assert worker.numbers() == [0]
-    worker.learn(_processes(1).words())
+    worker.merge_records(_processes(1).words())
     assert worker.numbers() == [0, 1]
-    worker.learn(former.words())
+    worker.merge_records(former.words())
     assert worker.numbers() == [0, 1]
 
 
@@ -32,9 +32,9 @@ def test_where_all_have_ended_each_may_be_back() -> None:
     worker = _processes(None)
     for number in ADDRESSES:
         former = _processes(number)
-        former.say(GONE)
-        worker.learn(former.words())
+        former.set_state(GONE)
+        worker.merge_records(former.words())
     assert worker.numbers() == []
     assert worker.present() == [*ADDRESSES.items()]
-    worker.learn(_processes(1).words())
+    worker.merge_records(_processes(1).words())
     assert worker.present() == [(1, "b:1")]

@@ -24,13 +24,13 @@ def test_a_request_that_is_run_once_asks_for_nothing() -> None:
 
 def test_one_run_has_values_once() -> None:
     ahead = ReadsAhead(0)
-    assert ahead.take() is None
+    assert ahead.pop_values() is None
     ahead.keep(VALUES)
     ahead.keep(Values(8, [np.zeros(2)]))
-    values = ahead.take()
+    values = ahead.pop_values()
     assert values is not None
     assert values.version == 8
-    assert ahead.take() is None
+    assert ahead.pop_values() is None
 
 
 def test_failed_reads_ahead_are_tried_less_often() -> None:
@@ -38,16 +38,16 @@ def test_failed_reads_ahead_are_tried_less_often() -> None:
     runs_until_wanted(ahead)
     pauses = []
     for _ in range(8):
-        ahead.tell(current=False)
+        ahead.record_outcome(current=False)
         pauses.append(runs_until_wanted(ahead))
     assert pauses == [16, 32, 64, 128, 256, 512, 1024, 1024]
     for _ in range(12):
-        ahead.tell(current=True)
+        ahead.record_outcome(current=True)
     assert runs_until_wanted(ahead) == 0
 
 
 def test_values_that_are_large_are_asked_for_once() -> None:
     ahead = ReadsAhead(0)
     ahead.keep(Values(1, [np.zeros(MOST_BYTES + 1, np.uint8)]))
-    assert ahead.take() is None
+    assert ahead.pop_values() is None
     assert not ahead.pays

@@ -136,7 +136,7 @@ class Rows:
             found.append(self.data[at : at + nbytes].view(dtype).reshape(len(self.numbers), *shape))
             at += nbytes
         if at != len(self.data):
-            raise ValueError(f"{len(self.data)} bytes of {len(self.numbers)} rows came, and {at} are wanted")
+            raise ValueError(f"{len(self.data)} bytes of {len(self.numbers)} rows were received, but {at} are required")
         return found
 
 
@@ -237,7 +237,7 @@ class StateReader:
     def _read_header(self) -> Header:
         start = self._read(len(MAGIC) + _LENGTH.size)
         if start[: len(MAGIC)] != MAGIC:
-            raise self._damaged("it is no state of a ps")
+            raise self._damaged("it is not the saved state of a ps")
         (length,) = _LENGTH.unpack_from(start, len(MAGIC))
         packed = self._read(length)
         if _LENGTH.unpack(self._read(_LENGTH.size)) != (crc32c.masked(packed),):
@@ -245,7 +245,7 @@ class StateReader:
         try:
             return Header.of(packed)
         except (ValueError, TypeError, KeyError) as error:
-            raise self._damaged(f"its header is none: {error}") from error
+            raise self._damaged(f"its header cannot be parsed: {error}") from error
 
     def pieces(self) -> Iterator[Chunk | Rows]:
         """Yields all pieces, in order."""

@@ -169,7 +169,7 @@ class TFRecordReader:
         fills the buffer. Returns False at the end of the file."""
         before = len(records)
         try:
-            needed = self._take(records, count)
+            needed = self._parse_records(records, count)
         except DataLossError:
             if len(records) == before:
                 raise
@@ -182,7 +182,7 @@ class TFRecordReader:
             return True
         return self._fill(needed)
 
-    def _take(self, records: list[bytes], count: int) -> int:
+    def _parse_records(self, records: list[bytes], count: int) -> int:
         """Adds records that are complete in the buffer, up to ``count``.
 
         Returns the number of bytes of the next record, for the buffer; 0 when there are ``count`` records.

@@ -198,14 +198,14 @@ class _Tabulated:
             if self._table is None:
                 self._table = np.empty(1 << _MANTISSA_BITS, np.float32)
                 _shared_out(self._fill, self._table.size)
-        return self._look_up
+        return self._fill_from_table
 
     def _fill(self, begin: int, end: int) -> None:
         assert self._table is not None
         for at in range(begin, end, _BLOCK):
             self._function(np.arange(at, at + _BLOCK, dtype=np.uint32), self._table[at : at + _BLOCK])
 
-    def _look_up(self, bits: Array, drawn: Array) -> None:
+    def _fill_from_table(self, bits: Array, drawn: Array) -> None:
         assert self._table is not None
         np.take(self._table, bits, out=drawn, mode="clip")
 

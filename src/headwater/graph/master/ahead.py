@@ -57,7 +57,7 @@ class ReadsAhead:
         self._pause = 0
         self._wait = 1  # many requests are run only once, and need no values for a second run
 
-    def take(self) -> Values | None:
+    def pop_values(self) -> Values | None:
         """Takes the received values, for one run only; None if there are none."""
         try:
             return self._values.pop()  # atomic, so that no two threads get the same values
@@ -78,7 +78,7 @@ class ReadsAhead:
         else:
             self._values[:] = [values]
 
-    def tell(self, current: bool) -> None:
+    def record_outcome(self, current: bool) -> None:
         """Records whether values read ahead were current; adapts the pause."""
         self._pause = self._pause // 2 if current else min(max(2 * self._pause, _SHORTEST_PAUSE), _LONGEST_PAUSE)
         self._wait = self._pause

@@ -43,7 +43,7 @@ class ChannelConversation:
       reconnect: if given, the conversation outlives its channel.
     """
 
-    # `_begun`: `begin` was called; with values read ahead, RUN itself is sent later, by the first `send`. `_given`: the
+    # `_begun`: `start` was called; with values read ahead, RUN itself is sent later, by the first `send`. `_given`: the
     # transfer that was sent in RUN; only of a resumable step, and only until its values have proved outdated.
     _begun = False
     _given: tuple[int, Sequence[Any]] | None = None
@@ -79,12 +79,12 @@ class ChannelConversation:
         self._values: Values | None = None
         self._unproved = False
 
-    def begin(self, feeds: Sequence[Any], ahead: ReadsAhead | None = None) -> None:
+    def start(self, feeds: Sequence[Any], ahead: ReadsAhead | None = None) -> None:
         """Asks the task to run its part. If ``ahead`` has values for this run, `send` later sends RUN together with the
         first transfer."""
         self._feeds, self._begun = feeds, True
         if ahead is not None:
-            self._ahead, self._values = ahead, ahead.take()
+            self._ahead, self._values = ahead, ahead.pop_values()
             if self._values is not None:
                 return
             if ahead.wanted():
@@ -92,7 +92,7 @@ class ChannelConversation:
                 return
         self._put(Frame(RUN, self._request(), feeds))
 
-    def begin_again(self) -> bool:
+    def request_again(self) -> bool:
         """Requests the present values, after the step's own part has failed with values read ahead.
 
         Returns:
@@ -155,7 +155,7 @@ class ChannelConversation:
                 self._channel.send(Frame(GIVE_UP, (self._step.number, reason)))
         self._close(False)
 
-    def look(self) -> None:
+    def handle_received(self) -> None:
         """Handles received frames without waiting; raises the task's errors."""
         if not self._begun or self._values is not None:
             return  # RUN was not sent: nothing can arrive, and a lost channel is only resumed once RUN is sent
@@ -167,7 +167,7 @@ class ChannelConversation:
             except UnavailableError as error:
                 self._lost(error)
             else:
-                self._take(frame)
+                self._handle_frame(frame)
 
     def _next(self) -> None:
         began = say_at = 0.0
@@ -188,25 +188,25 @@ class ChannelConversation:
                         now - began,
                     )
                 before = len(self._stash)
-                self._look_around()
-                # While another conversation reconnected within `_look_around`, it called `look` on this one, which may
-                # have received the awaited frame already.
+                self._handle_all_received()
+                # While another conversation reconnected within `_handle_all_received`, it called `handle_received` on
+                # this one, which may have received the awaited frame already.
                 if self._done is not None or len(self._stash) > before:
                     return
             except UnavailableError as error:
                 self._lost(error)
                 return
             else:
-                self._take(frame)
+                self._handle_frame(frame)
                 return
 
-    def _look_around(self) -> None:
+    def _handle_all_received(self) -> None:
         self._step.check()
         for other in self._others.values():
             if other is not self:
-                other.look()
+                other.handle_received()
 
-    def _take(self, frame: Frame) -> None:
+    def _handle_frame(self, frame: Frame) -> None:
         if frame.kind == ERROR:
             self._close(True)
             raise_error(frame, self._task)
@@ -215,7 +215,7 @@ class ChannelConversation:
             if step == self._step.number:
                 self._keep(transfer, frame.tensors)
         elif frame.kind == DONE:
-            self._take_end(frame)
+            self._handle_done(frame)
         else:
             raise bad_header(frame, self._task)
 
@@ -231,12 +231,12 @@ class ChannelConversation:
         assert self._ahead is not None
         self._unproved = False
         current = transfer != self._ahead.transfer
-        self._ahead.tell(current)
+        self._ahead.record_outcome(current)
         if not current:
             self._given = None
             raise OutdatedError
 
-    def _take_end(self, frame: Frame) -> None:
+    def _handle_done(self, frame: Frame) -> None:
         header, results = frame.header, frame.tensors
         said = len(header)
         # These checks run for each step: a match statement would take three times as long.
@@ -283,8 +283,8 @@ class ChannelConversation:
             raise UnavailableError(
                 None, None, f"{self._task} was lost during step {self._step.number}: {error.message}"
             ) from error
-        # Other conversations of the step call `look` on this one while they wait. They must not do so now: they would
-        # take RESUMED from the channel.
+        # Other conversations of the step call `handle_received` on this one while they wait. They must not do so now:
+        # they would remove RESUMED from the channel.
         self._resuming = True
         try:
             while True:
@@ -307,7 +307,7 @@ class ChannelConversation:
         channel.send(Frame(RESUME, (*self._request(), len(self._came)), self._feeds))
         received, coming = self._resumed()
         for _ in range(coming):
-            self._take(channel.recv())
+            self._handle_frame(channel.recv())
         if self._done is None:
             sent = self._sent
             if self._given is not None and not self._unproved:  # in the task's count, it is the first transfer
@@ -321,7 +321,7 @@ class ChannelConversation:
             try:
                 frame = self._channel.recv(LOOK_AROUND_S)
             except DeadlineExceededError:
-                self._look_around()
+                self._handle_all_received()
                 continue
             match frame.kind, frame.header:
                 case int(kind), (int(step), int(received), int(coming)) if (
@@ -329,4 +329,4 @@ class ChannelConversation:
                 ):
                     return received, coming
                 case _:
-                    self._take(frame)  # an ERROR; no other frame is possible here
+                    self._handle_frame(frame)  # an ERROR; no other frame is possible here

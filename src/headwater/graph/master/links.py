@@ -41,9 +41,9 @@ class TaskLink(Link):
         self._met = met
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:
-        return self._wait_for(self._get_to_know, deadline_s)
+        return self._wait_for(self._fetch_status, deadline_s)
 
-    def _get_to_know(self) -> PeerStatus:
+    def _fetch_status(self) -> PeerStatus:
         status = self._meet()
         if self._met is not None:
             self._met(status.generation)

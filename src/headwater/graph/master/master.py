@@ -83,9 +83,9 @@ class SessionOptions:
 class StepConversation(Protocol):
     """A step's exchange with one other task."""
 
-    def begin(self, feeds: Sequence[Any], ahead: ReadsAhead | None = None) -> None: ...
+    def start(self, feeds: Sequence[Any], ahead: ReadsAhead | None = None) -> None: ...
 
-    def begin_again(self) -> bool: ...
+    def request_again(self) -> bool: ...
 
     def send(self, transfer: int, tensors: Sequence[object]) -> None: ...
 
@@ -95,7 +95,7 @@ class StepConversation(Protocol):
 
     def abort(self, reason: str) -> None: ...
 
-    def look(self) -> None: ...
+    def handle_received(self) -> None: ...
 
 
 class Peers(Protocol):
@@ -186,12 +186,12 @@ class PreparedStep:
                 ahead = self._ahead = None
             # All tasks get RUN before this one begins, so that the parts run concurrently.
             for task, conversation in step.conversations.items():
-                conversation.begin([feeds[i] for i in self._remote_feeds[task]], ahead)
+                conversation.start([feeds[i] for i in self._remote_feeds[task]], ahead)
             try:
-                self._take_part(feeds, step, results)
+                self._run_parts(feeds, step, results)
             except OutdatedError:
                 # The task sends the present values now, which cannot be outdated: one repetition is enough.
-                self._take_part(feeds, step, results)
+                self._run_parts(feeds, step, results)
         except BaseException as error:
             # Tasks that have not failed may wait for transfers of this part or of the failed one.
             for conversation in step.conversations.values():
@@ -201,7 +201,7 @@ class PreparedStep:
             step.conversations = {}  # break the reference cycle between the step and its conversations
         return [feeds[index] if task == "" else results[task][index] for task, index in self._sources]
 
-    def _take_part(self, feeds: Sequence[Any], step: MasterStep, results: dict[str | None, Sequence[Any]]) -> None:
+    def _run_parts(self, feeds: Sequence[Any], step: MasterStep, results: dict[str | None, Sequence[Any]]) -> None:
         """Runs the part of the master's own task and waits for the others; OutdatedError if it has to be run again."""
         if self.local is not None:
             local_feeds = [feeds[i] for i in self._local_feeds]
@@ -209,7 +209,7 @@ class PreparedStep:
                 results[None] = self._owner.runtime.execute(self.local, local_feeds, step)
             except OpError:
                 # The error may be caused by outdated values: only an error with current values counts.
-                if not any(conversation.begin_again() for conversation in step.conversations.values()):
+                if not any(conversation.request_again() for conversation in step.conversations.values()):
                     raise
                 raise OutdatedError from None
         for task, conversation in step.conversations.items():
@@ -257,7 +257,7 @@ class MasterStep(Step):
     def away(self) -> bool:
         """Always returns False. Raises an error that another task has reported while this one waits."""
         for conversation in self.conversations.values():
-            conversation.look()
+            conversation.handle_received()
         return False
 
 

@@ -120,7 +120,7 @@ class ClusterPeers:
         for task in wanted:
             status = self._known.get(task)
             if status is None:
-                status = self._get_to_know(task)
+                status = self._wait_for_status(task)
             if status is None:
                 _log.warning("%s does not answer; the session continues without it", task)
                 found.append(parse_device(f"{task.device_prefix}/device:CPU:0"))
@@ -128,7 +128,7 @@ class ClusterPeers:
                 found.extend(parse_device(name) for name in status.devices)
         return found
 
-    def _get_to_know(self, task: TaskName) -> PeerStatus | None:
+    def _wait_for_status(self, task: TaskName) -> PeerStatus | None:
         """Waits for ``task``; only briefly if the cluster already runs steps or an earlier session has waited in
         vain."""
         running = any(status.steps for status in self._known.values()) or task in self._missing

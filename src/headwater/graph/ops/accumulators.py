@@ -89,8 +89,8 @@ def _dense_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("ResourceAccumulatorTakeGradient", infer=_dense_spec, blocking=True, keeps=True)
-def take_dense(context: HostContext, handle: HostArray, num_required: HostArray, *, dtype: DType) -> HostArray:
-    ((gradient,),) = handle.item().take(context.step, int(num_required))[0]
+def dense_mean(context: HostContext, handle: HostArray, num_required: HostArray, *, dtype: DType) -> HostArray:
+    ((gradient,),) = handle.item().pop_mean(context.step, int(num_required))[0]
     return gradient.astype(dtype.numpy_dtype, copy=False)
 
 
@@ -102,9 +102,9 @@ def _sparse_specs(inference: Inference) -> Sequence[Spec]:
 
 
 @host("SparseAccumulatorTakeGradient", infer=_sparse_specs, blocking=True, keeps=True)
-def take_sparse(context: HostContext, handle: HostArray, num_required: HostArray, *, dtype: DType) -> HostArray:
+def sparse_mean(context: HostContext, handle: HostArray, num_required: HostArray, *, dtype: DType) -> HostArray:
     del dtype
-    (gradient,) = handle.item().take(context.step, int(num_required))[0]
+    (gradient,) = handle.item().pop_mean(context.step, int(num_required))[0]
     return gradient
 
 
@@ -193,7 +193,7 @@ def _repeat_take(
 
 
 @host("GatherTake", infer=_means, blocking=True, repeat=_repeat_take, keeps=True)
-def take(
+def mean_gradients(
     context: HostContext,
     num_required: Any,
     start: Any = 0,
@@ -210,7 +210,7 @@ def take(
     task then learns that all have taken theirs, and makes its part of the update."""
     del dtypes
     accumulator = _gathered(context, shared_name, shapes, rows)
-    gradients, step, ranges = accumulator.take(context.step, int(num_required), context.step.session, int(start))
+    gradients, step, ranges = accumulator.pop_mean(context.step, int(num_required), context.step.session, int(start))
     made = [np.int64(step), *(part for gradient in gradients for part in gradient[:2])]
     if examples:
         made.append(ledger_of(context.resources, examples).taken(context.step, ranges))

@@ -49,7 +49,7 @@ class SparseStore:
             self._kept[number] = (indices, values, shape)
             return number
 
-    def take(self, number: int) -> tuple[Any, Any, Any]:
+    def pop(self, number: int) -> tuple[Any, Any, Any]:
         """Returns a stored sparse tensor and removes it."""
         with self._lock:
             found = self._kept.pop(number, None)
@@ -120,7 +120,7 @@ def take_many_sparse(
     """Returns one sparse tensor with the numbered sparse tensors as rows; its size is the largest of theirs."""
     del rank
     store = _store(context, container, shared_name)
-    found = [store.take(int(number)) for number in handles]
+    found = [store.pop(int(number)) for number in handles]
     if not found:
         raise InvalidArgumentError(None, None, "a batch of sparse tensors needs one at least")
     if len({len(shape) for _, _, shape in found}) > 1:

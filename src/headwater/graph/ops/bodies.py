@@ -20,7 +20,7 @@ from headwater.errors import FailedPreconditionError, UnimplementedError
 from headwater.graph.attr_value import read_attr
 from headwater.graph.kernels.registry import NoKernel, kernel_of
 from headwater.graph.ops.faults import error_of, fault_of
-from headwater.graph.ops.inner_faults import are_noted, note
+from headwater.graph.ops.inner_faults import are_noted, record_faults
 from headwater.graph.registry import MAX_KNOWN_ELEMENTS, FunctionAttr, Inference, Kind, OpDef, Spec, as_outputs, lookup
 from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import is_jax_array, jax, jnp
@@ -169,7 +169,7 @@ def evaluate(
                 _constant(value) if index in definition.constants else value for index, value in enumerate(values)
             ]
             if are_noted():
-                note({node.name: fault_of(definition.name, values, node.attrs)})
+                record_faults({node.name: fault_of(definition.name, values, node.attrs)})
             results = call(definition, values, node.attrs)
             if not definition.differentiable:
                 results = tuple(map(_constant, results))

@@ -34,7 +34,7 @@ def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: 
 
 
 @host("ConsistencyGive", infer=fixed(int64, (2,)), inputs="version:int64", blocking=True, keeps=True)
-def give(
+def end_step(
     context: HostContext, version: HostArray, *, shared_name: str, consistency: str, worker: str, examples: str = ""
 ) -> HostArray:
     """Ends a worker's step; returns the version and the start of the training for its next step.
@@ -46,7 +46,7 @@ def give(
     of, *start = np.ravel(version).tolist()
     step, since = context.step, start[0] if start else 0
     data = ledger_of(context.resources, examples) if examples else None
-    return np.array(gate.give(step, step.session, worker, of, since, step.number, data), np.int64)
+    return np.array(gate.end_step(step, step.session, worker, of, since, step.number, data), np.int64)
 
 
 @host("StartName", infer=fixed(int64, ()), inputs="", keeps=True, stable=True)
@@ -61,10 +61,10 @@ def _due(inference: Inference) -> list[Spec]:
 
 
 @host("ConsistencyTake", infer=_due, inputs="", blocking=True, keeps=True)
-def take(context: HostContext, *, shared_name: str, consistency: str) -> Any:
+def wait_for_update(context: HostContext, *, shared_name: str, consistency: str) -> Any:
     """Waits until an update is due; returns its number of gradients, and the start that they belong to."""
     gate = _gate(context, shared_name, consistency)
-    due, start = gate.take(context.step, context.step.session)
+    due, start = gate.wait_for_update(context.step, context.step.session)
     return [np.int32(due), np.int64(start)]
 
 

@@ -23,7 +23,7 @@ from headwater.dtypes import DType, int32, uint32
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.bodies import Body, declared, decode_body, evaluate, interpret, static_inputs
 from headwater.graph.ops.define import fixed, host, pure, random
-from headwater.graph.ops.inner_faults import Faults, are_noted, note, noting, with_faults
+from headwater.graph.ops.inner_faults import Faults, are_noted, noting, record_faults, with_faults
 from headwater.graph.registry import Attrs, FunctionAttr, HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import custom_vjp, jax, jnp, lax
@@ -95,7 +95,7 @@ def stateless_if(
         values, faults = grown(checked[0 if predicate else 1])()
     else:
         values, faults = _lax.cond(jnp.reshape(predicate, ()), grown(checked[0]), grown(checked[1]))
-    note(faults)
+    record_faults(faults)
     return tuple(values)
 
 
@@ -191,7 +191,7 @@ class Turns(ABC):
     start: tuple[Any, ...]
 
     @abstractmethod
-    def goes_on(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
+    def condition(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
         """Whether the loop makes the turn with this number, which starts with ``values``."""
 
     @abstractmethod
@@ -204,7 +204,7 @@ class Turns(ABC):
 
         def checked_turn(turn: jax.Array, values: Sequence[object]) -> tuple[Any, ...]:
             if are_noted():
-                self.goes_on(turn, values)  # a condition can return no failures
+                self.condition(turn, values)  # a condition can return no failures
             return self.turn(turn, values)
 
         turn_with_faults = with_faults(checked_turn)
@@ -213,7 +213,7 @@ class Turns(ABC):
         def more(state: Any) -> jax.Array:
             turn, values, failed = state
             with noting(None):
-                wanted = self.goes_on(turn, values) if turns is None else turn < turns
+                wanted = self.condition(turn, values) if turns is None else turn < turns
             return wanted & (failed == 0)  # after a failure the condition may hold for ever
 
         def step(state: Any) -> Any:
@@ -225,9 +225,9 @@ class Turns(ABC):
             return turn + 1, after, failed
 
         done, last, failed = _lax.while_loop(more, step, (jnp.int32(0), tuple(values), jnp.int32(0)))
-        note({name: failed == number for number, name in enumerate(names, 1)})
+        record_faults({name: failed == number for number, name in enumerate(names, 1)})
         if are_noted():
-            self.goes_on(done, last)
+            self.condition(done, last)
         return done, last
 
 
@@ -239,7 +239,7 @@ class _Loop(Turns):
         self._fixed = inputs[len(self._body.outputs) :]
         self.start = tuple(_start(inputs, self._body, types))
 
-    def goes_on(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
+    def condition(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
         return jnp.reshape(evaluate(self._cond, [*values, *self._fixed], None, turn)[0], ())
 
     def turn(self, turn: jax.Array, values: Sequence[object]) -> tuple[Any, ...]:
@@ -337,7 +337,7 @@ def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Seq
 
     run.defvjp(forward, backward)
     results, faults = run(*dynamic)
-    note(faults)
+    record_faults(faults)
     return results
 
 
@@ -370,7 +370,7 @@ def while_scan(
     def step(values: Any, turn: Any) -> Any:
         if exact:
             return loop.turn(turn, values), None
-        return _lax.cond(loop.goes_on(turn, values), lambda: loop.turn(turn, values), lambda: values), None
+        return _lax.cond(loop.condition(turn, values), lambda: loop.turn(turn, values), lambda: values), None
 
     return _lax.scan(step, loop.start, jnp.arange(length, dtype=jnp.int32))[0]
 

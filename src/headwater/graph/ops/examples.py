@@ -34,7 +34,7 @@ def _ledger(context: HostContext, name: str, applied: Any) -> ExampleLedger:
 
 
 @host("TakeExamples", infer=fixed(int64, (4,)), refs=(0,), blocking=True, keeps=True, types={})
-def take(
+def assign_range(
     context: HostContext,
     applied: Any,
     *,
@@ -63,7 +63,7 @@ def take(
         for gate in context.resources.of_kind(Gate).values():
             gate.data_end(ledger)
 
-    work, its_seed = ledger.take(context.step, request, starved)
+    work, its_seed = ledger.assign_range(context.step, request, starved)
     return np.array([*work, its_seed], np.int64)
 
 
@@ -74,7 +74,7 @@ def _admit(resources: Resources, step: RunningStep, *, shared_name: str, batch: 
 
 @stateful("AccountExamples", refs=(0,), updates=(0,), admit=_admit)
 def account(applied: jax.Array, handed: jax.Array, *, shared_name: str, batch: int) -> tuple[jax.Array, ...]:
-    """Marks the range returned by `take` as applied, together with the updates of the same executable."""
+    """Marks the range returned by `assign_range` as applied, together with the updates of the same executable."""
     del shared_name
     epoch, start = handed[0], handed[1]
     return (applied.at[1, 0].add(1).at[epoch % 2, 1 + start // batch].set(epoch + 1),)

@@ -38,7 +38,7 @@ def are_noted() -> bool:
     return _noted.get() is not None
 
 
-def note(found: Mapping[str, Any]) -> None:
+def record_faults(found: Mapping[str, Any]) -> None:
     """Notes failures; None stands for an operation that cannot fail."""
     faults = _noted.get()
     if faults is not None:

@@ -15,7 +15,7 @@ import numpy as np
 from headwater.dtypes import DType
 from headwater.graph.ops.bodies import declared, decode_body, evaluate, interpret, static_inputs
 from headwater.graph.ops.define import host, pure
-from headwater.graph.ops.inner_faults import note, with_faults
+from headwater.graph.ops.inner_faults import record_faults, with_faults
 from headwater.graph.registry import Attrs, FunctionAttr, HostArray
 from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import jax, jnp, lax
@@ -66,7 +66,7 @@ def stateless_scan(
 
     xs = tuple(jnp.asarray(value) for value in inputs[states : states + sequences])
     (_, last), (stacked, faults) = _lax.scan(step, (jnp.int32(0), start), xs)
-    note({name: fault.any() for name, fault in faults.items()})
+    record_faults({name: fault.any() for name, fault in faults.items()})
     return (*last, *stacked)
 
 

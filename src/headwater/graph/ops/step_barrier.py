@@ -38,8 +38,8 @@ def set_step(context: HostContext, step: HostArray, *, shared_name: str, extra: 
 
 
 @host("StepBarrierGive", infer=no_outputs, inputs="step:int64", keeps=True)
-def give(context: HostContext, step: HostArray, *, shared_name: str, tokens: int) -> None:
-    _barrier(context, shared_name).give(context.step.session, int(step), tokens)
+def issue_tokens(context: HostContext, step: HostArray, *, shared_name: str, tokens: int) -> None:
+    _barrier(context, shared_name).issue_tokens(context.step.session, int(step), tokens)
 
 
 @host("StepBarrierWait", infer=fixed(int64, ()), inputs="local_step:int64", blocking=True, keeps=True)

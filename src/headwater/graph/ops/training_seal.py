@@ -8,19 +8,19 @@ from headwater.dtypes import bool_, string
 from headwater.graph.ops.define import fixed, host, no_outputs
 from headwater.graph.registry import HostArray
 from headwater.graph.resources.host_context import HostContext
-from headwater.graph.resources.training_note import note_of
+from headwater.graph.resources.training_note import training_note_of
 
 
 @host("TrainingSealRead", infer=fixed(string, ()), inputs="")
 def read(context: HostContext) -> HostArray:
-    return np.array(note_of(context.resources).text, object)
+    return np.array(training_note_of(context.resources).text, object)
 
 
 @host("TrainingBeingPrepared", infer=fixed(bool_, ()), inputs="")
 def being_prepared(context: HostContext) -> HostArray:
-    return np.array(note_of(context.resources).prepares)
+    return np.array(training_note_of(context.resources).prepares)
 
 
 @host("TrainingSealWrite", infer=no_outputs, inputs="text:string")
 def write(context: HostContext, text: HostArray, *, together: str = "", prepares: bool = False) -> None:
-    note_of(context.resources).change(bytes(text.item()), together, prepares=prepares)
+    training_note_of(context.resources).change(bytes(text.item()), together, prepares=prepares)

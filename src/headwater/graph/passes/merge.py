@@ -106,14 +106,14 @@ class _Merging:
         sent = [name for item in plan.instructions if isinstance(item, Send) for name in item.tensors]
         self.kept = {name.rpartition(":")[0] for name in (*plan.fetches, *sent)}
         for name, value in plan.constants.items():
-            self._note_constant(name, value)
+            self._add_constant(name, value)
         instructions = [found for item in plan.instructions if (found := self._merged(item)) is not None]
         instructions = _with_hashed_numbers(instructions, self.kept)
         used = {name for item in instructions if isinstance(item, Host) for name in item.node.inputs}
         constants = {name: value for name, value in plan.constants.items() if name in used or name in plan.fetches}
         return replace(plan, instructions=tuple(instructions), constants=constants)
 
-    def _note_constant(self, name: str, value: np.ndarray[Any, Any]) -> None:
+    def _add_constant(self, name: str, value: np.ndarray[Any, Any]) -> None:
         if value.size <= MAX_KNOWN_ELEMENTS and value.dtype != object:
             self.constants[name] = value.dtype.str, value.shape, value.tobytes()
 
@@ -137,7 +137,7 @@ class _Merging:
         for original in item.nodes:
             node = self._renamed(original)
             if node.type == "Const":
-                self._note_constant(f"{node.name}:0", np.asarray(node.attrs["value"]))
+                self._add_constant(f"{node.name}:0", np.asarray(node.attrs["value"]))
             elif _is_pure(node) and self._repeats(node, inside):
                 continue
             nodes.append(node)

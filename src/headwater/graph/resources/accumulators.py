@@ -349,14 +349,14 @@ class Accumulator(Kept):
     def start(self, session: str, step: int, elsewhere: int, *, renews: bool, name: int = 0) -> None:
         """Starts the training at ``step``, perhaps again.
 
-        Drops gradients that were gathered before, and lets waiting `take` calls fail: another accumulator may lack such
-        a gradient, or it may have been computed from older variables. Neither is possible at the first start of the
-        training, so gradients of ``step`` are then kept.
+        Drops gradients that were gathered before, and lets waiting `pop_mean` calls fail: another accumulator may lack
+        such a gradient, or it may have been computed from older variables. Neither is possible at the first start of
+        the training, so gradients of ``step`` are then kept.
 
         Args:
           session: the session that starts it.
           elsewhere: as for `training_runs.is_first`.
-          name: a random number for this start, the same for all accumulators: see `take`.
+          name: a random number for this start, the same for all accumulators: see `pop_mean`.
           renews: whether other replicas have to join again: their next gradients raise an error. Otherwise they
             continue as members, and their gradients of a later step are dropped without an error.
         """
@@ -434,7 +434,7 @@ class Accumulator(Kept):
                 total.add(gradient)
             self._count += 1
             # Wake steps only if there are enough gradients for one of them, since each wake-up costs a switch of
-            # threads. On replicated tasks, steps wait outside of `take` and `_wanted` is empty, so all are woken.
+            # threads. On replicated tasks, steps wait outside of `pop_mean` and `_wanted` is empty, so all are woken.
             if self._shared or self._count >= min(self._wanted.values(), default=self._count + 1):
                 self._condition.notify_all()
             ready = next((repeated for repeated in self._repeated if self._is_ready(repeated)), None)
@@ -442,7 +442,7 @@ class Accumulator(Kept):
         if ready is not None:
             self._run(ready)
 
-    def take(self, waiting: Waiting, required: int, session: str = "", start: int = 0) -> Taken:
+    def pop_mean(self, waiting: Waiting, required: int, session: str = "", start: int = 0) -> Taken:
         """Waits for ``required`` gradients of every variable, and takes them.
 
         Args:
@@ -486,12 +486,12 @@ class Accumulator(Kept):
 
     def repeat(self, waiting: Waiting, required: int, run: Callable[[], None], times: int, session: str = "") -> None:
         """Calls ``run`` whenever there are ``required`` gradients, ``times`` times in all. ``run`` takes the gradients
-        by calling `take` with ``waiting``.
+        by calling `pop_mean` with ``waiting``.
 
         The thread that adds the last gradient makes the call, so that no other thread has to be woken first.
 
         Raises:
-          The errors of ``run``, of the wait, and of `take`.
+          The errors of ``run``, of the wait, and of `pop_mean`.
         """
         if required <= 0:
             raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
@@ -543,7 +543,7 @@ class Accumulator(Kept):
                 self._condition.notify_all()
 
     def _is_over(self, session: str, run_number: int) -> bool:
-        """Whether a `take` in ``session``, started in ``run_number``, has to fail."""
+        """Whether a `pop_mean` in ``session``, started in ``run_number``, has to fail."""
         return training_runs.is_void(self._runs, session) or (
             not self._renews and 0 < run_number != self._runs.run_number
         )
@@ -596,7 +596,7 @@ class Accumulator(Kept):
         )
         return ResourceState(words, [array for one in sums for array in one.arrays])
 
-    def take_state(self, state: ResourceState) -> None:
+    def install_state(self, state: ResourceState) -> None:
         _, _, numbers, runs, start, (known, givers), ranges, sums = state.words
         self.dropped, self._count, self._step, self._renews, steps = numbers
         self._of_steps = set(steps)

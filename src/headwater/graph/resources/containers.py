@@ -52,7 +52,7 @@ class Cell:
     def initialized(self) -> bool:
         return self.value is not None
 
-    def become(self, value: np.ndarray[Any, Any], updates: int) -> None:
+    def install(self, value: np.ndarray[Any, Any], updates: int) -> None:
         """Installs the state of a replicated or saved variable: a value, which the cell takes over, and its number of
         updates. The caller holds `Resources.lock`."""
         value.flags.writeable = False  # a program that fetches it gets a copy
@@ -141,13 +141,13 @@ class Resources:
     def end_session(self, session: str, reason: str) -> None:
         """Discards the resources of one session: those in the container `session_container`."""
         self._drop(lambda key: key[0] == session_container(session))
-        self.leave(session, reason)
+        self.notify_session_ended(session, reason)
         for other in self._all_others():
             forget_session = getattr(other, "forget_session", None)
             if forget_session is not None:
                 forget_session(session)
 
-    def leave(self, session: str, reason: str) -> None:
+    def notify_session_ended(self, session: str, reason: str) -> None:
         """Calls ``session_ended`` on the resources that have such a method: the session's client is lost, and may
         reconnect. If it does not, `end_session` later calls their ``forget_session``."""
         for other in self._all_others():

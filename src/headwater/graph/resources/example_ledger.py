@@ -187,7 +187,7 @@ class ExampleLedger(Kept):
 
     # Handing out ------------------------------------------------------------------------------------------------------
 
-    def take(
+    def assign_range(
         self, step: RunningStep, request: RangeRequest, starved: Callable[[], None] | None = None
     ) -> tuple[Work, int]:
         """Takes a range for a step; returns it and the seed of its epoch's order. Waits while other steps hold all
@@ -257,15 +257,15 @@ class ExampleLedger(Kept):
             found = self._offer(request, last)
             if found is Nothing.YET:
                 left = filter(self._is_left, self._out())
-                self._take_back(left, "its step did not continue after another copy of the task was lost")
+                self._revoke(left, "its step did not continue after another copy of the task was lost")
                 if 0 < request.patience_s < self._clock() - began:
-                    self._take_back(self._out(), f"others have waited {request.patience_s:g} s for it")
+                    self._revoke(self._out(), f"others have waited {request.patience_s:g} s for it")
                 found = self._offer(request, last)
             if found is Nothing.YET:
                 # The worker may have been lost before it sent the gradient to all tasks. Then another task never gets
                 # enough gradients, and the update is never made.
                 lost = (hold for hold in self._out() if hold.lost)
-                self._take_back(lost, "its worker was lost before its update was made")
+                self._revoke(lost, "its worker was lost before its update was made")
                 found = self._offer(request, last)
             # This worker holds no range now, which may have been the last condition for starvation; wake the steps that
             # wait for a round.
@@ -302,12 +302,12 @@ class ExampleLedger(Kept):
             self._all_given(key)
             hold = self._holds.get(key)
             if hold is not None:
-                self._take_back([hold], "its step ended without an update")
+                self._revoke([hold], "its step ended without an update")
                 del self._holds[key]
                 self.changes += 1
             taken = self._taken.get(key)
             if taken is not None:
-                self._take_back(filter(None, taken), "its update was not made")
+                self._revoke(filter(None, taken), "its update was not made")
                 del self._taken[key]
                 self.changes += 1
             return self.changes != before
@@ -323,10 +323,10 @@ class ExampleLedger(Kept):
                 if hold is not None:
                     hold.resumes_by = None
 
-    def go_on_with(self, step: RunningStep) -> None:
+    def resume_step(self, step: RunningStep) -> None:
         """Resumes a step that may have taken its range in an earlier incarnation of the task."""
         with self._condition:
-            self._go_on()
+            self._load_after_promotion()
             self.resumed(step.session, step.number)
             step.at_end(lambda: self.ended(step.session, step.number))
 
@@ -335,7 +335,7 @@ class ExampleLedger(Kept):
         with self._condition:
             mine = [hold for (its, _), hold in self._holds.items() if its == session]
             mine += [hold for (its, _), taken in self._taken.items() if its == session for hold in taken if hold]
-            self._take_back(mine, reason or "its session has ended")
+            self._revoke(mine, reason or "its session has ended")
             for hold in self._all_holds():
                 if hold.session == session:
                     # A lost session gives no further gradient, so nothing may wait for one.
@@ -358,7 +358,7 @@ class ExampleLedger(Kept):
         yet."""
         return [*self._holds.values(), *self._all_taken()]
 
-    def _take_back(self, holds: Iterable[_Hold], reason: str) -> None:
+    def _revoke(self, holds: Iterable[_Hold], reason: str) -> None:
         """Revokes some of the ranges in `_out`, which are then handed out again."""
         for hold in holds:
             if not hold.away:
@@ -374,7 +374,7 @@ class ExampleLedger(Kept):
         """Moves a step's range to the gathered ones, before its gradient is added; see `GatheredRange.accept`."""
         with self._condition:
             if not follows:
-                self._go_on()
+                self._load_after_promotion()
                 self._require(self._holds.get(key))
             hold = self._holds.pop(key, None)
             if hold is not None:
@@ -461,7 +461,7 @@ class ExampleLedger(Kept):
         key = step.session, step.number
         if step.follows:  # the primary has checked it
             return lambda: self._holds.pop(key, None)
-        self._go_on()
+        self._load_after_promotion()
         hold = self._holds.get(key)
         self._require(hold)
         assert hold is not None
@@ -477,7 +477,7 @@ class ExampleLedger(Kept):
         key = step.session, step.number
         if step.follows:
             return lambda: self._taken.pop(key, None)
-        self._go_on()
+        self._load_after_promotion()
         taken = self._taken.get(key, [])
         if not taken:
             self._require(None)
@@ -565,7 +565,7 @@ class ExampleLedger(Kept):
                 self._holds.pop(hold.key, None)
                 self._gathered.pop(hold.key, None)
 
-    def _go_on(self) -> None:
+    def _load_after_promotion(self) -> None:
         """After a promotion, loads the accounts with the ranges that steps hold."""
         if self._seen is None and self._plan is not None:
             self._load(self._plan)
@@ -584,7 +584,7 @@ class ExampleLedger(Kept):
         taken = [(*key, [hold and hold.as_words() for hold in its]) for key, its in self._taken.items()]
         return ResourceState((self.name, self._task, *self._place, plan, holds, gathered, taken))
 
-    def take_state(self, state: ResourceState) -> None:
+    def install_state(self, state: ResourceState) -> None:
         *_, plan, holds, gathered, taken = state.words
         self._plan = Plan(**plan) if plan else None
         self._holds, self._gathered = (

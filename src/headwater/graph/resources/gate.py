@@ -66,8 +66,8 @@ class Gate(kept.Kept):
       choice: the consistency of its training.
       clock: returns monotonic time in seconds.
       lock: guards its state; by default a new lock. If examples are accounted for, it must be the lock of the task's
-        resources, to prevent a deadlock: `give` calls the ledger, which takes that lock, and an update that holds that
-        lock calls the gate.
+        resources, to prevent a deadlock: `end_step` calls the ledger, which takes that lock, and an update that holds
+        that lock calls the gate.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Gate(kept.Kept):
         """Changes the consistency, if a restarted program has chosen another one."""
         with self._condition:
             if choice != self._state.choice:
-                _log.warning("%s: from now on %s, not %s", self._name, choice, self._state.choice)
+                _log.warning("%s: the consistency is %s from now on, not %s", self._name, choice, self._state.choice)
                 self._state = TrainingState(choice=choice, held=True, version=self._state.version)
                 self.changes += 1
 
@@ -111,7 +111,7 @@ class Gate(kept.Kept):
         with self._condition:
             self._sessions[worker] = session
             self.changes += 1
-            self._hear(Arrives(worker))
+            self._apply_event(Arrives(worker))
 
     @property
     def start(self) -> int:
@@ -123,9 +123,9 @@ class Gate(kept.Kept):
         """Checks with ``data`` whether no worker can give another gradient before the next update."""
         with self._condition:
             if data.name == self._data and data.is_starved():
-                self._hear(DataEnd())
+                self._apply_event(DataEnd())
 
-    def give(
+    def end_step(
         self,
         waiting: Waiting,
         session: str,
@@ -162,12 +162,12 @@ class Gate(kept.Kept):
                 # lost.
                 self._go.pop(worker, None)
                 self.changes += 1
-                self._hear(Gave(worker, version, void=not self._start.counts(start)))
+                self._apply_event(Gave(worker, version, void=not self._start.counts(start)))
             if data is not None:
                 self._data = data.name
                 data.given(waiting)
                 if data.is_starved():
-                    self._hear(DataEnd())
+                    self._apply_event(DataEnd())
             waiting.wait_until(
                 self._condition,
                 # A worker that was removed while its connection was lost must not wait: no decision would mention it.
@@ -177,7 +177,7 @@ class Gate(kept.Kept):
             self.changes += 1
             return self._go.pop(worker, self._state.version), self._start.name
 
-    def take(self, waiting: Waiting, session: str) -> tuple[int, int]:
+    def wait_for_update(self, waiting: Waiting, session: str) -> tuple[int, int]:
         """Waits until an update is due; returns its number of gradients, and the name of the start of the training that
         they belong to. `updated` must follow.
 
@@ -191,7 +191,7 @@ class Gate(kept.Kept):
             )
             self.changes += 1
             if self._abandoned:
-                # If this session is lost, too, before it has called `restart`, the next `take` gets the error.
+                # If this session is lost, too, before it calls `restart`, the next `wait_for_update` raises the error.
                 self._updater, self._abandoned = session, False
                 raise AbortedError(None, None, f"{self._name}: an update was not completed: its worker is lost")
             assert self._due is not None
@@ -199,7 +199,7 @@ class Gate(kept.Kept):
             return due, self._start.name
 
     def updated(self, session: str) -> None:
-        """Completes the update that `take` started in ``session``. Ignored if the training was restarted meanwhile."""
+        """Completes the update that `wait_for_update` started in ``session``, unless the training was restarted."""
         with self._condition:
             if self._updater != session:
                 return
@@ -207,7 +207,7 @@ class Gate(kept.Kept):
             # update, so nothing is abandoned.
             self._updater, self._abandoned = None, False
             self.changes += 1
-            self._hear(Updated())
+            self._apply_event(Updated())
 
     def restart(self, version: int, *, again: bool = False, name: int = 0) -> None:
         """Starts the training.
@@ -221,7 +221,7 @@ class Gate(kept.Kept):
             self._start = Start(name, first=not (again or self._state.started))
             self._due, self._updater, self._abandoned = None, None, False
             self.changes += 1
-            self._hear(Restarted(version, again))
+            self._apply_event(Restarted(version, again))
 
     def session_ended(self, session: str, reason: str) -> None:
         """Removes the workers of a session that has ended or is lost."""
@@ -229,7 +229,7 @@ class Gate(kept.Kept):
             for worker in [worker for worker, its in self._sessions.items() if its == session]:
                 del self._sessions[worker]
                 self.changes += 1
-                self._hear(Left(worker, reason))
+                self._apply_event(Left(worker, reason))
             if self._updater == session:
                 self._abandoned = True
                 self.changes += 1
@@ -243,7 +243,7 @@ class Gate(kept.Kept):
     def _may_go(self, worker: str) -> bool:
         # Time alone can change the decision, for example when a slow worker is not waited for any longer.
         if worker not in self._go:
-            self._hear(Tick())
+            self._apply_event(Tick())
         if worker in self._go:
             return True
         now = self._clock()
@@ -254,7 +254,7 @@ class Gate(kept.Kept):
                 _log.warning("%s: waiting: %s", self._name, text)
         return False
 
-    def _hear(self, event: Event) -> None:
+    def _apply_event(self, event: Event) -> None:
         """Applies an event. The caller holds the condition."""
         decision: ConsistencyDecision = decide(self._state, event, self._clock())
         # Only real changes count, because each count costs a transfer of the state to the backup.
@@ -305,7 +305,7 @@ class Gate(kept.Kept):
             )
         )
 
-    def take_state(self, state: kept.ResourceState) -> None:
+    def install_state(self, state: kept.ResourceState) -> None:
         _, choice, numbers, members, arriving, void, go, self._due, start, sessions, update, given, self._data = (
             state.words
         )

@@ -61,13 +61,13 @@ class Kept:
         """Returns the complete state. The caller holds the lock."""
         raise NotImplementedError
 
-    def take_state(self, state: ResourceState) -> None:
+    def install_state(self, state: ResourceState) -> None:
         """Installs ``state``. The caller holds the lock."""
         raise NotImplementedError
 
     @classmethod
     def made_of(cls, state: ResourceState, resources: Resources) -> Kept:
-        """Creates a resource for `take_state`, on a task with ``resources``."""
+        """Creates a resource for `install_state`, on a task with ``resources``."""
         raise NotImplementedError
 
 

@@ -142,7 +142,7 @@ class Table(Kept):
         words = self._name, self._key.name, self._value.name, self._fixed, self._shape, self._entries is not None
         return ResourceState(words, () if self._entries is None else self._columns(self._entries))
 
-    def take_state(self, state: ResourceState) -> None:
+    def install_state(self, state: ResourceState) -> None:
         self._entries = self._pairs(*state.arrays) if state.words[-1] else None
 
     @classmethod

@@ -160,10 +160,10 @@ class Queue(Kept):
     def dequeue(self, step: Waiting) -> Element:
         """Takes an element, or waits for one. OutOfRangeError if the queue is closed and empty."""
         with self._condition:
-            (taken,) = self._take(step, 1, at_most=False)
+            (taken,) = self._remove_elements(step, 1, at_most=False)
             if self._rows is None:
                 return taken
-            return tuple(column.reshape(column.shape[1:]) for column in self._rows.take([taken]))
+            return tuple(column.reshape(column.shape[1:]) for column in self._rows.pop([taken]))
 
     def dequeue_many(self, step: Waiting, count: int, *, at_most: bool = False) -> Element:
         """Takes ``count`` elements as one batch.
@@ -183,9 +183,9 @@ class Queue(Kept):
         if count == 0:
             return self._empty_batch()
         with self._condition:
-            taken = self._take(step, count, at_most=at_most)
+            taken = self._remove_elements(step, count, at_most=at_most)
             if self._rows is not None:
-                return self._rows.take(taken)
+                return self._rows.pop(taken)
         return self._stack(taken)
 
     def dequeue_some(self, step: Waiting, count: int) -> Element:
@@ -195,13 +195,13 @@ class Queue(Kept):
           OutOfRangeError: the queue is closed and empty.
         """
         with self._condition:
-            taken = self._take(step, 1, at_most=False)
+            taken = self._remove_elements(step, 1, at_most=False)
             # A closed queue gives out all: no further elements will be mixed with the rest.
             more = len(self._items) - (0 if self._closed else self._held_back)
             if self._rows is not None:
                 taken += self._get_some(max(0, min(more, count - 1)))
                 self._condition.notify_all()
-                return self._rows.take(taken)
+                return self._rows.pop(taken)
             # Elements of other shapes are left for the next batch.
             shapes = [component.shape for component in taken[0]]
             while more > 0 and len(taken) < count:
@@ -229,7 +229,7 @@ class Queue(Kept):
                 self._of_one_shape = False
         return self._rows
 
-    def _take(self, step: Waiting, count: int, *, at_most: bool) -> list[Any]:
+    def _remove_elements(self, step: Waiting, count: int, *, at_most: bool) -> list[Any]:
         """Takes ``count`` elements at once, or in parts if that exceeds the queue's capacity."""
         taken: list[Any] = []
         most = self._capacity - self._held_back
@@ -239,7 +239,7 @@ class Queue(Kept):
             raise InvalidArgumentError(
                 None,
                 None,
-                f"cannot take {count} elements at once from {self}, which has two copies, and gives {most:g} at most",
+                f"cannot dequeue {count} elements at once from {self}, which is replicated: the maximum is {most:g}",
             )
         with self._condition:
             try:
@@ -359,7 +359,7 @@ class Queue(Kept):
         words = self._as_made(), self._closed, self._cancelled, list(self._begun.items())
         return ResourceState(words, packed(self._held()))
 
-    def take_state(self, state: ResourceState) -> None:
+    def install_state(self, state: ResourceState) -> None:
         _, self._closed, self._cancelled, begun = state.words
         self._begun = {tuple(key): done for key, done in begun}
         self._start()
@@ -375,7 +375,7 @@ class Queue(Kept):
         items = list(self._items)
         if self._rows is None or not items:
             return items
-        columns = self._rows.look(items)
+        columns = self._rows.peek(items)
         return [tuple(column[row, ...] for column in columns) for row in range(len(items))]
 
     @classmethod
@@ -472,9 +472,9 @@ class ShuffleQueue(Queue):
         # With the state of the generator, the backup continues the same order.
         return ResourceState((*words, json.dumps(self._random.bit_generator.state)), arrays)
 
-    def take_state(self, state: ResourceState) -> None:
+    def install_state(self, state: ResourceState) -> None:
         *words, order = state.words
-        super().take_state(ResourceState(words, state.arrays))
+        super().install_state(ResourceState(words, state.arrays))
         self._random.bit_generator.state = json.loads(order)
 
     def _get(self) -> object:

@@ -13,7 +13,7 @@ _FIRST_ROWS = 16
 
 
 class Rows:
-    """Rows for elements, allocated on `add` and freed on `take`.
+    """Rows for elements, allocated on `add` and freed on `pop`.
 
     Args:
       limit: maximum number of elements, which bounds the allocated memory.
@@ -40,10 +40,10 @@ class Rows:
             self._columns[index][where] = given
         return places
 
-    def take(self, places: Sequence[int]) -> tuple[Array, ...]:
+    def pop(self, places: Sequence[int]) -> tuple[Array, ...]:
         """Returns copies of the elements at ``places`` as one batch, and frees the places."""
         where = np.array(places, np.intp)
-        batch = self.look(where)
+        batch = self.peek(where)
         for column in self._columns:
             if column.dtype.hasobject:
                 # Strings are objects, which a free row must not keep in memory.
@@ -51,7 +51,7 @@ class Rows:
         self._free.extend(places)
         return batch
 
-    def look(self, places: Sequence[int] | Array) -> tuple[Array, ...]:
+    def peek(self, places: Sequence[int] | Array) -> tuple[Array, ...]:
         """Returns copies of the elements at ``places`` as one batch."""
         return tuple(column.take(places, axis=0) for column in self._columns)
 

@@ -84,7 +84,7 @@ class StepBarrier(Kept):
             self._chief, self._chief_ended, self._over = session, "", ""
             self._condition.notify_all()
 
-    def give(self, session: str, step: int, tokens: int) -> None:
+    def issue_tokens(self, session: str, step: int, tokens: int) -> None:
         """Switches to tokens until the next start of the training, and issues the first ones.
 
         Args:
@@ -137,12 +137,12 @@ class StepBarrier(Kept):
         # Only long waits are logged: each wait starts the interval of messages again.
         began = self._said = self._clock()
 
-        def goes_on() -> bool:
+        def may_continue() -> bool:
             if self._over or training_runs.is_void(self._runs, session):
                 return True
             if self._tokens if self._tokens is not None else self.step > done or self._extra > 0:
                 return True
-            self._say(began, done)
+            self._log_wait(began, done)
             return False
 
         with self._condition:
@@ -153,7 +153,7 @@ class StepBarrier(Kept):
             self._waiting[session] = done
             tried_again = False
             try:
-                waiting.wait_until(self._condition, goes_on, f"the gradients of other replicas for step {done}")
+                waiting.wait_until(self._condition, may_continue, f"the gradients of other replicas for step {done}")
             except StillWaitsError:
                 # On a replicated task, the operation is retried after the wait; meanwhile the replica still counts
                 # as waiting.
@@ -196,7 +196,7 @@ class StepBarrier(Kept):
             self._over = reason
             self._condition.notify_all()
 
-    def _say(self, began: float, done: int) -> None:
+    def _log_wait(self, began: float, done: int) -> None:
         """Logs waits now and then. The caller holds the condition."""
         now = self._clock()
         if now - self._said < _SAY_EVERY_S:
@@ -225,7 +225,7 @@ class StepBarrier(Kept):
         chief = self._chief, self._chief_ended
         return ResourceState((self.step, self._extra, tokens, self._runs.as_words(), self._start, *chief))
 
-    def take_state(self, state: ResourceState) -> None:
+    def install_state(self, state: ResourceState) -> None:
         self.step, self._extra, tokens, runs, self._start, self._chief, self._chief_ended = state.words
         self._tokens = None if tokens is None else deque(tokens)
         self._runs = TrainingRuns.of_words(runs)

@@ -32,6 +32,6 @@ class Note:
             self.on_change()
 
 
-def note_of(resources: Resources) -> Note:
+def training_note_of(resources: Resources) -> Note:
     """Returns the note of the task with these resources."""
     return resources.get_or_make("", "training", Note, Note)

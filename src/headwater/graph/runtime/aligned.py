@@ -38,7 +38,7 @@ class AlignedCopies:
         """Replaces unaligned arrays by aligned copies.
 
         Returns:
-          The memory of the copies, for `give_back`.
+          The memory of the copies, for `recycle`.
         """
         taken: list[NDArray[np.uint8]] = []
         for position in self._positions:
@@ -48,7 +48,7 @@ class AlignedCopies:
                 if value.dtype.hasobject or value.__array_interface__["data"][0] % ALIGNMENT == 0:
                     continue
                 # NumPy cannot allocate aligned memory: take up to 64 bytes more, and begin at the first aligned byte.
-                memory = self._take(value.nbytes + ALIGNMENT)
+                memory = self._allocate(value.nbytes + ALIGNMENT)
                 start = -memory.__array_interface__["data"][0] % ALIGNMENT
                 copy = memory[start : start + value.nbytes].view(value.dtype).reshape(value.shape)
                 copy[...] = value
@@ -56,14 +56,14 @@ class AlignedCopies:
                 taken.append(memory)
         return taken
 
-    def give_back(self, memory: list[NDArray[np.uint8]]) -> None:
+    def recycle(self, memory: list[NDArray[np.uint8]]) -> None:
         """Returns ``memory`` after use; it is reused once no array refers to it."""
         self._spare.extend(memory)
         # A program with feeds of many sizes must not keep memory for each of them.
         if len(self._spare) > _MAX_SPARE:
             del self._spare[:-_MAX_SPARE]
 
-    def _take(self, nbytes: int) -> NDArray[np.uint8]:
+    def _allocate(self, nbytes: int) -> NDArray[np.uint8]:
         for _ in range(len(self._spare)):
             try:
                 memory = self._spare.pop(0)  # atomic, so that no two threads get the same memory

@@ -72,7 +72,7 @@ class BlockRunner:
         shared: Values = dict(zip(self._needed, self._setup(step), strict=True))
         queue = shared[self._block.sink.inputs[0]].item()
         # Take at most half of the queue, so that the program does not read much further ahead than without blocks.
-        taken = self._take(shared, step, int(min(self._count, max(1, queue.capacity // 2))))
+        taken = self._read_elements(shared, step, int(min(self._count, max(1, queue.capacity // 2))))
         rows = len(taken[0])
         try:
             batch = self._handled(shared, taken, step)
@@ -88,7 +88,7 @@ class BlockRunner:
         else:
             queue.enqueue_many(step, batch)
 
-    def _take(self, shared: Values, step: Step, count: int) -> Sequence[AnyArray]:
+    def _read_elements(self, shared: Values, step: Step, count: int) -> Sequence[AnyArray]:
         source = self._block.source
         first = shared[source.inputs[0]].item()
         if source.type == "ReaderReadV2":

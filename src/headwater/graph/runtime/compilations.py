@@ -70,9 +70,9 @@ statistics: Final = Statistics()
 def count_compilations(jax: Any) -> None:
     """Starts counting in JAX, which was just imported."""
     jax.monitoring.register_event_duration_secs_listener(statistics.listen)
-    atexit.register(_tell)
+    atexit.register(_log_summary)
 
 
-def _tell() -> None:
+def _log_summary() -> None:
     if summary := statistics.summary():
         _log.info("%s", summary)

@@ -310,7 +310,7 @@ class Executable:
             else:
                 made: list[Callable[[], object]] = []
 
-                def begin() -> None:
+                def admit() -> None:
                     if self._admits:
                         made.extend(self._admitted(step))
                     if certain is not None:
@@ -321,7 +321,7 @@ class Executable:
                     for tell in made:
                         tell()
 
-                outputs = part(inputs, step_number, begin, end, weigh)
+                outputs = part(inputs, step_number, admit, end, weigh)
         except NoKernel as missing:
             _log.debug("%s runs in an executable: %s", self._compute.nodes[-1].name, missing)
             self._kernels = None

@@ -177,7 +177,7 @@ class CompiledPlan:
             self._repeat(step, wait)
         return self._once(feeds, step, wait, answer)
 
-    def go_on(self, step: Step, stopped: Stopped) -> list[Any]:
+    def resume(self, step: Step, stopped: Stopped) -> list[Any]:
         """Resumes a run that was cancelled in an earlier incarnation of the task, see `can_go_on`; returns as
         `execute`.
 
@@ -220,14 +220,14 @@ class CompiledPlan:
                 node.definition.repeat(self._context(node, step), run, times, *inputs, **_attrs(node))
         except CancelledError as error:
             if step.stopped is None:  # between two runs
-                self._note_stop(step, error, 0, self._template)
+                self._record_stop(step, error, 0, self._template)
             raise
 
     def _context(self, node: Node, step: Step) -> TaskContext:
         return TaskContext(node.name, self.plan.task, step, self._resources, self._variables, node.inputs)
 
     @staticmethod
-    def _note_stop(step: Step, error: CancelledError, position: int, slots: Slots) -> None:
+    def _record_stop(step: Step, error: CancelledError, position: int, slots: Slots) -> None:
         """Records where a step is cancelled, unless the instruction is half done."""
         if not error.half_done:
             step.stopped = Stopped(position, slots)
@@ -251,7 +251,7 @@ class CompiledPlan:
         actions = self._before_update
         if stopped is not None:
             slots, actions = list(stopped.slots), actions[stopped.position :]
-        if step.has_read_ahead and (found := step.take_given()) is not None:
+        if step.has_read_ahead and (found := step.pop_given()) is not None:
             for index, value in zip(self._exchanged, found, strict=True):
                 slots[index] = value
             actions = self._after_exchange
@@ -272,9 +272,9 @@ class CompiledPlan:
                 slots[index] = np.asarray(slots[index])
             if copies:
                 assert self._aligned is not None
-                self._aligned.give_back(copies)
+                self._aligned.recycle(copies)
         except CancelledError as error:
-            self._note_stop(step, error, self._position(action), slots)
+            self._record_stop(step, error, self._position(action), slots)
             raise
         except memory_errors() as error:
             # Looked up only after an error: keeping track of the position would cost time in each step.
@@ -455,7 +455,9 @@ class CompiledPlan:
                 raise InvalidArgumentError(None, None, f"{error} [in {node.type} operation {node.name!r}]") from error
             values = as_outputs(result)
             if len(values) < len(outputs):
-                raise InternalError(None, None, f"{node.type} {node.name!r} gave {len(values)} of its outputs")
+                raise InternalError(
+                    None, None, f"{node.type} {node.name!r} returned {len(values)} values for its outputs"
+                )
             for index, value in zip(outputs, values, strict=False):
                 slots[index] = _as_array(value)
 
@@ -485,8 +487,8 @@ class CompiledPlan:
                     raise FailedPreconditionError(
                         None,
                         None,
-                        f"what {node.type} {node.name!r} does with what {self.plan.task} keeps cannot be done on the "
-                        "backup of that, too: use it outside of branches and loops, or keep it on a worker",
+                        f"{node.type} {node.name!r} changes a resource of {self.plan.task} in a branch or loop, where "
+                        "changes cannot be replicated: use it outside of them, or place the resource on a worker",
                     )
                 run(slots, step)
 

@@ -142,7 +142,7 @@ def _forward(code: Code, body: Body, outputs: Sequence[str], owned: Collection[s
     code.names.update(zip(body.inputs, arguments, strict=True))
     nodes = [_node(node) for node in needed(body, outputs)]
     used = outputs_used(nodes, outputs)
-    code.note_gradients(nodes, used)
+    code.keep_tapes_for(nodes, used)
     code.space["body_key"] = body_key
     for node in nodes:
         args = [code.names[name] for name in node.inputs]

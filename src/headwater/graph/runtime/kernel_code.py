@@ -139,7 +139,7 @@ class Code:
         locked = locked or self.holds_lock
         self.statements.append(_Statement(text, node, tuple(defines), tuple(uses), locked, weighing))
 
-    def note_gradients(self, nodes: Iterable[Node], used: Mapping[str, Sequence[int]]) -> None:
+    def keep_tapes_for(self, nodes: Iterable[Node], used: Mapping[str, Sequence[int]]) -> None:
         """Makes the loops and branches whose gradients are among ``nodes`` keep a tape of the values that these need.
 
         Args:
@@ -217,7 +217,7 @@ class Code:
         self.call(node, result, run, args, attrs, locked=locked, more=more)
         # A later gradient with the same inputs reuses this result.
         self._forwards.setdefault((node.type, tuple(args)), []).append(_Forward(attrs, result, wanted))
-        self.take(node, result, used)
+        self.unpack_outputs(node, result, used)
 
     def random(self, node: Node, key: str, args: Sequence[str], used: Sequence[int], keyed: Sequence[str] = ()) -> None:
         """Appends an operation that draws random numbers.
@@ -239,7 +239,7 @@ class Code:
         local, result, attrs = self.local(), self.local(), own_attrs(node)
         self.add(f"{local} = {key}", node, defines=[local], uses=keyed)
         self.call(node, result, draw_of(node.type, attrs), args, attrs, key=local)
-        self.take(node, result, used)
+        self.unpack_outputs(node, result, used)
 
     def _fold(self, node: Node, run: Any, attrs: Mapping[str, Any], used: Sequence[int]) -> bool:
         """Folds an operation on small constants; returns whether it did."""
@@ -296,7 +296,7 @@ class Code:
             weighing=f"weigh({node.type!r}, ({listed(args)}), {result}, {self.bind(attrs, 'a')})",
         )
 
-    def take(self, node: Node, result: str, used: Sequence[int]) -> None:
+    def unpack_outputs(self, node: Node, result: str, used: Sequence[int]) -> None:
         """Assigns the outputs in the local variable ``result`` to local variables of their own."""
         if [*used] == [0]:
             single = self.local()

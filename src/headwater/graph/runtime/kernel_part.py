@@ -141,7 +141,7 @@ class KernelPart:
         compute, code = self._compute, self._code
         inputs = [code.local() for _ in compute.inputs]
         code.names.update(zip(compute.inputs, inputs, strict=True))
-        code.note_gradients(compute.nodes, self._used)
+        code.keep_tapes_for(compute.nodes, self._used)
         for node in compute.nodes:
             if node.name not in late:
                 self._add(node, False)

@@ -53,7 +53,7 @@ class Step:
       trace: records the step's activities; None if it is not traced.
       resumes: whether it outlives the connections to the tasks that take part in it.
       ends: callbacks for `ended`.
-      has_read_ahead: whether `take_given` may return a transfer.
+      has_read_ahead: whether `pop_given` may return a transfer.
       follows: whether it repeats a change of the primary on a backup.
       committed: whether other tasks may rely on this task's part of it: see `commit`.
       stopped: where it was cancelled; None if it was not cancelled, or if an instruction is partly done.
@@ -88,7 +88,7 @@ class Step:
         """Waits for a transfer from another task."""
         raise AssertionError(f"a step of one task has no transfer from {source}")
 
-    def take_given(self) -> Sequence[AnyArray] | None:
+    def pop_given(self) -> Sequence[AnyArray] | None:
         """Returns the transfer that the master has computed from variables read ahead, if they are still current; see
         `headwater.graph.runtime.first_reads`.
 

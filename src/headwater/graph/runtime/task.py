@@ -41,7 +41,7 @@ class Rendezvous:
             self._arrived[session, step, transfer] = tensors
             self._condition.notify_all()
 
-    def take(self, step: Step, transfer: int, source: str) -> Sequence[AnyArray]:
+    def pop(self, step: Step, transfer: int, source: str) -> Sequence[AnyArray]:
         """Waits for a transfer and removes it; raises as `Step.wait_until`."""
         key = (step.session, step.number, transfer)
         with self._condition:
@@ -265,7 +265,7 @@ class TaskRuntime:
         for session in sessions:
             # Notify the resources, but do not end the session: after a broken connection, a master reconnects and
             # resumes its steps.
-            self._isolated.get(session, self.resources).leave(session, reason)
+            self._isolated.get(session, self.resources).notify_session_ended(session, reason)
         return len(sessions)
 
     def reset(self, containers: list[str]) -> None:
@@ -285,14 +285,14 @@ class TaskRuntime:
         stopped: Stopped | None = None,
     ) -> list[AnyArray]:
         """Runs a plan as a step that `cancel` and `release` can end, or resumes a step that was ``stopped`` in an
-        earlier incarnation of the task; see `CompiledPlan.execute` and `CompiledPlan.go_on`."""
+        earlier incarnation of the task; see `CompiledPlan.execute` and `CompiledPlan.resume`."""
         self._steps[step] = None
         self.steps += 1
         try:
             if step.session not in self._plans:  # `release` ran before the step was registered
                 raise CancelledError(None, None, "Session has been closed.")
             if stopped is not None:
-                return compiled.go_on(step, stopped)
+                return compiled.resume(step, stopped)
             return compiled.execute(feeds, step, wait=wait, answer=answer)
         finally:
             self._steps.pop(step, None)

@@ -43,10 +43,10 @@ from headwater.graph.passes.plan import decode_plan, encode_plan
 from headwater.graph.resources.containers import is_of_session, session_container
 from headwater.graph.resources.keeping import can_keep, find_kept, handle_of, kept_of, make_kept
 from headwater.graph.resources.kept import Key, ResourceState, is_handle
-from headwater.graph.resources.training_note import Note, note_of
+from headwater.graph.resources.training_note import Note, training_note_of
 from headwater.graph.runtime.step import Stopped
 from headwater.graph.runtime.task import TaskRuntime
-from headwater.graph.server.own_state import FOLDER, hold_cell, pack_cells, unpack_cells
+from headwater.graph.server.own_state import FOLDER, capture_cell, pack_cells, unpack_cells
 from headwater.graph.server.served_step import InMidst, LeftStep
 from headwater.graph.server.steps import StepService
 
@@ -85,7 +85,7 @@ class LeftState:
         facts, rest = self.facts, iter(self.arrays)
         told = facts["cells"]
         unpack_cells(runtime.resources, told, [next(rest) for _ in told])
-        note = note_of(runtime.resources)
+        note = training_note_of(runtime.resources)
         note.change(base64.b64decode(facts["seal"]), facts["together"], prepares=facts["prepares"])
         for session, claim, numbers in facts["sessions"]:
             for number in numbers:
@@ -94,11 +94,11 @@ class LeftState:
         with runtime.resources.lock:
             for key, called, words, count in facts["kept"]:
                 state = ResourceState(words, [next(rest) for _ in range(count)])
-                make_kept(runtime.resources, Key(*key), called, state)[0].take_state(state)
+                make_kept(runtime.resources, Key(*key), called, state)[0].install_state(state)
         known = [self._step(told, runtime, rest) for told in facts["steps"]]
         for session, step, transfer, count in facts["transfers"]:
             runtime.rendezvous.put(session, step, transfer, [next(rest) for _ in range(count)])
-        steps.know(known)
+        steps.restore(known)
 
     @staticmethod
     def _step(told: Sequence[Any], runtime: TaskRuntime, rest: Iterator[Any]) -> LeftStep:
@@ -126,7 +126,7 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Col
 
     Args:
       runtime: its state and plans.
-      steps: its steps; `StepService.hold` was called before.
+      steps: its steps; `StepService.suspend` was called before.
       generation: the generation of this incarnation.
       come: tasks that have connected to it.
     """
@@ -135,10 +135,10 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Col
     known, is_all = steps.freeze(), not _unsayable(runtime)
     with runtime.resources.lock:
         cells = runtime.resources.cells().items()
-        held = [hold_cell(key, 0, cell) for key, cell in cells if cell.value is not None]
+        held = [capture_cell(key, 0, cell) for key, cell in cells if cell.value is not None]
     told, packed = pack_cells(held)
     arrays: list[Any] = [array for _, array in packed]
-    note = note_of(runtime.resources)
+    note = training_note_of(runtime.resources)
     sessions = runtime.sessions() if is_all else {}
     facts: dict[str, Any] = {
         "cells": told,
@@ -224,7 +224,7 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftSta
         # this one is about to change.
         fetched.taken()
     except OpError as error:
-        _log.info("%s has no state with %s: %s", task, chief, error.message)
+        _log.info("%s cannot fetch its deposited state from %s: %s", task, chief, error.message)
         return None
     finally:
         link.close()
@@ -248,34 +248,38 @@ class Leaving:
         self._runtime = runtime
         self._steps = steps
 
-    def leave(self) -> None:
+    def deposit_state(self) -> None:
         """Stops accepting steps, ends the running ones and hands over the state, if there is any."""
         shell, chief = self._shell, self._shell.chief
         if all(cell.value is None for cell in self._runtime.resources.cells().values()):
             return
         why = self._why_not()
         if why:
-            _log.warning("%s ends, and hands no state to %s: %s", shell.me, chief, why)
+            _log.warning("%s ends without depositing its state with %s: %s", shell.me, chief, why)
             return
         kept = StateAtChief(FOLDER, shell.me.index, str(chief), shell.link(chief))
         try:
             kept.require_chief()  # else there is nothing to wait for
-            on = self._steps.hold(_END_S)
+            on = self._steps.suspend(_END_S)
             for step in on:
-                _log.warning("%s ends in the midst of step %d of session %s", shell.me, step.number, step.session)
-            together = note_of(self._runtime.resources).together
+                _log.warning("%s ends during step %d of session %s", shell.me, step.number, step.session)
+            together = training_note_of(self._runtime.resources).together
             # A partly applied step is tolerable for asynchronous training. If the task's variables are only valid
             # together with those of other tasks, it is not.
             if together and (on or self._steps.spoiled):
-                what = "%s hands no state to %s: a step has changed only a part of its variables; and %s"
+                what = "%s deposits no state with %s: a step has changed only a part of its variables; and %s"
                 _log.warning(what, shell.me, chief, together)
                 return
             kept.deposit((), left_of(self._runtime, self._steps, shell.identity.generation, shell.have_come))
         except OpError as error:
-            _log.warning("%s could not hand its state to %s, so the state is lost: %s", shell.me, chief, error.message)
+            _log.warning(
+                "%s could not deposit its state with %s, so the state is lost: %s", shell.me, chief, error.message
+            )
         else:
             count = sum(cell.value is not None for cell in self._runtime.resources.cells().values())
-            _log.warning("%s has left its state of %d variables with %s until it is back", shell.me, count, chief)
+            _log.warning(
+                "%s has deposited its state of %d variables with %s for its next incarnation", shell.me, count, chief
+            )
 
     def _why_not(self) -> str:
         """Returns why the variables must not be handed over without the task's other resources; empty if they may
@@ -283,7 +287,7 @@ class Leaving:
         more = _unsayable(self._runtime)
         if not more:
             return ""
-        note = note_of(self._runtime.resources)
+        note = training_note_of(self._runtime.resources)
         if note.text:
             return note.together
         names = ", ".join(sorted(kind.__name__ for kind in more))

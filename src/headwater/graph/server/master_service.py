@@ -144,8 +144,8 @@ class MasterService:
         for session in list(self._clients):
             self.close_session(session)
 
-    def hold(self, channel: Channel, frame: Frame) -> None:
-        """Handles a HOLD frame: the session ends when `let_go` is called for the channel."""
+    def attach_session(self, channel: Channel, frame: Frame) -> None:
+        """Handles a HOLD frame: the session ends when `detach_sessions` is called for the channel."""
         match frame.header:
             case (str(session),):
                 with self._lock:
@@ -154,7 +154,7 @@ class MasterService:
             case _:
                 raise InvalidArgumentError(None, None, f"not the header of a hold: {str(frame.header)[:80]}")
 
-    def let_go(self, channel: Channel) -> None:
+    def detach_sessions(self, channel: Channel) -> None:
         """Ends the sessions held by ``channel``, which has closed: their client has ended."""
         for session in self._held.pop(channel, ()):
             self.close_session(session)

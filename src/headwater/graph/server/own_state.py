@@ -31,7 +31,7 @@ from headwater.data.io.state_files import Array, Chain, Spec
 from headwater.dtypes import to_string_array
 from headwater.errors import FailedPreconditionError, OpError
 from headwater.graph.resources.containers import Cell, Resources
-from headwater.graph.resources.training_note import note_of
+from headwater.graph.resources.training_note import training_note_of
 from headwater.graph.resources.update_counts import SLOTS, UpdateCounts, read_counts
 from headwater.state.state_saver import Saves, StateSaver, Taken
 
@@ -118,7 +118,7 @@ HeldCell = tuple[tuple[str, str], int, int, Array]
 """
 
 
-def hold_cell(key: tuple[str, str], number: int, cell: Cell) -> HeldCell:
+def capture_cell(key: tuple[str, str], number: int, cell: Cell) -> HeldCell:
     """Captures the present value of a variable that has one. The caller holds the lock of the resources."""
     # A NumPy view keeps the buffer in use, so the next update allocates another one instead of overwriting it.
     return key, number, cell.updates, np.asarray(cell.value)
@@ -152,7 +152,7 @@ def unpack_cells(
     with resources.lock:
         for (container, name, number, updates, strings), array in zip(told, arrays, strict=True):
             value = array if strings is None else _strings(array, strings)
-            resources.cell(container, name).become(value, int(updates))
+            resources.cell(container, name).install(value, int(updates))
             found[container, name] = int(number), int(updates)
     return found
 
@@ -176,7 +176,7 @@ class GraphSaver(StateSaver):
         self.loss: Loss | None = None
         self.job_over: bool = False
         self._resources = resources
-        self._note = note_of(resources)
+        self._note = training_note_of(resources)
         self._told = ""
         self._incarnation = state_files.new_id()
         self._counts: UpdateCounts | None = None
@@ -273,7 +273,7 @@ class GraphSaver(StateSaver):
                 slot = self._slots.setdefault(key, len(self._slots))
                 self._count_in_file(cell, slot)
                 if cell.value is not None:
-                    held.append(hold_cell(key, slot, cell))
+                    held.append(capture_cell(key, slot, cell))
             at = self._clock()
         told, arrays = pack_cells(held)
         facts = {"life": self._incarnation, "seal": base64.b64encode(note).decode(), "cells": told}

@@ -181,12 +181,12 @@ class ServedStep(Step):
             raise InvalidArgumentError(
                 None,
                 None,
-                f"step {self.number} of {self._master} brings {len(given)} tensors after its feeds, not {awaited}",
+                f"step {self.number} of {self._master} has {len(given)} tensors after its feeds, not {awaited}",
             )
         self.gives_values, self.has_read_ahead = True, version != WANTS_VALUES
         self._reads, self._read, self._given = reads, version, given
 
-    def take_given(self) -> Sequence[Any] | None:
+    def pop_given(self) -> Sequence[Any] | None:
         reads, version, given = self._reads, self._read, self._given
         assert reads is not None
         self.has_read_ahead, self._given = False, ()
@@ -289,7 +289,7 @@ class ServedStep(Step):
 
     def recv(self, source: str, transfer: int) -> Sequence[Any]:
         if source != self._master:
-            return self._runtime.rendezvous.take(self, transfer, source)
+            return self._runtime.rendezvous.pop(self, transfer, source)
         # Confirm before waiting for the master, which may itself wait for the receiver of such a transfer.
         if self.unconfirmed:
             self.confirm()
@@ -300,10 +300,10 @@ class ServedStep(Step):
             except _LOST as error:
                 self._await_return(channel, error)
             else:
-                self._take(frame)
+                self._handle_frame(frame)
         return self._stash.pop(transfer)
 
-    def _take(self, frame: Frame) -> None:
+    def _handle_frame(self, frame: Frame) -> None:
         if self.resumes and frame.kind == GIVE_UP:
             raise CancelledError(None, None, f"{self._master} has given up step {self.number}")
         if frame.kind != TENSORS:
@@ -397,16 +397,16 @@ class ServedStep(Step):
         return waits is not None and not self.unconfirmed and time.monotonic() - waits[1] >= _STANDS_S
 
     def ended(self) -> None:
-        if not (self.put_off and self.stopped is not None):  # else it may resume; see `give_up`
+        if not (self.put_off and self.stopped is not None):  # else it may resume; see `end_suspended`
             super().ended()
 
-    def give_up(self) -> None:
+    def end_suspended(self) -> None:
         """Ends a suspended step that does not resume."""
         self.stopped = None
         self.ended()
 
     def put_it_off(self, reason: str) -> None:
-        """Interrupts every wait of the step, because its task drains; see `StepService.hold`."""
+        """Interrupts every wait of the step, because its task drains; see `StepService.suspend`."""
         self.put_off = True
         self.cancel(reason)
         self.channel.break_off(reason)  # wakes the thread that waits for its master
@@ -456,7 +456,9 @@ class ServedStep(Step):
             self.waits_for = what, began
             # Without this check, a lost backup could keep a thread in a wait whose answer no master would receive.
             if not self.resumes and self.channel.peer_gone():
-                raise UnavailableError(None, None, f"{self._master}, which asked for step {self.number}, is gone")
+                raise UnavailableError(
+                    None, None, f"the connection to {self._master}, which requested step {self.number}, is lost"
+                )
 
         try:
             secured(waits)
@@ -509,8 +511,10 @@ class ServedStep(Step):
                 frame = channel.recv(0)
             except (*_LOST, DeadlineExceededError):
                 return self._still_away(channel)
-            self._take(frame)
-        raise CancelledError(None, None, f"{self._master}, which asked for step {self.number}, is gone")
+            self._handle_frame(frame)
+        raise CancelledError(
+            None, None, f"the connection to {self._master}, which requested step {self.number}, is lost"
+        )
 
     def _still_away(self, lost: Channel) -> bool:
         if self.channel is not lost:
@@ -522,7 +526,7 @@ class ServedStep(Step):
             if self.on_lost is not None:
                 self.on_lost()
         if now - self._away_since >= self.patience_s:
-            raise CancelledError(None, None, f"{self._master}, which asked for step {self.number}, has not reconnected")
+            raise CancelledError(None, None, f"{self._master}, which requested step {self.number}, has not reconnected")
         return True
 
     def attach(self, channel: Channel, received: int, on_lost: Callable[[], None]) -> None:

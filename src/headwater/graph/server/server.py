@@ -88,7 +88,7 @@ class Server:
             )
             atexit.register(self._running.answer_all)
             if self._running.shell.is_chief:
-                atexit.register(self._say_over)
+                atexit.register(self._announce_end)
             elif self._task.job != PS:
                 atexit.register(self._running.announce_departure)
 
@@ -108,14 +108,14 @@ class Server:
         if threading.current_thread() is threading.main_thread():
             raise SystemExit(0)
 
-    def _say_over(self) -> None:
+    def _announce_end(self) -> None:
         """At exit of the chief: declares the job over, unless the program has failed."""
         if self._running is not None and getattr(sys, "last_value", None) is None:
             self._running.announce_end()
 
     def stop(self) -> None:
         """Stops the server and frees its port. Its state is lost."""
-        atexit.unregister(self._say_over)
+        atexit.unregister(self._announce_end)
         if self._running is not None:
             atexit.unregister(self._running.answer_all)
             atexit.unregister(self._running.announce_departure)

@@ -175,7 +175,7 @@ class StepService:
                         last = None  # drop its results, too: unreferenced buffers can be updated in place
                     last = self._run(channel, frame, trained, lost)
                 elif kind == TRANSFER:
-                    self._take_push(channel, frame)
+                    self._handle_push(channel, frame)
                 elif kind not in (TENSORS, GIVE_UP) and not other(frame):  # these may follow an aborted step
                     raise bad_header(frame, channel.peer)
                 del frame  # releases its tensors, which may occupy shared memory that the peer waits for
@@ -214,7 +214,7 @@ class StepService:
 
         return _wait_while(undelivered, return_s)
 
-    def _take_push(self, channel: Channel, frame: Frame) -> None:
+    def _handle_push(self, channel: Channel, frame: Frame) -> None:
         match frame.header:
             case (str(session), int(step), int(transfer)):
                 if self._follower is not None:
@@ -230,7 +230,7 @@ class StepService:
 
     # Drain: the task's next incarnation resumes its steps -------------------------------------------------------------
 
-    def hold(self, seconds: float) -> Sequence[ServedStep]:
+    def suspend(self, seconds: float) -> Sequence[ServedStep]:
         """Stops starting steps, and waits for the running ones to end. A step that arrives from now on gets no answer
         until the task stops; its master then sends it to the next incarnation.
 
@@ -280,7 +280,7 @@ class StepService:
         self._stopped.wait()
         raise UnavailableError(None, None, f"{self._runtime.task} has ended")
 
-    def know(self, left: Sequence[LeftStep]) -> None:
+    def restore(self, left: Sequence[LeftStep]) -> None:
         """Registers the steps handed over by the previous incarnation, and resumes those that had not ended."""
         until = time.monotonic() + self._patience_s
         for known in left:
@@ -293,7 +293,7 @@ class StepService:
                 self._left[key] = until
             else:
                 step.patience_s = self._patience_s
-                self._begin_again(step, known.midst.plan, known.midst.stopped)
+                self._start_without_master(step, known.midst.plan, known.midst.stopped)
 
     def stop(self) -> None:
         """Cancels steps that wait for a master to reconnect, as the task stops."""
@@ -356,7 +356,7 @@ class StepService:
                 for key in [key for key in known if key[0] == session]:
                     del known[key]
 
-    def go_on(self, session: str, number: int, plan: int) -> None:
+    def resume_step(self, session: str, number: int, plan: int) -> None:
         """Resumes a step of the previous primary without its master. Does nothing if the step needs input from the
         master, which then has to reconnect, or if the master has reconnected already."""
         runtime = self._runtime
@@ -367,14 +367,14 @@ class StepService:
         step = ServedStep.without_channel(number, session, master, runtime, self._push, self._secured)
         step.patience_s = self._patience_s
         if self._enter(step, again=True) is None:
-            self._begin_again(step, plan)
+            self._start_without_master(step, plan)
 
-    def _begin_again(self, step: ServedStep, plan: int, stopped: Stopped | None = None) -> None:
+    def _start_without_master(self, step: ServedStep, plan: int, stopped: Stopped | None = None) -> None:
         """Runs a step without its master, from its start or from where it was ``stopped``."""
         name = f"goes-on-{step.number}"
-        threading.Thread(target=self._go_on, args=(step, plan, stopped), name=name, daemon=True).start()
+        threading.Thread(target=self._run_without_master, args=(step, plan, stopped), name=name, daemon=True).start()
 
-    def _go_on(self, step: ServedStep, plan: int, stopped: Stopped | None) -> None:
+    def _run_without_master(self, step: ServedStep, plan: int, stopped: Stopped | None) -> None:
         if self._follower is not None:
             step.at_end(functools.partial(self._follower.ended, step.session, step.number))
         try:
@@ -420,7 +420,7 @@ class StepService:
         if self._follower is not None:
             step.at_end(functools.partial(self._follower.ended, session, number))
         self._unanswered.add(step)
-        # Checked after registration in `_unanswered`: a step that was registered before `hold` is seen there, and a
+        # Checked after registration in `_unanswered`: a step that was registered before `suspend` is seen there, and a
         # later one is stopped here.
         if self._held:
             self._forget(step)
@@ -459,7 +459,9 @@ class StepService:
                 step.read_ahead(compiled.first_reads, ahead, feeds[count:])
                 feeds = feeds[:count]
             if len(feeds) != count and stopped is None:
-                raise InvalidArgumentError(None, None, f"plan {plan} takes {count} feeds, {len(feeds)} came")
+                raise InvalidArgumentError(
+                    None, None, f"plan {plan} needs {count} feeds, but {len(feeds)} were received"
+                )
             # The answer must follow the last update if it has a trace with the times of the update, or values for the
             # next run, and if a backup has to confirm the update first.
             early = not traced and not step.gives_values and self._secured is None
@@ -468,7 +470,7 @@ class StepService:
                 # The step took its range in the previous incarnation; without this, the range would be handed out again
                 # after a minute.
                 for ledger in self._runtime.resources.of_kind(ExampleLedger).values():
-                    ledger.go_on_with(step)
+                    ledger.resume_step(step)
                 results = self._runtime.execute(compiled, (), step, stopped=stopped)
             elif compiled.trains:
                 worker = trained.get(session) or self._trains(channel, session, trained)
@@ -513,7 +515,7 @@ class StepService:
                 if compiled.changed_nothing(step.stopped):
                     # The master has no answer and the state no change, so the next incarnation can run the step from
                     # its start.
-                    step.give_up()
+                    step.end_suspended()
                     self._forget(step)
                     return
                 # If another task lacks a transfer of this step, the next incarnation could not send it: transfers
@@ -521,9 +523,9 @@ class StepService:
                 if step.resumes and not step.lacking and compiled.can_go_on(step.stopped):
                     step.goes_on_with = plan
                     return
-            step.give_up()
+            step.end_suspended()
             self.spoiled = self.spoiled or step.put_off
-            error = UnavailableError(None, None, f"{runtime.task} has ended in the midst of step {step.number}")
+            error = UnavailableError(None, None, f"{runtime.task} has ended during step {step.number}")
         runtime.rendezvous.forget(step.session, step.number)
         if step.answered or not isinstance(error, OpError):
             _log.exception("%s: step %s of session %s failed", runtime.task, step.number, step.session)

@@ -148,8 +148,8 @@ class TaskServer(Service):
         pair = processes.pair(task.index)
         lock, made = threading.Lock(), dict[tuple[int, str], CopyLink]()
 
-        def learn(words: Sequence[object]) -> None:
-            processes.learn(words)
+        def merge_records(words: Sequence[object]) -> None:
+            processes.merge_records(words)
 
         def links() -> Sequence[CopyLink]:
             with lock:
@@ -158,7 +158,7 @@ class TaskServer(Service):
                 for number, address in sorted(present, key=lambda each: (each[0] != pair[0], each[0] != pair[1])):
                     if (number, address) not in made:
                         host = TaskName(PS, number)
-                        link = CopyLink(shell.wiring, host, parse_address(address), task, learn)
+                        link = CopyLink(shell.wiring, host, parse_address(address), task, merge_records)
                         made[number, address] = shell.add_link(host, link)
                 return list(made.values())
 
@@ -204,8 +204,8 @@ class TaskServer(Service):
 
     def _no_master(self) -> str:
         return (
-            f"{self.shell.me} has a backup of its variables ({REPLICAS}=2), and a session whose master is there "
-            "would be lost with it: give the session the target of a worker"
+            f"the variables of {self.shell.me} are replicated ({REPLICAS}=2), but a session whose master is this task "
+            "would be lost with it: use the target of a worker"
         )
 
     def _devices(self) -> Sequence[DeviceInfo]:
@@ -248,14 +248,14 @@ class TaskServer(Service):
             if frame.kind == RUN_CALLABLE:
                 self._master.call(channel, frame)
             elif frame.kind == HOLD:
-                self._master.hold(channel, frame)
+                self._master.attach_session(channel, frame)
             return frame.kind in (RUN_CALLABLE, HOLD)
 
         self._met.add(channel.peer_generation)
         try:
             self._steps.serve(channel, first, other, lambda: self.shell.disconnected(channel))
         finally:
-            self._master.let_go(channel)
+            self._master.detach_sessions(channel)
 
     def has_served(self, generation: int) -> bool:
         return self.runtime.has_served(generation)
@@ -292,7 +292,7 @@ class TaskServer(Service):
             # Sessions of this process's own master end with the process anyway. Close them first, so that the handover
             # does not wait for their steps.
             self._master.close()
-            self._leaving.leave()
+            self._leaving.deposit_state()
 
     def close(self) -> None:
         self._steps.stop()
@@ -318,8 +318,8 @@ class TaskServer(Service):
             raise FailedPreconditionError(
                 None,
                 None,
-                f"{self.shell.me} has a backup of its variables, of which {owner.task or 'a client'} does not "
-                f"know: set {REPLICAS}=2 for that process, too",
+                f"the variables of {self.shell.me} are replicated, but {owner.task or 'a client'} was started without "
+                f"replication: set {REPLICAS}=2 for that process, too",
             )
         name = str(TaskName.parse(owner.task)) if owner.task else ""
         self.runtime.add_plan(

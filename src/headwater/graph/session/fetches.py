@@ -81,7 +81,7 @@ class Fetches:
         self._graph = graph
         self._index: dict[Tensor, int] = {}
         self._targets: dict[Operation, None] = {}
-        self._build = self._take_apart(structure)
+        self._build = self._expand(structure)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -95,19 +95,19 @@ class Fetches:
         """Returns the structure with values in place of tensors, and None in place of operations."""
         return self._build(values)
 
-    def _take_apart(self, item: object) -> Rebuild:
+    def _expand(self, item: object) -> Rebuild:
         if item is None:
             raise TypeError("Fetch argument None has invalid type <class 'NoneType'>")
         expansion = expansion_of(item)
         if expansion is not None:
             parts, make = expansion[0](item)
-            inner = [self._take_apart(part) for part in parts]
+            inner = [self._expand(part) for part in parts]
             return lambda values: make([build(values) for build in inner])
         if isinstance(item, Mapping):
-            made = {key: self._take_apart(value) for key, value in cast(Mapping[object, object], item).items()}
+            made = {key: self._expand(value) for key, value in cast(Mapping[object, object], item).items()}
             return lambda values: _filled(type(cast(Any, item))(), made, values)
         if isinstance(item, list | tuple):
-            builds = [self._take_apart(part) for part in cast(Sequence[object], item)]
+            builds = [self._expand(part) for part in cast(Sequence[object], item)]
             if isinstance(item, list):
                 return lambda values: [build(values) for build in builds]
             named: Any = getattr(type(item), "_make", tuple)  # pyright: ignore[reportUnknownArgumentType]

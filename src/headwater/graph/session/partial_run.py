@@ -49,7 +49,7 @@ class PartialRun:
         """Whether everything has been fed and fetched."""
         return len(self._fetched) == len(self._fetches) and len(self._fed) == len(self._feeds)
 
-    def begin(
+    def next_part(
         self, fetches: Sequence[Tensor], feeds: Mapping[Tensor, object]
     ) -> tuple[RunRequest, list[object]] | None:
         """Returns the request of the next part and the arrays for its feeds; None if there is nothing to compute.

@@ -214,7 +214,7 @@ class BaseSession:
         if wanted.targets:
             raise RuntimeError("partial_run() requires empty target_list.")
         fed = {t: FedTensor(t).array(value) for t, value in expand_feeds(self._graph, feed_dict or {}).items()}
-        part = partial.begin(wanted.tensors, fed)
+        part = partial.next_part(wanted.tensors, fed)
         try:
             values: Sequence[object] = ()
             if part is not None:
@@ -308,7 +308,7 @@ class BaseSession:
             self._parts.clear()
             opened.close()
 
-    def give_up(self, error: OpError) -> None:
+    def close_with_error(self, error: OpError) -> None:
         """Ends the session because of ``error``, which running and later steps raise."""
         if self._opened is not None:
             self._given_up_for = error
@@ -345,7 +345,7 @@ class Session(BaseSession):
         return self
 
     def __exit__(self, exc_type: object, exc_value: object, traceback: object) -> None:
-        context.leave_session(self)
+        context.exit_session(self)
         self._entered.pop().__exit__(exc_type, exc_value, traceback)
         self.close()
 
@@ -375,7 +375,7 @@ class InteractiveSession(BaseSession):
     def close(self) -> None:
         if self._opened is not None:
             if context.get_default_session() is self:
-                context.leave_session(self)
+                context.exit_session(self)
             if self._own_graph:
                 self._graph_context.__exit__(None, None, None)
         super().close()

@@ -277,12 +277,12 @@ def _draw(rng: np.random.Generator, batch: Tree, outputs: Tree, rows: int, *, si
     known = len(next(np.asarray(leaf) for leaf in _tree.flatten((x, y)) if leaf is not None))
     chosen = rng.permutation(known)[:rows] if known >= rows else rng.integers(0, known, rows)
 
-    def take(leaf: Tree) -> Tree:
+    def select_rows(leaf: Tree) -> Tree:
         return np.asarray(leaf)[chosen]
 
     def vary(leaf: Tree) -> Tree:
         """Makes values differ, as there may be fewer examples than rows; class numbers must not change."""
-        taken = take(leaf)
+        taken = select_rows(leaf)
         if not np.issubdtype(taken.dtype, np.floating):
             return taken
         return taken * rng.uniform(0.5, 1.5, np.shape(taken)).astype(taken.dtype)
@@ -296,7 +296,7 @@ def _draw(rng: np.random.Generator, batch: Tree, outputs: Tree, rows: int, *, si
     def predict(leaf: Tree) -> Tree:
         return rng.uniform(-0.95 if signed else 0.05, 0.95, (rows, *leaf.shape[1:])).astype(leaf.dtype)
 
-    inputs = _tree.map_structure(take, x, none_is_leaf=False)
+    inputs = _tree.map_structure(select_rows, x, none_is_leaf=False)
     targets = _tree.map_structure(target, y, none_is_leaf=False)
     weights = _tree.map_structure(vary, weight, none_is_leaf=False)
     return inputs, targets, _tree.map_structure(predict, outputs), weights

@@ -298,7 +298,7 @@ class ClusterCoordinator:
                 channel = link.open_channel()
             except OpError as error:
                 # The worker did not connect before the deadline; the other workers take its share of the calls.
-                _log.warning("%s takes no part: %s", task, error.message)
+                _log.warning("%s does not take part: %s", task, error.message)
                 self._without(task, error)
                 return
             with self._changed:
@@ -318,7 +318,7 @@ class ClusterCoordinator:
             channel.send(Frame(OPEN_CALLS))
             while (call := self._next()) is not None:
                 try:
-                    self._finish(call, self._ask(channel, call), None)
+                    self._finish(call, self._execute(channel, call), None)
                 except UnavailableError:
                     raise
                 except OpError as error:
@@ -327,7 +327,9 @@ class ClusterCoordinator:
             channel.recv()
         except UnavailableError as error:
             if call is not None:
-                _log.warning("%s was lost with %s, which is repeated elsewhere: %s", task, call.name, error.message)
+                _log.warning(
+                    "%s was lost while it ran %s, which another worker repeats: %s", task, call.name, error.message
+                )
                 self._again(call)
             return self._ended
         except OpError as error:
@@ -350,10 +352,10 @@ class ClusterCoordinator:
             if self._workers or self._ended:
                 return
             self._none_left = UnavailableError(None, None, f"no worker is left to call functions: {error.message}")
-            self._give_up(self._none_left)
+            self._fail_waiting_calls(self._none_left)
             self._changed.notify_all()
 
-    def _give_up(self, error: OpError) -> None:
+    def _fail_waiting_calls(self, error: OpError) -> None:
         """Fails all calls that have not begun with ``error``. Called with the lock held."""
         while self._queue:
             self._queue.popleft().result.settle(None, error)
@@ -370,10 +372,12 @@ class ClusterCoordinator:
             self._running -= 1
             if error is not None and self._error is None:
                 self._error = error
-                self._give_up(CancelledError(None, None, f"{call.name}, scheduled before, failed: {error.message}"))
+                self._fail_waiting_calls(
+                    CancelledError(None, None, f"{call.name}, scheduled before, failed: {error.message}")
+                )
             self._changed.notify_all()
 
-    def _ask(self, channel: Channel, call: _Call) -> object:
+    def _execute(self, channel: Channel, call: _Call) -> object:
         # Wait for the results of other calls among the arguments first.
         args, kwargs = _plain(call.args), _plain(call.kwargs)
         return self.exchange(channel, call.name, args, kwargs)

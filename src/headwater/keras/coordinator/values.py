@@ -90,4 +90,4 @@ def decode(value: object, arrays: Sequence[Any], local: Callable[[PerWorker], An
         case None | bool() | int() | float() | str() | bytes():
             return value
         case _:
-            raise InvalidArgumentError(None, None, f"no value of a call looks like {str(value)[:80]}")
+            raise InvalidArgumentError(None, None, f"malformed value in a call: {str(value)[:80]}")

@@ -40,14 +40,14 @@ class Rows:
     coded: bool
     taken: list[int] = field(default_factory=lambda: [0])
 
-    def take_pooled(self, shape: tuple[int, ...]) -> jax.Array:
+    def next_pooled_rows(self, shape: tuple[int, ...]) -> jax.Array:
         """Takes the pooled rows of a layer's next call; ``shape`` is the shape of its ids."""
         count = math.prod(shape[:-1])
         start = self.taken[0]
         self.taken[0] += count
         return _jnp.reshape(self.rows[start : start + count], (*shape[:-1], self.rows.shape[-1]))
 
-    def take(self, inputs: Tree) -> Tree:
+    def look_up_rows(self, inputs: Tree) -> Tree:
         """Returns the rows of a layer's inputs, or their ids if there are no rows."""
         if self.rows is None:
             return self.where[inputs] if self.coded else inputs
@@ -90,7 +90,7 @@ def plain_embeddings(model: Any) -> list[Any]:
     return [layer for layer in model._flatten_layers() if type(layer) is keras.layers.Embedding and layer.built]
 
 
-def take_over(layers: Sequence[Any]) -> None:
+def patch_layers(layers: Sequence[Any]) -> None:
     """Patches the ``call`` of each layer, of Keras's own class, to support `noting` and `reading`."""
     for layer in layers:
         if not isinstance(layer.call, _Call):
@@ -133,8 +133,8 @@ def traced_rows(layer: keras.layers.Layer, inputs: object, dim: int, *, pools: b
     if _tracing.read is not None and key in _tracing.read:
         read, ids = _tracing.read[key], _whole(inputs)
         if pools:
-            return ids, read.take_pooled(ids.shape).astype(layer.compute_dtype)
-        found = read.take(ids)
+            return ids, read.next_pooled_rows(ids.shape).astype(layer.compute_dtype)
+        found = read.look_up_rows(ids)
         return (found, None) if read.rows is None else (ids, found.astype(layer.compute_dtype))
     return None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
-from headwater.keras.embeddings.calls import Rows, take_over
+from headwater.keras.embeddings.calls import Rows, patch_layers
 from headwater.keras.embeddings.ids import Coded, IdFinder, Ids, Values
 from headwater.keras.parameter_server.table_updates import rounded_up
 from headwater.ps.updater import Array
@@ -60,7 +60,7 @@ class ModelEmbeddings:
         self.dynamic: list[Any] = list(dynamic)
         self._whole = list(whole)
         self.layers: list[Any] = [*self.tables, *self.dynamic, *self._whole]
-        take_over([*self.tables, *self._whole])
+        patch_layers([*self.tables, *self._whole])
         variables = [layer.embeddings for layer in self.tables]
         self._finder = IdFinder(model, self.layers, variables)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import jax
 import keras
 
-from headwater.keras.embeddings.calls import noting, take_over
+from headwater.keras.embeddings.calls import noting, patch_layers
 from headwater.keras.embeddings.ids import IdFinder
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _BY_ELEMENT: Final = (
 )
 
 
-def goes_by_element(optimizer: keras.Optimizer) -> bool:
+def is_elementwise(optimizer: keras.Optimizer) -> bool:
     """Whether ``optimizer`` updates each element of a variable independently, with per-element state only."""
     kinds = [getattr(keras.optimizers, name) for name in _BY_ELEMENT]
     return type(optimizer) in kinds and not optimizer.use_ema and not optimizer.gradient_accumulation_steps
@@ -69,7 +69,7 @@ def worth_rows(model: Any, layers: Sequence[Any], data: object, others: Sequence
       data: a batch, as ``(x, y, sample_weight)``.
       others: embedding layers that are sent by rows in any case.
     """
-    if not layers or not goes_by_element(model.optimizer):
+    if not layers or not is_elementwise(model.optimizer):
         return []
     ids, read = _used(model, layers, data, others)
     found: list[Any] = []
@@ -87,7 +87,7 @@ def _used(
 ) -> tuple[list[int], list[bool]]:
     """Returns for each layer the number of its ids in ``data``, and whether a step also reads its weights directly."""
     every = [*layers, *others]
-    take_over([layer for layer in every if type(layer) is keras.layers.Embedding])
+    patch_layers([layer for layer in every if type(layer) is keras.layers.Embedding])
     x, y, sample_weight = data
     coded = IdFinder(model, every).code(x).x
     counts: dict[int, int] = {}

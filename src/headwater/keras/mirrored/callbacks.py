@@ -33,9 +33,9 @@ class _Fits(Protocol):
 
     stop_wanted: bool
 
-    def begin(self) -> None: ...
+    def start_fit(self) -> None: ...
     def mirror(self) -> None: ...
-    def begin_epoch(self, epoch: int) -> None: ...
+    def start_epoch(self, epoch: int) -> None: ...
     def end_epoch(self) -> None: ...
 
 
@@ -52,13 +52,13 @@ class Mirror(_base):
 
     def on_train_begin(self, logs: Mapping[str, object] | None = None) -> None:
         self._training = True
-        self._mirrored.begin()
+        self._mirrored.start_fit()
 
     def on_train_end(self, logs: Mapping[str, object] | None = None) -> None:
         self._training = False
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, object] | None = None) -> None:
-        self._mirrored.begin_epoch(epoch)
+        self._mirrored.start_epoch(epoch)
 
     def on_test_begin(self, logs: Mapping[str, object] | None = None) -> None:
         if not self._training:

@@ -33,7 +33,9 @@ def neighbours(members: Sequence[GroupMember], rank: int) -> tuple[int, int]:
     return here.index(rank), len(here)
 
 
-def take_share(members: Sequence[GroupMember], rank: int, environ: Mapping[str, str] | None = None) -> list[int]:
+def restrict_to_own_cores(
+    members: Sequence[GroupMember], rank: int, environ: Mapping[str, str] | None = None
+) -> list[int]:
     """Confines this process to its share of the cores, all its threads included, and returns them.
 
     Best called before JAX computes anything, so that JAX makes only as many threads as this process has cores.

@@ -71,7 +71,10 @@ class Lockstep:
           RuntimeError: another thread has ended without this call.
         """
         if self._ended:
-            raise RuntimeError(f"replica {index} exchanges something, which replica {min(self._ended)} has not done")
+            raise RuntimeError(
+                f"replica {index} makes a collective call (such as all_reduce) after replica {min(self._ended)} has "
+                "finished: all replicas must make the same collective calls"
+            )
         self._values[index] = value
         if index == self._count - 1:
             self._result = combination(list(self._values))

@@ -93,7 +93,7 @@ class MirroredModel:
         self._skip_steps = 0
         self._restored_metrics: Sequence[object] = ()
 
-    def take_over(self) -> None:
+    def patch_model(self) -> None:
         """Replaces the model's methods by the methods of this object."""
         for name in _TAKEN_OVER.split():
             # Bypasses Keras's __setattr__, which would search it for layers.
@@ -409,7 +409,7 @@ class MirroredModel:
         self.position: Position = Position(seed=seed, epoch=epoch, step=step)
         self._restored_metrics = metrics
 
-    def begin(self) -> None:
+    def start_fit(self) -> None:
         """Starts `fit` at the restored position; called at its beginning, after callbacks have restored the model."""
         self.mirror()
         position = self.position
@@ -424,7 +424,7 @@ class MirroredModel:
             steps_per_epoch=self._steps_per_epoch,
         )
 
-    def begin_epoch(self, epoch: int) -> None:
+    def start_epoch(self, epoch: int) -> None:
         """Updates the position at the beginning of an epoch."""
         if not self._skip_steps:
             self.position.epoch, self.position.step = epoch, 0

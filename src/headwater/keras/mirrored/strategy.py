@@ -19,7 +19,7 @@ from headwater.cluster.transport.handlers import DeviceInfo
 from headwater.keras.collectives.collective import LostPeerError
 from headwater.keras.collectives.group import Group, members_of
 from headwater.keras.devices import canonical_device, has_gpus, local_device, replica_devices
-from headwater.keras.mirrored.cores import take_share
+from headwater.keras.mirrored.cores import restrict_to_own_cores
 from headwater.keras.mirrored.lockstep import Lockstep, current
 from headwater.keras.mirrored.replicas import DeviceReplicas, GroupReplicas, LocalReplicas, join_jax
 from headwater.keras.mirrored.settings import CommunicationImplementation, CommunicationOptions
@@ -67,7 +67,7 @@ class _Mirrors(Strategy):
         from headwater.keras.mirrored.model import MirroredModel, mirrored_of  # noqa: PLC0415
 
         if mirrored_of(model) is None:
-            MirroredModel(model, self._replicas).take_over()
+            MirroredModel(model, self._replicas).patch_model()
 
     def run(
         self,
@@ -163,7 +163,7 @@ class MultiWorkerMirroredStrategy(_Mirrors):
             names = replica_devices()
             super().__init__(LocalReplicas([local_device(name) for name in names]), names)
             return
-        take_share(members, rank)
+        restrict_to_own_cores(members, rank)
         # If one process is lost, the launcher restarts all processes: no step is possible with fewer replicas.
         report(Progress(task=str(members[rank].task), together=True))
         me = members[rank].task

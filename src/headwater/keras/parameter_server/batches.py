@@ -81,7 +81,7 @@ class Batches(Protocol):
         """A digest of a sample of the data, if all data are in memory; else empty."""
         ...
 
-    def begin(self, seed: int, first_epoch: int = 0) -> None:
+    def start_training(self, seed: int, first_epoch: int = 0) -> None:
         """Begins a training with the workers' common ``seed``. Epoch ``first_epoch`` begins with the first batch."""
         ...
 
@@ -102,7 +102,7 @@ class Batches(Protocol):
         """
         ...
 
-    def take(self, work: Work, seed: int) -> Share:
+    def load_range(self, work: Work, seed: int) -> Share:
         """The examples of a range of a planned epoch; ``seed`` defines their order."""
         ...
 
@@ -192,7 +192,7 @@ class ArrayBatches(_Spans):
         return -(-self._rows // self._batch_size)
 
     def first(self) -> Tree:
-        return self._take(np.arange(min(self._batch_size, self._rows)))
+        return self._select_rows(np.arange(min(self._batch_size, self._rows)))
 
     @property
     def alike(self) -> bool:
@@ -210,7 +210,7 @@ class ArrayBatches(_Spans):
     def contents(self) -> str:
         return contents(self._data)
 
-    def begin(self, seed: int, first_epoch: int = 0) -> None:
+    def start_training(self, seed: int, first_epoch: int = 0) -> None:
         self._seed, self._first_epoch = seed, first_epoch
 
     def get(self, epoch: int, step: int) -> Tree:
@@ -229,7 +229,7 @@ class ArrayBatches(_Spans):
         unit = "examples" if size == self._rows else "places"
         return Plan(size=size, batch=self._batch_size, shuffle=self._shuffle, unit=unit)
 
-    def take(self, work: Work, seed: int) -> Share:
+    def load_range(self, work: Work, seed: int) -> Share:
         begin = work.start - work.start % self._batch_size
         whole = min(self._size(work.epoch) - begin, self._batch_size)
         batch = Work(work.epoch, begin, begin + whole)
@@ -246,19 +246,19 @@ class ArrayBatches(_Spans):
         first *= self._batch_size
         places = slice(first + work.start, first + work.stop)
         if not self._shuffle:
-            return self._take(places)
+            return self._select_rows(places)
         # Without ``steps``, every epoch is one pass over the data. Its own number defines the order, because ``turn``
         # counts from the first epoch of this run: a restarted program must continue with the same orders.
         number = work.epoch if self._steps is None else turn
         if self._order[0] != (seed, number):
             self._order = (seed, number), shuffled(seed, number, self._rows)
-        return self._take(self._order[1][places])
+        return self._select_rows(self._order[1][places])
 
-    def _take(self, rows: object) -> Tree:
-        def take(leaf: Tree) -> Tree:
+    def _select_rows(self, rows: object) -> Tree:
+        def select_rows(leaf: Tree) -> Tree:
             return leaf[rows]
 
-        return tree.map_structure(take, self._data, none_is_leaf=False)
+        return tree.map_structure(select_rows, self._data, none_is_leaf=False)
 
 
 class _WholeBatches(_Spans):
@@ -295,7 +295,7 @@ class _WholeBatches(_Spans):
         unit = "parts" if divided else "batches"
         return Plan(size=steps * self._places, batch=self._places, shuffle=False, unit=unit)
 
-    def take(self, work: Work, seed: int) -> Share:
+    def load_range(self, work: Work, seed: int) -> Share:
         places = self._places
         number, start = divmod(work.start, places)
         return part_of(self.batch(work.epoch, number), start, work.stop - number * places, places)
@@ -335,7 +335,7 @@ class PyDatasetBatches(_WholeBatches):
             "type of an example": elements(self.first()),
         }
 
-    def begin(self, seed: int, first_epoch: int = 0) -> None:
+    def start_training(self, seed: int, first_epoch: int = 0) -> None:
         self._seed, self._first_epoch, self._epoch = seed, first_epoch, -1
         self._order = (-1, None)
 
@@ -398,7 +398,7 @@ class NumberedBatches(_WholeBatches):
     def settings(self) -> dict[str, object]:
         return {"number of steps": self.steps, "type of an example": elements(self.first())}
 
-    def begin(self, seed: int, first_epoch: int = 0) -> None:
+    def start_training(self, seed: int, first_epoch: int = 0) -> None:
         self._first_epoch = first_epoch
         if is_dataset(self._data):
             count = self._batches.count
@@ -469,7 +469,7 @@ class IteratedBatches:
     def contents(self) -> str:
         return ""
 
-    def begin(self, seed: int, first_epoch: int = 0) -> None:
+    def start_training(self, seed: int, first_epoch: int = 0) -> None:
         self._first_epoch = first_epoch
         if is_dataset(self._data):
             self._data = self._data.distributed(1, 0, seed=seed)
@@ -486,7 +486,7 @@ class IteratedBatches:
     def plan(self, epoch: int, *, divided: bool) -> None:
         return None
 
-    def take(self, work: Work, seed: int) -> Share:
+    def load_range(self, work: Work, seed: int) -> Share:
         raise NotImplementedError
 
     def _at(self, number: int) -> object:
@@ -508,7 +508,7 @@ def _weighted(batch: Tree, class_weight: object) -> Tree:
         return batch
     x, y, sample_weight = _utils.unpack_x_y_sample_weight(batch)
     if sample_weight is not None:
-        raise ValueError("class_weight must not be given where the data have sample weights: they are one of the two")
+        raise ValueError("class_weight and sample weights in the data cannot be combined: use one of the two")
     return x, y, _utils.class_weight_to_sample_weights(np.asarray(y), class_weight)
 
 
@@ -582,10 +582,10 @@ def part_of(batch: Tree, start: int, stop: int, places: int) -> Share:
         return Share(batch, rows, rows, lambda: batch, True)
     taken = slice(first, last) if last > first else slice(0, 1)
 
-    def take(leaf: Tree) -> Tree:
+    def select_rows(leaf: Tree) -> Tree:
         return leaf[taken]
 
-    data = tree.map_structure(take, batch, none_is_leaf=False)
+    data = tree.map_structure(select_rows, batch, none_is_leaf=False)
     return Share(data, last - first, rows, lambda: batch, first == 0 and last > 0)
 
 

@@ -133,7 +133,7 @@ class ServedModel(ModelValues):
         client = self.connect()
         step = self._make_step(data)
         model.reset_metrics()
-        step.begin()
+        step.start_epoch()
         self._one_step(client, step, share, None)
         self._stale = {"values", "state"}
         step.end()
@@ -272,7 +272,7 @@ class ServedModel(ModelValues):
         # This worker joins, or returns to, a training that is already in progress: skip the epochs that are over.
         if late and client.trainings == self._training:
             initial_epoch = max(initial_epoch, client.epoch)
-        batches.begin(client.seed + self._training, first_epoch)
+        batches.start_training(client.seed + self._training, first_epoch)
         if chief and batches.reason:
             _log.warning(
                 "the batches of fit are not accounted for, and the step of a worker that is lost is lost with it: %s",
@@ -410,7 +410,7 @@ class ServedModel(ModelValues):
         model.reset_metrics()
         container.on_epoch_begin(epoch)
         self._logs = {}
-        step.begin()
+        step.start_epoch()
         if ticket is None:
             ticket = _handed(client, wish, client.next_step(wish))
         made, first, again = 0, 0, False
@@ -583,8 +583,8 @@ def _taken(batches: Batches, plan: Plan, work: Work, seed: int) -> tuple[list[Wo
     """Returns the examples of a range, with the ranges to account for. An empty range has one example of weight zero,
     because every worker takes part in an update, and nothing to account for."""
     if work.start < work.stop:
-        return [work], batches.take(work, seed)
-    one = batches.take(work._replace(stop=work.start + 1), seed)
+        return [work], batches.load_range(work, seed)
+    one = batches.load_range(work._replace(stop=work.start + 1), seed)
     return [], one._replace(rows=0, first=False)
 
 

@@ -97,7 +97,7 @@ class GradientStep:
     def _training(self) -> dict[str, bool]:
         return {"training": True} if self._model._call_has_training_arg else {}
 
-    def begin(self) -> None:
+    def start_epoch(self) -> None:
         """At the beginning of an epoch: takes this worker's local state from the model."""
         model = self._model
         self._metrics = [jax.numpy.array(variable.value) for variable in model.metrics_variables]

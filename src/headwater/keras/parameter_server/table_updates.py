@@ -77,7 +77,9 @@ class TableUpdates:
         ]
         for variable, by_row in zip(few.variables, self._by_row, strict=True):
             if by_row and variable.shape[0] != 3:
-                raise ValueError(f"{variable.path} depends on the number of rows in a way that rows do not show")
+                raise ValueError(
+                    f"{variable.path} depends on the number of rows, but its first dimension is not the number of rows"
+                )
         names = list(zip(names_of(few), self._by_row, strict=True))
         self.row_names = [name for name, by_row in names if by_row]
         self.shared_names = [name for name, by_row in names if not by_row]
@@ -95,9 +97,9 @@ class TableUpdates:
     def _make_room(self) -> None:
         if len(self.values) < self._shape[0]:
             self.values = np.empty(self._shape, self._dtype)
-            self._begin_rows(slice(None))
+            self._initialize_state_rows(slice(None))
 
-    def _begin_rows(self, rows: slice) -> None:
+    def _initialize_state_rows(self, rows: slice) -> None:
         for at, (first, by_row) in enumerate(zip(self._first, self._by_row, strict=True)):
             if by_row and len(self._state[at]) < self._shape[0]:
                 # The operating system allocates pages of zeros only when they are written.
@@ -112,7 +114,7 @@ class TableUpdates:
         self._make_room()
         self._will_change(np.arange(self._shape[0]))
         if not fresh:
-            self._begin_rows(slice(None))
+            self._initialize_state_rows(slice(None))
         rows = self._initial()
         for start in range(0, self._shape[0], _AT_ONCE):
             stop = min(start + _AT_ONCE, self._shape[0])
@@ -144,7 +146,7 @@ class TableUpdates:
         for part, array in zip(every, arrays, strict=False):
             part[start : start + count] = array
         if len(arrays) == 1:
-            self._begin_rows(slice(start, start + count))
+            self._initialize_state_rows(slice(start, start + count))
 
     def watch(self) -> None:
         self._changes = RowChanges(self._shape[0])

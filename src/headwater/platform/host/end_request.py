@@ -55,7 +55,7 @@ class EndRequest:
     @property
     def answered(self) -> bool:
         """Whether all processes that receive the signal, and all background commands that are waited for, had ended at
-        the last `look`."""
+        the last `processes_to_signal`."""
         return self._answered
 
     def processes_to_signal(self, processes: Mapping[int, TaskProcess]) -> list[ProcessIdentity]:

@@ -3,7 +3,7 @@
 A leased port is outside the range of ports that the system assigns automatically. So only a program that asks for this
 number can take it. Each lease is a file in a folder that all servers of this user on this machine share; the file of a
 port can be created only once. A lease ends when it is released, when the machine restarts, or when the folder of its
-owner is deleted. While a task runs, its keeper also holds the port (`hold`).
+owner is deleted. While a task runs, its keeper also holds the port (`reserve_port`).
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class _Converter:
         found = tensor.dtype.base_dtype
         if wanted is not None and found != wanted:
             self._refuse(argument, found)
-        self._note(argument, found)
+        self._infer_type(argument, found)
         return tensor
 
     def _convert(self, argument: Argument, value: TensorLike, wanted: DType | None, name: str) -> Tensor:
@@ -152,7 +152,7 @@ class _Converter:
         wanted, first = self._types[argument.type_attr]
         raise TypeError(f"{begin}type {wanted.name} of argument '{first}'.")
 
-    def _note(self, argument: Argument, found: DType) -> None:
+    def _infer_type(self, argument: Argument, found: DType) -> None:
         if argument.dtype is not None:
             return
         allowed = _CLASSES.get(argument.allowed)
@@ -188,7 +188,7 @@ class _Converter:
                 f"Tensors in list passed to '{argument.name}' of '{self._op_type}' Op have types [{listed}] {detail}."
             )
         if types:
-            self._note(argument, types[0])
+            self._infer_type(argument, types[0])
         return found
 
     def _in_list(self, argument: Argument, item: TensorLike, wanted: DType | None, index: int) -> Tensor:

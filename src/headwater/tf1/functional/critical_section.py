@@ -88,7 +88,7 @@ class CriticalSection:
                 found = fn()
                 leaves = [_as_leaf(leaf) for leaf in nest.flatten(found)]
             inside = [op for op in graph.get_operations() if op.number >= first]
-            self._note(graph, inside, exclusive_resource_access)
+            self._record_variables(graph, inside, exclusive_resource_access)
             with graph.control_dependencies(inside), graph.device(self._device):
                 unlock = graph.create_op("ConsumeMutexLock", [], attrs)
             with graph.control_dependencies([unlock]):
@@ -96,7 +96,7 @@ class CriticalSection:
                     return graph.create_op("NoOp", [], name="group_deps")
                 return nest.pack(found, [None if leaf is None else _identity(leaf) for leaf in leaves])
 
-    def _note(self, graph: Graph, inside: list[Operation], exclusive: bool) -> None:
+    def _record_variables(self, graph: Graph, inside: list[Operation], exclusive: bool) -> None:
         """Records the variables that the operations use.
 
         Raises:

@@ -36,7 +36,7 @@ class GradientTape:
         self._used = False
 
     def __enter__(self) -> GradientTape:
-        self._begin()
+        self._start_recording()
         return self
 
     def __exit__(self, *details: object) -> None:
@@ -47,7 +47,7 @@ class GradientTape:
     def _recording(self) -> bool:
         return bool(self._spans) and self._spans[-1][1] is None
 
-    def _begin(self) -> None:
+    def _start_recording(self) -> None:
         if self._recording:
             raise ValueError("Tape is already recording.")
         self._spans.append((get_default_graph().version, None))
@@ -73,14 +73,14 @@ class GradientTape:
         try:
             yield
         finally:
-            self._begin()
+            self._start_recording()
 
     def reset(self) -> None:
         """Discards all recorded operations and watched tensors."""
         recording = self._recording
         self._spans, self._watched = [], {}
         if recording:
-            self._begin()
+            self._start_recording()
 
     def watched_variables(self) -> tuple[Any, ...]:
         """The variables that are watched, in the order in which recorded operations read them."""

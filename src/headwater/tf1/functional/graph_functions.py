@@ -75,12 +75,12 @@ class GraphFunction:
             result = function(*arguments[0], **arguments[1])
             added = program_order.created_since(graph, first)
             if any(op.type == "VariableV2" for op in added):
-                self._note_variables()
+                self._forbid_new_variables()
             # The effects of a function within another one are ordered with the other's.
             with control_dependencies(program_order.effects(added) if outermost else []):
                 return nest.map_structure(_as_result, result)
 
-    def _note_variables(self) -> None:
+    def _forbid_new_variables(self) -> None:
         if self._has_made_variables:
             raise ValueError("tf.function-decorated function tried to create variables on non-first call.")
         self._has_made_variables = True

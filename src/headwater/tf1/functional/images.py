@@ -123,11 +123,11 @@ def crop_to_bounding_box(
         begins = [*([0] if batch else []), offset_height, offset_width, 0]
         sizes = [*([-1] if batch else []), target_height, target_width, -1]
         result = indexing.slice(tensor, arrays.stack(begins), arrays.stack(sizes))
-        _note(result, tensor, target_height, target_width)
+        _set_known_shape(result, tensor, target_height, target_width)
         return result
 
 
-def _note(result: Tensor, source: Tensor, height: object, width: object) -> None:
+def _set_known_shape(result: Tensor, source: Tensor, height: object, width: object) -> None:
     """Sets the known part of the result's static shape."""
     if source.dims is not None:
         space = [size if isinstance(size, int) else None for size in (height, width)]
@@ -156,7 +156,7 @@ def pad_to_bounding_box(
         batch = len(tensor.dims or ()) == 4
         flat = [*([0, 0] if batch else []), offset_height, after_height, offset_width, after_width, 0, 0]
         result = arrays.pad(tensor, arrays.reshape(arrays.stack(flat), [4 if batch else 3, 2]))
-        _note(result, tensor, target_height, target_width)
+        _set_known_shape(result, tensor, target_height, target_width)
         return result
 
 

@@ -87,7 +87,7 @@ class Convolution(AffineLayer):
         self.input_spec: Any = InputSpec(ndim=self.rank + 2)
 
     def build(self, input_shape: ShapeLike) -> None:
-        channels = self._note_channels(input_shape)
+        channels = self._set_input_spec(input_shape)
         self.kernel: Any = self.add_weight(
             "kernel",
             self._kernel_shape(channels),
@@ -99,7 +99,7 @@ class Convolution(AffineLayer):
         self._build_bias()
         self.built = True
 
-    def _note_channels(self, input_shape: TensorLike | ShapeLike) -> int:
+    def _set_input_spec(self, input_shape: TensorLike | ShapeLike) -> int:
         channels = known_channels(input_shape, self._first)
         self.input_spec = InputSpec(ndim=self.rank + 2, axes={1 if self._first else -1: channels})
         return channels
@@ -330,7 +330,7 @@ class SeparableConvolution(Convolution):
         self.pointwise_kernel: Any = None
 
     def build(self, input_shape: ShapeLike) -> None:
-        channels = self._note_channels(input_shape)
+        channels = self._set_input_spec(input_shape)
         self.depthwise_kernel = self.add_weight(
             "depthwise_kernel", [*self.kernel_size, channels, self.depth_multiplier], trainable=True, **self._depthwise
         )

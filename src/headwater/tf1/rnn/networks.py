@@ -46,7 +46,9 @@ def _lengths(sequence_length: object) -> Tensor | None:
     return arrays.identity(lengths, name="sequence_length")
 
 
-def _begin(cell: RNNCell, initial_state: Structure, first: Tensor, axis: int, dtype: DTypeLike | None) -> Structure:
+def _initial_state(
+    cell: RNNCell, initial_state: Structure, first: Tensor, axis: int, dtype: DTypeLike | None
+) -> Structure:
     """The state before the first step."""
     if initial_state is not None:
         return nest.map_structure(convert_to_tensor, initial_state)
@@ -110,7 +112,7 @@ def dynamic_rnn(
         if not time_major:
             leaves = [_turned(leaf) for leaf in leaves]
         lengths = _lengths(sequence_length)
-        state = _begin(cell, initial_state, leaves[0], 1, dtype)
+        state = _initial_state(cell, initial_state, leaves[0], 1, dtype)
         pattern: list[object] = []
 
         def step(states: Sequence[Tensor], slices: Sequence[Tensor]) -> Structure:
@@ -194,7 +196,7 @@ def static_rnn(
     with variable_scope(scope or "rnn") as entered:
         steps = [nest.map_structure(convert_to_tensor, item) for item in inputs]
         lengths = _lengths(sequence_length)
-        state = _begin(cell, initial_state, nest.flatten(steps[0])[0], 0, dtype)
+        state = _initial_state(cell, initial_state, nest.flatten(steps[0])[0], 0, dtype)
         for time, item in enumerate(steps):
             if time > 0:
                 entered.reuse_variables()

@@ -69,7 +69,7 @@ def raw_rnn(
             zeros = [arrays.zeros(arrays.concat([[batch], arrays.shape(leaf)], 0), leaf.dtype) for leaf in leaves]
         written = [TensorArray(dtype, size=0, dynamic_size=True) for dtype in types]
 
-        def goes_on(time: Tensor, done: Tensor, *_: object) -> Tensor:
+        def condition(time: Tensor, done: Tensor, *_: object) -> Tensor:
             del time
             return math.logical_not(reductions.reduce_all(done))
 
@@ -102,5 +102,5 @@ def raw_rnn(
             )
 
         start = (zero, convert_to_tensor(finished, name="elements_finished"), inputs, state, written, carried)
-        _, _, _, last, emitted, own = while_loop(goes_on, turn, start)
+        _, _, _, last, emitted, own = while_loop(condition, turn, start)
         return nest.pack(pattern, emitted), last, own if has_loop_state else None

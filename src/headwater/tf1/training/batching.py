@@ -144,7 +144,7 @@ class _Batcher:
         with graph.colocate_with(queue.queue_ref.op):
             return graph.create_op(op_type, [queue.queue_ref, self._keep, *element], {}, name)
 
-    def take(self, queue: QueueBase, batch_size: TensorLike, smaller: bool, like: object, name: str) -> Any:
+    def dequeue_batch(self, queue: QueueBase, batch_size: TensorLike, smaller: bool, like: object, name: str) -> Any:
         """The next batch, in the structure of ``like``."""
         taken = queue.dequeue_up_to(batch_size, name=name) if smaller else queue.dequeue_many(batch_size, name=name)
         dequeued: list[Any] = list(taken) if isinstance(taken, list) else [taken]  # pyright: ignore[reportUnknownArgumentType]
@@ -170,7 +170,7 @@ def _in_order(
     queue = make(capacity, batcher.types, batcher.shapes, shared_name=shared_name)
     batcher.fill(queue, threads)
     summary.scalar(f"fraction_of_{capacity}_full", math.cast(queue.size(), float32) * (1.0 / capacity))
-    return batcher.take(queue, batch_size, smaller, like, scope)
+    return batcher.dequeue_batch(queue, batch_size, smaller, like, scope)
 
 
 def _shuffled(
@@ -194,7 +194,7 @@ def _shuffled(
     room = capacity - min_after_dequeue
     over = math.cast(math.maximum(0, math.subtract(queue.size(), min_after_dequeue)), float32)
     summary.scalar(f"fraction_over_{min_after_dequeue}_of_{room}_full", math.multiply(over, 1.0 / room))
-    return batcher.take(queue, batch_size, smaller, like, scope)
+    return batcher.dequeue_batch(queue, batch_size, smaller, like, scope)
 
 
 def batch(

@@ -233,7 +233,7 @@ class _Part:
         if not self._waits:
             return group(*done)
         with self._graph.device(self._devices[0]), self._graph.control_dependencies(done):
-            return self._give(_element(seen[0], 0)).op
+            return self._end_step(_element(seen[0], 0)).op
 
     def gather(self) -> Operation:
         """Builds a step that contributes a gradient, and the updates with the mean of several gradients."""
@@ -267,7 +267,7 @@ class _Part:
                 (arrives,) = graph.create_op("ConsistencyArrive", [], {**self._attrs, "worker": self._worker}).outputs
             self.runners.append(UpdateRunner(updated, start_over))
             with graph.control_dependencies(gathering.given):
-                step = self._give(local_step.value(), examples)
+                step = self._end_step(local_step.value(), examples)
         with graph.control_dependencies([arrives.op]):
             self.local_inits.append(assign(local_step, stack([now(), arrives])).op)
         self.start_overs.append(start_over)
@@ -289,7 +289,7 @@ class _Part:
         with self._graph.colocate_with(record.op):
             return self._graph.create_op("CountUpdate", [record.op.outputs[0], seen])
 
-    def _give(self, version: Tensor, examples: Gathered | None = None) -> Tensor:
+    def _end_step(self, version: Tensor, examples: Gathered | None = None) -> Tensor:
         attrs = {**self._attrs, "worker": self._worker}
         if examples is not None:
             attrs["examples"] = examples.name

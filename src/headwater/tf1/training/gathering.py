@@ -238,4 +238,4 @@ class UpdateRunner(QueueRunner):
             else:
                 coord.request_stop(error)
             # The program may be waiting for a step that no update will ever complete: make its runs fail.
-            sess.give_up(error)
+            sess.close_with_error(error)

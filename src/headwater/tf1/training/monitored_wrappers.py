@@ -137,14 +137,14 @@ class HookedSession(WrappedSession):
         options = options or config_pb2.RunOptions()
         run_metadata = run_metadata or config_pb2.RunMetadata()
         wanted: dict[Any, Any] = {"caller": fetches}
-        fed = self._ask(context, wanted, feed_dict, options)
+        fed = self._merge_requests(context, wanted, feed_dict, options)
         values = self._sess.run(wanted, fed, options, run_metadata)
         for hook in self._hooks:
             hook.after_run(context, SessionRunValues(values.get(hook), options, run_metadata))
         self._stop = self._stop or context.stop_requested
         return values["caller"]
 
-    def _ask(
+    def _merge_requests(
         self, context: SessionRunContext, wanted: dict[Any, Any], feed_dict: FeedDict | None, options: RunOptions
     ) -> Mapping[Any, Any] | None:
         """Adds the hooks' fetches and options to ``wanted`` and ``options``; returns the merged feed dictionary."""
@@ -250,13 +250,13 @@ class RecoverableSession(WrappedSession):
             except LOST as error:
                 if isinstance(error, final) or self._clock() >= deadline:
                     raise
-                _say_lost(error)
+                _log_lost_task(error)
                 pause(_PAUSE_S)
 
     def _recreate(self, error: OpError) -> None:
         if isinstance(error, GaveUpError):
             raise error
-        _say_lost(error)
+        _log_lost_task(error)
         self.close()
         self._sess = self._created()
 
@@ -292,5 +292,5 @@ class RecoverableSession(WrappedSession):
                 self._recreate(error)
 
 
-def _say_lost(error: OpError) -> None:
+def _log_lost_task(error: OpError) -> None:
     _logger.warning("A worker or parameter server was lost; the session is closed and a new one made. Error: %s", error)

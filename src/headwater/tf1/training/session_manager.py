@@ -281,7 +281,7 @@ class SessionManager:
                 return sess, False
             before = self._step(sess)
             saver.restore(sess, found.model_checkpoint_path)
-            self._say_how_far_back(before, self._step(sess), found.model_checkpoint_path)
+            self._log_lost_steps(before, self._step(sess), found.model_checkpoint_path)
             saver.recover_last_checkpoints(found.all_model_checkpoint_paths)
         except BaseException:
             _close(sess)
@@ -362,7 +362,7 @@ class SessionManager:
             return None
 
     @staticmethod
-    def _say_how_far_back(before: int | None, after: int | None, path: str) -> None:
+    def _log_lost_steps(before: int | None, after: int | None, path: str) -> None:
         if before is not None and after is not None and after < before:
             _logger.warning(
                 "Restored step %d from %s; the parameter servers were at step %d: %d steps are lost",

@@ -124,7 +124,7 @@ class SupervisedSession(Session):
             # Move the connection of the new session into this object, which the program keeps using.
             old, self._opened, fresh._opened = self._opened, fresh._opened, None
             self._session_number += 1
-            _logger.warning("The session is there again.")
+            _logger.warning("The session is available again.")
         try:
             old.close()
         except (OpError, RuntimeError) as problem:
@@ -138,7 +138,7 @@ class SupervisedSession(Session):
             except LOST as error:
                 if time.monotonic() >= deadline:
                     raise
-                _logger.warning("Still lost: %s", error.message)
+                _logger.warning("The session is still unavailable: %s", error.message)
                 pause(_PAUSE_S)
 
 

@@ -152,7 +152,7 @@ class SyncReplicasOptimizer(Optimizer):
                 update = self._opt.apply_gradients(gathering.means, global_step)
             with graph.control_dependencies([update]):
                 tokens = max(self._total_num_replicas, self._replicas_to_aggregate)
-                sync = self._begin_step("StepBarrierSet", gathering.step, tokens=tokens)
+                sync = self._barrier_op("StepBarrierSet", gathering.step, tokens=tokens)
             if self._variable_averages is not None:
                 with graph.control_dependencies([sync]):
                     sync = self._variable_averages.apply(self._variables_to_average)
@@ -164,7 +164,7 @@ class SyncReplicasOptimizer(Optimizer):
             # Start the barrier last: a replica that sees this start at the barrier can rely on the accumulators having
             # started, too.
             with graph.control_dependencies(gathering.starts if several else []):
-                barrier_start = self._begin_step(
+                barrier_start = self._barrier_op(
                     "StepBarrierStart", gathering.begins, gathering.elsewhere, gathering.name
                 )
         train_op = assign(self._local_step, step).op
@@ -186,7 +186,7 @@ class SyncReplicasOptimizer(Optimizer):
         step = self._global_step
         return as_int64(step.read_value() if isinstance(step, Variable) else step)
 
-    def _begin_step(self, how: str, *inputs: Tensor, **more: int) -> Operation:
+    def _barrier_op(self, how: str, *inputs: Tensor, **more: int) -> Operation:
         extra = max(0, self._replicas_to_aggregate - self._total_num_replicas)
         attrs = {"shared_name": self._barrier, "extra": extra, **more}
         return get_default_graph().create_op(how, inputs, attrs)

@@ -67,14 +67,14 @@ def init_from_checkpoint(ckpt_dir_or_file: Path, assignment_map: Mapping[str, ob
         if isinstance(target, VariableScope):
             target = f"{target.name}/" if target.name else "/"
         if isinstance(target, str) and target.endswith("/"):
-            _begin_scope(path, shapes, source, target)
+            _warm_start_scope(path, shapes, source, target)
         elif isinstance(target, str):
-            _begin(path, shapes, source, _by_name(target))
+            _warm_start_variable(path, shapes, source, _by_name(target))
         else:
-            _begin(path, shapes, source, _parts(target))
+            _warm_start_variable(path, shapes, source, _parts(target))
 
 
-def _begin_scope(path: str, shapes: Mapping[str, Sequence[int]], source: str, target: str) -> None:
+def _warm_start_scope(path: str, shapes: Mapping[str, Sequence[int]], source: str, target: str) -> None:
     prefix = "" if target == "/" else target
     outer = "" if source == "/" else source
     if outer and not outer.endswith("/"):
@@ -88,10 +88,10 @@ def _begin_scope(path: str, shapes: Mapping[str, Sequence[int]], source: str, ta
         stored = outer + name.removeprefix(prefix)
         if stored not in shapes:
             raise ValueError(f"Tensor {stored} ({outer} in {prefix or '/'}) is not found in {path} checkpoint")
-        _begin(path, shapes, stored, parts)
+        _warm_start_variable(path, shapes, stored, parts)
 
 
-def _begin(path: str, shapes: Mapping[str, Sequence[int]], name: str, parts: Sequence[Any]) -> None:
+def _warm_start_variable(path: str, shapes: Mapping[str, Sequence[int]], name: str, parts: Sequence[Any]) -> None:
     if name not in shapes:
         raise ValueError(f"Tensor {name} is not found in {path} checkpoint {sorted(shapes)}")
     graph = get_default_graph()
@@ -219,12 +219,12 @@ def warm_start(
                 f"misspelled; there are {sorted(whole)}"
             )
     for name, info in (var_name_to_vocab_info or {}).items():
-        _begin_with_words(_checkpoint_path(ckpt_to_initialize_from), renamed.get(name, name), info, whole.pop(name))
+        _warm_start_remapped(_checkpoint_path(ckpt_to_initialize_from), renamed.get(name, name), info, whole.pop(name))
     init_from_checkpoint(ckpt_to_initialize_from, {renamed.get(name, name): parts for name, parts in whole.items()})
 
 
-def _begin_with_words(path: str, name: str, words: VocabInfo, parts: Sequence[Any]) -> None:
-    """Like `_begin`, but with rows or columns remapped by vocabularies."""
+def _warm_start_remapped(path: str, name: str, words: VocabInfo, parts: Sequence[Any]) -> None:
+    """Like `_warm_start_variable`, but with rows or columns remapped by vocabularies."""
     for part in parts:
         info = getattr(part, "_save_slice_info", None)
         whole = list(info.full_shape) if info is not None else part.shape.as_list()

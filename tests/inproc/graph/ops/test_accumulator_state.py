@@ -34,7 +34,7 @@ class _Asked:
         self.step.wait_until = announced
 
         def taken() -> None:
-            run(float(gathered.take(self.step, 2)[0][0][0]))
+            run(float(gathered.pop_mean(self.step, 2)[0][0][0]))
 
         def ask() -> None:
             try:
@@ -125,7 +125,7 @@ def test_a_waiting_thread_can_be_cancelled() -> None:
 def test_sums_start_where_xla_uses_them_in_place() -> None:
     gathered = Accumulator("a", [DenseSum((3, 5)), DenseSum(())])
     gathered.apply([(np.ones((5, 3), np.float32).T,), (np.array(2.0),)], 0)
-    (big,), (small,) = gathered.take(Step(), 1)[0]
+    (big,), (small,) = gathered.pop_mean(Step(), 1)[0]
     assert big.ctypes.data % 64 == small.ctypes.data % 64 == 0
     np.testing.assert_array_equal(big, np.ones((3, 5)))
     assert small == 2.0
@@ -136,20 +136,20 @@ def test_gradients_beyond_the_number_count() -> None:
     for value in (1.0, 2.0, 6.0):
         gathered.apply([(np.array(value, np.float32),)], 0)
     assert gathered.count() == 3
-    assert gathered.take(Step(), 2)[0][0][0] == 3.0
+    assert gathered.pop_mean(Step(), 2)[0][0][0] == 3.0
     assert gathered.count() == 0
     # What comes after the mean was taken is of a version that is over.
     gathered.apply([(np.array(5.0, np.float32),)], 0)
     assert (gathered.count(), gathered.dropped) == (0, 1)
     gathered.apply([(np.array(5.0, np.float32),)], 1)
-    assert gathered.take(Step(), 1)[0][0][0] == 5.0
+    assert gathered.pop_mean(Step(), 1)[0][0][0] == 5.0
 
 
 def test_rows_beyond_the_number_count() -> None:
     gathered = Accumulator("a", [RowSum("a", (4, 1))])
     for row, value in ((0, 2.0), (0, 4.0), (3, 9.0)):
         gathered.apply([(np.array([row]), np.array([[value]], np.float32), np.zeros(0, np.int64))], 0)
-    ((indices, values, shape),), *_ = gathered.take(Step(), 2)
+    ((indices, values, shape),), *_ = gathered.pop_mean(Step(), 2)
     assert indices.tolist() == [0, 3]
     assert values.tolist() == [[3.0], [9.0]]
     assert shape.tolist() == [4, 1]

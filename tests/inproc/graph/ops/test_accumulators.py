@@ -28,7 +28,7 @@ def test_means_of_all_and_the_step_that_begins() -> None:
     first = _gradients([1, 2], [1, 1], [1, 2])
     accumulator.apply(first, 0)
     accumulator.apply(_gradients([3, 6], [3, 1, 0], [5, 1, 7]), 0)
-    ((dense,), (rows, values, _)), step, _ = accumulator.take(Step(), 2)
+    ((dense,), (rows, values, _)), step, _ = accumulator.pop_mean(Step(), 2)
     assert dense.tolist() == [2, 4]
     assert step == 1
     inside = rows < 4
@@ -47,7 +47,7 @@ def test_a_gradient_that_does_not_fit_leaves_no_part_behind() -> None:
         accumulator.apply(_gradients([1, 2, 3], [0], [1]), 0)
     assert accumulator.count() == 0
     accumulator.apply(_gradients([1, 2], [0], [1]), 0)
-    ((dense,), _), *_ = accumulator.take(Step(), 1)
+    ((dense,), _), *_ = accumulator.pop_mean(Step(), 1)
     assert dense.tolist() == [1, 2]
 
 
@@ -64,7 +64,7 @@ def test_a_waiting_thread_receives_its_gradients() -> None:
     accumulator = _accumulator()
     taken: list[Any] = []
     waiting = Step()
-    thread = threading.Thread(target=lambda: taken.append(accumulator.take(waiting, 3)))
+    thread = threading.Thread(target=lambda: taken.append(accumulator.pop_mean(waiting, 3)))
     thread.start()
     for value in (1, 2, 6):
         accumulator.apply(_gradients([value, 0], [0], [0]), 0)
@@ -77,5 +77,5 @@ def test_integers_have_whole_means() -> None:
     accumulator = Accumulator("counts", [DenseSum((1,))])
     for value in (1, 4):
         accumulator.apply([(np.array([value]),)], 0)
-    ((total,),), *_ = accumulator.take(Step(), 2)
+    ((total,),), *_ = accumulator.pop_mean(Step(), 2)
     assert total.tolist() == [2]

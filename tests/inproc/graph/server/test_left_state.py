@@ -143,7 +143,7 @@ def test_a_step_that_cannot_end(changes: bool, waiting: tuple[threading.Event, t
             worker.start()
             computes.wait()
             old = cluster.task("ps")
-            assert not old.steps.hold(0.0)
+            assert not old.steps.suspend(0.0)
             cluster.replace(old)
             old.stop()
             goes_on.set()
@@ -225,7 +225,7 @@ def test_a_step_that_is_stopped_between_two_effects_fails() -> None:
             old = cluster.task("ps")
             cluster.move_house("ps")
             worker.join()
-            assert "has ended in the midst of step" in ends[0]
+            assert "has ended during step" in ends[0]
             assert old.steps.spoiled
             assert session.run(queue.size()) == 2
 
@@ -277,7 +277,7 @@ def test_updates_after_the_deposit_are_not_acknowledged() -> None:
         with SupervisedSession(cluster.target("worker")) as session:
             session.run(w.initializer)
             old = cluster.task("ps")
-            old.steps.hold(60.0)
+            old.steps.suspend(60.0)
             old.steps.freeze()
             old.steps.stop()
             with pytest.raises(UnavailableError, match="has ended"):

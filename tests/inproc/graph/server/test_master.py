@@ -345,7 +345,7 @@ def test_sessions_that_their_client_never_held_end(cluster: MemoryCluster) -> No
     data = graph.as_graph_def().SerializeToString()
     held, forgotten = (service.create_session(SessionOptions().encode(), data) for _ in range(2))
     ours, _ = memory_pair()
-    service.hold(ours, Frame(HOLD, (held,), ()))
+    service.attach_session(ours, Frame(HOLD, (held,), ()))
     now = 61.0
     service.create_session(SessionOptions().encode(), data)
     assert service.session_devices(held)

@@ -154,8 +154,8 @@ def test_frames_of_a_step_that_is_over_are_passed_over(served: Served) -> None:
         ((SESSION, 1, 5, None, False, False), [], INVALID_ARGUMENT, "takes 1 feeds, 0 came"),
         ((SESSION, 1, 5, None, False, False), [ONES, ONES], INVALID_ARGUMENT, "takes 1 feeds, 2 came"),
         ((SESSION, 1, 5, None, False, False, 7), [ONES, ONES], INVALID_ARGUMENT, "takes 1 feeds, 2 came"),
-        ((SESSION, 5, 5, None, False, False, 7), [], INVALID_ARGUMENT, "brings 0 tensors after its feeds, not 1"),
-        ((SESSION, 5, 5, None, False, False, -1), [ONES], INVALID_ARGUMENT, "brings 1 tensors after its feeds, not 0"),
+        ((SESSION, 5, 5, None, False, False, 7), [], INVALID_ARGUMENT, "has 0 tensors after its feeds, not 1"),
+        ((SESSION, 5, 5, None, False, False, -1), [ONES], INVALID_ARGUMENT, "has 1 tensors after its feeds, not 0"),
     ],
 )
 def test_steps_that_cannot_be(served: Served, header: Any, feeds: list[Any], code: int, message: str) -> None:
@@ -353,10 +353,10 @@ def test_a_session_that_ends_does_not_wait_for_ever(served: Served, monkeypatch:
 
 def test_a_step_of_another_replica_continues_without_its_master(served: Served) -> None:
     for needs_its_master in (1, 5):
-        served.service.go_on(SESSION, 1, needs_its_master)
+        served.service.resume_step(SESSION, 1, needs_its_master)
         assert not served.service.known()
     gate = host_ops.gates["protocol"] = host_ops.Gate()
-    served.service.go_on(SESSION, 1, 3)
+    served.service.resume_step(SESSION, 1, 3)
     gate.reached.wait()
     served.send(RESUME, (SESSION, 3, 1, None, False, True, 0))
     assert served.recv() == (RESUMED, (1, 0, 0), [])
@@ -445,7 +445,7 @@ class Resuming(Conversing):
 
 def test_frames_that_a_master_sends_and_receives() -> None:
     protocol = Conversing()
-    protocol.conversation.begin([ONES])
+    protocol.conversation.start([ONES])
     protocol.conversation.send(3, [ONES])
     asked, sent = protocol.task.recv(), protocol.task.recv()
     assert (asked.kind, tuple(asked.header)) == (RUN, (SESSION, 1, 7, None, False, False))
@@ -504,11 +504,11 @@ def test_a_task_that_ends_after_its_answer_is_not_awaited() -> None:
         raise AssertionError(f"step {step.number} waits for {task}: {error}")
 
     protocol = Conversing(reconnect)
-    protocol.conversation.begin([])
+    protocol.conversation.start([])
     protocol.answer(DONE, (7,), ONES)
     protocol.task.close()
     for _ in range(2):  # while another task is waited for
-        protocol.conversation.look()
+        protocol.conversation.handle_received()
     assert [tensor.tolist() for tensor in protocol.conversation.finish()] == [[1.0, 1.0]]
     assert protocol.ended == [True]
 
@@ -517,8 +517,8 @@ def test_a_task_that_is_lost_before_it_is_asked_is_asked_once() -> None:
     """Another task is waited for before this one is asked: that it is lost is met then, and not before."""
     protocol = Resuming(had=0)
     protocol.task.close()
-    protocol.conversation.look()
-    protocol.conversation.begin([ONES])
+    protocol.conversation.handle_received()
+    protocol.conversation.start([ONES])
     assert protocol.asked() == [(RESUME, (SESSION, 1, 7, None, False, True, 0), [[1.0, 1.0]])]
     protocol.answer(DONE, (7,), ONES)
     assert [tensor.tolist() for tensor in protocol.conversation.finish()] == [[1.0, 1.0]]
@@ -529,7 +529,7 @@ def test_results_from_values_read_ahead_are_the_first_transfer(had: int) -> None
     ahead = ReadsAhead(transfer=1)
     ahead.keep(Values(version=5, tensors=[ONES]))
     protocol = Resuming(had)
-    protocol.conversation.begin([], ahead)
+    protocol.conversation.start([], ahead)
     protocol.conversation.send(2, [ONES * 2])
     protocol.answer(TENSORS, (7, 3), ONES * 3)
     assert [tensor.tolist() for tensor in protocol.conversation.recv(3)] == [[3.0, 3.0]]

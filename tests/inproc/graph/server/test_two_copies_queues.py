@@ -257,7 +257,7 @@ def test_a_batch_that_never_fits_is_refused() -> None:
     with session() as (_, one):
         with _on(0):
             batch = tf.FIFOQueue(3, [tf.int64], [()], shared_name="queue").dequeue_many(4)
-        with pytest.raises(InvalidArgumentError, match="which has two copies, and gives 3 at most"):
+        with pytest.raises(InvalidArgumentError, match="which is replicated: the maximum is 3"):
             one.run(batch)
 
 

@@ -86,7 +86,7 @@ def test_replicas_of_a_process_wait_for_each_other() -> None:
 
     with pytest.raises(KeyError, match="the second"):
         Lockstep(3).run(fail)
-    with pytest.raises(RuntimeError, match="replica 1 exchanges something, which replica 0 has not done"):
+    with pytest.raises(RuntimeError, match="replica 1 makes a collective call"):
         Lockstep(3).run(lambda index: body(index) if index else None)
 
 

@@ -84,7 +84,7 @@ def test_refusals() -> None:
 def test_a_session_is_needed(session: Any) -> None:
     x = tf.placeholder(tf.float64, [2])
     y = x * x
-    context.leave_session(session)
+    context.exit_session(session)
     try:
         with pytest.raises(ValueError, match="needs a default session"):
             tf.test.compute_gradient(x, [2], y, [2])

@@ -145,7 +145,7 @@ def test_an_incomplete_state_of_rounds_is_not_deposited(
     with trains_in_rounds(cluster.targets["worker:0"], 1, tmp_path) as (session, train):
         session.run(numbers.initializer)
         tell_to_end(cluster, "ps:0")
-        assert "/job:ps/task:0 ends, and hands no state to /job:worker/task:0: " in caplog.text
+        assert "/job:ps/task:0 ends without depositing its state with /job:worker/task:0: " in caplog.text
         assert "so all go back together" in caplog.text
         cluster._start("ps:0")
         session.run(train)
@@ -160,7 +160,7 @@ def test_a_lost_chief_is_named(start_cluster: StartCluster, tmp_path: Path, capl
         session.run(count.initializer)
         cluster.stop_one("worker:0")
         tell_to_end(cluster, "ps:0")
-    assert "/job:ps/task:0 could not hand its state to /job:worker/task:0, so the state is lost" in caplog.text
+    assert "/job:ps/task:0 could not deposit its state with /job:worker/task:0, so the state is lost" in caplog.text
 
 
 def test_nothing_is_left_when_the_job_is_over(start_cluster: StartCluster, caplog: pytest.LogCaptureFixture) -> None:

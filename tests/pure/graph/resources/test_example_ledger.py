@@ -72,7 +72,7 @@ class Task:
     def copy(self) -> Task:
         """Another copy of it, which continues where this one is lost."""
         second = Task(self.cell.value)
-        second.ledger.take_state(self.ledger.state())
+        second.ledger.install_state(self.ledger.state())
         return second
 
     def apply(self, step: FakeStep, epoch: int, start: int) -> None:
@@ -102,7 +102,7 @@ def test_each_example_is_applied_once_for_any_fate_of_steps(data: st.DataObject)
         if what == "t":
             step = FakeStep(number, data.draw(st.sampled_from("xyz")) if number < 60 else "x")
             try:
-                work, _ = task.ledger.take(step, REQUEST)
+                work, _ = task.ledger.assign_range(step, REQUEST)
             except OutOfRangeError:
                 break
             except Blocked:
@@ -206,7 +206,7 @@ def test_each_example_is_applied_once_in_rounds_for_any_fate_of_steps(data: st.D
         if what == "t":
             step = FakeStep(number, session)
             try:
-                work, _ = task.ledger.take(step, REQUEST)
+                work, _ = task.ledger.assign_range(step, REQUEST)
             except OutOfRangeError:
                 over = True
             except Blocked:
@@ -273,60 +273,62 @@ def test_fewer_gradients_make_an_update_once_no_other_can_arrive() -> None:
         rounds.apply()
         assert ready()
 
-    works = [ledger.take(step, two)[0] for step in (first, second)]
+    works = [ledger.assign_range(step, two)[0] for step in (first, second)]
     rounds.give(first, works[0])
     third.wait_until = wait  # type: ignore[method-assign]
     with pytest.raises(OutOfRangeError):
-        ledger.take(third, two, lambda: told.append("starved"))
+        ledger.assign_range(third, two, lambda: told.append("starved"))
 
 
 def test_two_ranges_in_a_step() -> None:
     task, step = Task(empty()), FakeStep(1)
-    task.ledger.take(step, REQUEST)
+    task.ledger.assign_range(step, REQUEST)
     with pytest.raises(FailedPreconditionError, match=r"get_next\(\) can be called once"):
-        task.ledger.take(step, REQUEST)
+        task.ledger.assign_range(step, REQUEST)
 
 
 def test_without_a_value() -> None:
     task = Task(empty())
     task.cell.value = None
     with pytest.raises(FailedPreconditionError, match="uninitialized value applied"):
-        task.ledger.take(FakeStep(1), REQUEST)
+        task.ledger.assign_range(FakeStep(1), REQUEST)
 
 
 def test_another_plan_is_named() -> None:
     task = Task(empty())
-    task.ledger.take(FakeStep(1), REQUEST)
+    task.ledger.assign_range(FakeStep(1), REQUEST)
     other = RangeRequest(worker="other", epochs=EPOCHS, plan=Plan(size=11, batch=4, shuffle=False))
     with pytest.raises(FailedPreconditionError, match="other goes through epoch 0 with batch=4 instead of 3"):
-        task.ledger.take(FakeStep(2), other)
+        task.ledger.assign_range(FakeStep(2), other)
 
 
 def test_a_backup_continues_with_the_ranges_of_steps() -> None:
     first = Task(empty())
     steps = [FakeStep(number) for number in range(3)]
-    works = [first.ledger.take(step, REQUEST)[0] for step in steps]
+    works = [first.ledger.assign_range(step, REQUEST)[0] for step in steps]
     second = first.copy()
     second.apply(steps[1], *works[1][:2])  # a step that is resumed
-    other, _ = second.ledger.take(FakeStep(9, "other"), REQUEST)
+    other, _ = second.ledger.assign_range(FakeStep(9, "other"), REQUEST)
     assert other not in works
     steps[0].end()
     second.ledger.ended("s", 0)  # one that has failed
-    assert second.ledger.take(FakeStep(10, "other"), REQUEST)[0] == works[0]
+    assert second.ledger.assign_range(FakeStep(10, "other"), REQUEST)[0] == works[0]
 
 
 def test_ranges_of_aborted_steps_are_reassigned() -> None:
     first = Task(empty())
     lost, resumed = FakeStep(1), FakeStep(2)
-    works = [first.ledger.take(step, REQUEST)[0] for step in (lost, resumed)]
+    works = [first.ledger.assign_range(step, REQUEST)[0] for step in (lost, resumed)]
     second = first.copy()
-    others = [second.ledger.take(FakeStep(number), REQUEST)[0] for number in range(3, 9)]  # all others of two epochs
+    others = [
+        second.ledger.assign_range(FakeStep(number), REQUEST)[0] for number in range(3, 9)
+    ]  # all others of two epochs
     assert not set(works).intersection(others)
     second.ledger.resumed("s", 2)
     with pytest.raises(Blocked):
-        second.ledger.take(FakeStep(9), REQUEST)
+        second.ledger.assign_range(FakeStep(9), REQUEST)
     second.now += RESUME_S + 1.0
-    assert second.ledger.take(FakeStep(10), REQUEST)[0] == works[0]
+    assert second.ledger.assign_range(FakeStep(10), REQUEST)[0] == works[0]
     with pytest.raises(Blocked):
-        second.ledger.take(FakeStep(11), REQUEST)
+        second.ledger.assign_range(FakeStep(11), REQUEST)
     second.apply(resumed, *works[1][:2])

@@ -30,29 +30,29 @@ def gate() -> Gate:
     gate = Gate("gate", KOfN(k=1))
     gate.restart(0, name=7)
     with pytest.raises(Blocked):
-        gate.give(Looks(), "worker", "worker", 0, 7)
+        gate.end_step(Looks(), "worker", "worker", 0, 7)
     return gate
 
 
 def test_lost_updater_is_replaced_by_one_replica(gate: Gate) -> None:
-    assert gate.take(Looks(), "maker") == (1, 7)
+    assert gate.wait_for_update(Looks(), "maker") == (1, 7)
     gate.session_ended("maker", "lost")
     with pytest.raises(AbortedError, match="an update was not completed: its worker is lost"):
-        gate.take(Looks(), "mender")
+        gate.wait_for_update(Looks(), "mender")
     with pytest.raises(Blocked):
-        gate.take(Looks(), "other")  # one is enough
+        gate.wait_for_update(Looks(), "other")  # one is enough
     gate.restart(0, again=True, name=8)
-    assert gate.give(Looks(), "worker", "worker", 0, 7) == (0, 8)
+    assert gate.end_step(Looks(), "worker", "worker", 0, 7) == (0, 8)
 
 
 def test_next_replica_replaces_a_lost_replacement(gate: Gate) -> None:
-    gate.take(Looks(), "maker")
+    gate.wait_for_update(Looks(), "maker")
     gate.session_ended("maker", "lost")
     with pytest.raises(AbortedError):
-        gate.take(Looks(), "mender")
+        gate.wait_for_update(Looks(), "mender")
     gate.session_ended("mender", "lost")
     with pytest.raises(AbortedError, match="its worker is lost"):
-        gate.take(Looks(), "other")
+        gate.wait_for_update(Looks(), "other")
 
 
 def test_a_gate_consults_the_ledger_under_the_lock_of_the_resources() -> None:
@@ -75,15 +75,15 @@ def test_a_gate_consults_the_ledger_under_the_lock_of_the_resources() -> None:
             return False
 
     with pytest.raises(Blocked):
-        gate.give(Looks(), "worker", "worker", 0, 7, 1, Account())
+        gate.end_step(Looks(), "worker", "worker", 0, 7, 1, Account())
     assert free == [False]
 
 
 def test_no_update_is_due_before_the_start() -> None:
     gate = Gate("gate", KOfN(k=1))
     with pytest.raises(Blocked):
-        gate.give(Looks(), "worker", "worker", 0, 0)
+        gate.end_step(Looks(), "worker", "worker", 0, 0)
     with pytest.raises(Blocked):
-        gate.take(Looks(), "maker")
+        gate.wait_for_update(Looks(), "maker")
     gate.restart(0, name=7)
-    assert gate.take(Looks(), "maker") == (1, 7)
+    assert gate.wait_for_update(Looks(), "maker") == (1, 7)

@@ -118,15 +118,15 @@ def test_places_are_used_again_and_hold_nothing_that_was_taken() -> None:
     rows = Rows(100)
     text = b"a text that nothing else refers to"
     first = rows.add([texts(text, b"b")])
-    assert rows.take(first)[0].tolist() == [text, b"b"]
+    assert rows.pop(first)[0].tolist() == [text, b"b"]
     assert text not in rows._columns[0].tolist()
     assert sorted(rows.add([texts(*[b""] * 16)])) == list(range(16))
     with_more = rows.add([texts(*[b"c"] * 90)])
     assert len(rows._columns[0]) == 106
-    assert rows.take(with_more)[0].tolist() == [b"c"] * 90
+    assert rows.pop(with_more)[0].tolist() == [b"c"] * 90
 
 
 def test_other_types_are_widened() -> None:
     rows = Rows(10)
     places = rows.add([np.array([1], np.int32)]) + rows.add([np.array([1 << 40])])
-    assert rows.take(places)[0].tolist() == [1, 1 << 40]
+    assert rows.pop(places)[0].tolist() == [1, 1 << 40]

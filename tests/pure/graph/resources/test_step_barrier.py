@@ -101,7 +101,7 @@ def test_a_wait_for_a_lost_chief_is_reported(
 
 
 def test_a_replica_takes_a_token_that_another_one_has_left(barrier: StepBarrier, clock: Clock) -> None:
-    barrier.give("chief", 100, 2)
+    barrier.issue_tokens("chief", 100, 2)
     at_once = Waits(clock)
     assert [barrier.wait(at_once, "replica", 100) for _ in range(2)] == [100, 100]
     assert barrier.wait(Waits(clock, lambda: barrier.set("chief", 101, 0, 2)), "replica", 100) == 101
@@ -110,13 +110,13 @@ def test_a_replica_takes_a_token_that_another_one_has_left(barrier: StepBarrier,
 
 
 def test_tokens_of_an_earlier_start_are_discarded(barrier: StepBarrier, clock: Clock) -> None:
-    barrier.give("chief", 100, 2)
+    barrier.issue_tokens("chief", 100, 2)
     barrier.start("the next chief", 60, 1, 0)
     with pytest.raises(AbortedError):
-        barrier.give("chief", 100, 2)
+        barrier.issue_tokens("chief", 100, 2)
     barrier.join("replica")
     assert barrier.wait(Waits(clock, lambda: barrier.set("the next chief", 61, 0, 2)), "replica", 60) == 61
-    barrier.give("the next chief", 61, 1)
+    barrier.issue_tokens("the next chief", 61, 1)
     assert barrier.wait(Waits(clock), "replica", 61) == 61
     with pytest.raises(OutOfRangeError):
         barrier.wait(Waits(clock, lambda: barrier.job_over("the chief is done")), "replica", 61)

@@ -86,7 +86,7 @@ class Changes:
     ) -> None:
         """Records a change and sends it to the backup. The caller holds the lock of the resources."""
         self._count += 1
-        self._note(step, place, outcome)
+        self._record_outcome(step, place, outcome)
         feed = self.feed
         if feed is None:
             return
@@ -97,11 +97,11 @@ class Changes:
             sent = [np.asarray(value) for value in compiled.travelling(place.position, inputs)]
             # Inputs instead of results: the same executable computes the same bits from them, and gradients are two to
             # three times smaller than variables with an optimizer's slots.
-            feed.send(kinds.REPEAT, (self._take_over(), (*told, (), True)), sent)
+            feed.send(kinds.REPEAT, (self._pop_ended_steps(), (*told, (), True)), sent)
         else:
             feed.send(*self._replaced((*told, *_ended(outcome)), cells, (), outcome.outputs))
 
-    def _note(self, step: RecordedStep, place: InstructionPlace, outcome: Outcome) -> None:
+    def _record_outcome(self, step: RecordedStep, place: InstructionPlace, outcome: Outcome) -> None:
         # A step that does not resume is never asked for again, so its outcomes need not be kept.
         if step.resumes:
             with self._lock:
@@ -134,7 +134,7 @@ class Changes:
                     for key in tried.touched:  # so that the next change sends the full state to the backup
                         self._told.pop(key, None)
                     raise tried.failure
-                self._tell(operation, step, inputs, tried)
+                self._send_changes(operation, step, inputs, tried)
                 if tried.waits is None:
                     return tried.outcome
                 # A backup must not wait: its thread applies all further changes. The primary sends another REPEAT after
@@ -146,7 +146,7 @@ class Changes:
                 except OpError as ended:
                     error = ended
 
-    def _tell(self, operation: KeptOperation, step: Step, inputs: Sequence[Any], tried: Tried) -> None:
+    def _send_changes(self, operation: KeptOperation, step: Step, inputs: Sequence[Any], tried: Tried) -> None:
         """Records the changes of an operation and sends them. The caller holds the lock of the resources."""
         changed = {key: its for key, its in tried.touched.items() if self._told.get(key) != (its, its.changes)}
         through = tried.waits is None
@@ -156,7 +156,7 @@ class Changes:
         # the operation again, which only looks the resource up.
         noted = through and not tried.gives_handles
         if noted:
-            self._note(step, operation.place, tried.outcome)
+            self._record_outcome(step, operation.place, tried.outcome)
         feed = self.feed
         if feed is None:
             return
@@ -167,7 +167,7 @@ class Changes:
         if repeats and compiled is not None:
             handles, sent = without_handles(self._resources, compiled.travelling(operation.place.position, inputs))
             told = *_told(step, operation.place), handles, through
-            feed.send(kinds.REPEAT, (self._take_over(), told), sent)
+            feed.send(kinds.REPEAT, (self._pop_ended_steps(), told), sent)
             self._told.update({key: (its, its.changes) for key, its in changed.items() if its.repeats})
             # Resources without repeatable changes are sent by value, which also corrects any difference on the backup.
             rest = {key: its for key, its in changed.items() if not its.repeats}
@@ -202,7 +202,7 @@ class Changes:
         feed = self._feed()
         return None if feed is None or feed.broken.is_set() else feed
 
-    def _take_over(self) -> list[StepKey]:
+    def _pop_ended_steps(self) -> list[StepKey]:
         with self._lock:
             over, self._over = self._over, []
         return over
@@ -223,7 +223,7 @@ class Changes:
             arrays += state.arrays
             self._told[key] = its, its.changes
         values = [np.asarray(value) for value in (*(cell.value for cell in cells), *arrays, *outputs)]
-        return kinds.REPLACE, (self._take_over(), instruction, variables, words), values
+        return kinds.REPLACE, (self._pop_ended_steps(), instruction, variables, words), values
 
     def _key_of(self, cell: Cell) -> tuple[str, str]:
         if id(cell) not in self._keys:
@@ -232,7 +232,7 @@ class Changes:
 
     # Steps in progress ------------------------------------------------------------------------------------------------
 
-    def ask(self) -> None:
+    def send_empty_change(self) -> None:
         """Sends an empty change, to find out whether this replica is still the primary: a backup that was promoted
         meanwhile does not acknowledge the change. It may have newer state, so this replica must then not answer."""
         with self._resources.lock:
@@ -245,9 +245,9 @@ class Changes:
         runtime = self._runtime
         with runtime.resources.lock:
             if not runtime.owner(session):
-                # The session may be unknown only because this replica has been replaced as primary. `ask` makes the
-                # caller find that out before it acknowledges the transfer.
-                self.ask()
+                # The session may be unknown only because this replica has been replaced as primary. Then the backup
+                # does not confirm the empty change, and the caller does not acknowledge the transfer.
+                self.send_empty_change()
                 return
             with self._lock:
                 known = self._passed.setdefault((session, step), {})
@@ -354,16 +354,16 @@ class Changes:
         rest = iter(tensors)
         with resources.lock:
             for container, name, updates in variables:
-                resources.cell(container, name).become(next(rest), updates)
+                resources.cell(container, name).install(next(rest), updates)
             for key, called, words, count in kept:
-                resources.take_state(Key(*key), called, ResourceState(words, [next(rest) for _ in range(count)]))
+                resources.install_state(Key(*key), called, ResourceState(words, [next(rest) for _ in range(count)]))
         if instruction is not None:
             session, plan, position, number, resumes, failed, error, commits = instruction
             step = Step(number, session)
             step.resumes = resumes
             ended = None if error is None else make_error(*error)
             outcome = Outcome(list(rest), dict.fromkeys(failed, True), ended, commits)
-            self._note(step, InstructionPlace(plan, position), outcome)
+            self._record_outcome(step, InstructionPlace(plan, position), outcome)
 
     def _end_steps(self, over: Sequence[Any]) -> None:
         for session, step in over:

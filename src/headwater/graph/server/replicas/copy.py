@@ -39,9 +39,10 @@ from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.handshake import new_generation
+from headwater.cluster.variables import REPLICAS
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.graph.passes.plan import decode_plan
-from headwater.graph.resources.training_note import Note, note_of
+from headwater.graph.resources.training_note import Note, training_note_of
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.replicas.changes import Changes
 from headwater.graph.server.replicas.kept import CopiedResources
@@ -102,7 +103,7 @@ class _Contents:
         self._copy.secure(self, waits)
 
     def failed(self) -> None:
-        self.changes.ask()
+        self.changes.send_empty_change()
 
     def ended(self, session: str, step: int) -> None:
         self.changes.ended(session, step)
@@ -116,20 +117,20 @@ class _Contents:
 
     # Other changes ----------------------------------------------------------------------------------------------------
 
-    def _tell(self, kind: int, header: Sequence[object], tensors: Sequence[Any] = ()) -> None:
+    def _send_change(self, kind: int, header: Sequence[object], tensors: Sequence[Any] = ()) -> None:
         """Sends a change to the backup. The caller holds the lock of the resources."""
         feed = self.changes.feed
         if feed is not None:
             feed.send(kind, header, tensors)
 
     def _watched_note(self) -> Note:
-        note = note_of(self.runtime.resources)
+        note = training_note_of(self.runtime.resources)
         note.on_change = self._sealed
         return note
 
     def _sealed(self) -> None:
         with self.runtime.resources.lock:
-            self._tell(*self._seal())
+            self._send_change(*self._seal())
 
     def _seal(self) -> tuple[int, tuple[bytes, str, bool], tuple[()]]:
         """Returns a frame that sends the note to the backup."""
@@ -140,7 +141,7 @@ class _Contents:
             for key in [key for key in self.plans if key[0] == session]:
                 del self.plans[key]
             self.changes.forget(session)
-            self._tell(kinds.COPY_RELEASE, (session,))
+            self._send_change(kinds.COPY_RELEASE, (session,))
 
     def add_plan(self, session: str, number: int, data: bytes, owner: Claim, around: Surroundings | None) -> None:
         """Adds a plan. ``around`` is None on a backup: the primary has checked the owner's claim."""
@@ -149,8 +150,8 @@ class _Contents:
             raise FailedPreconditionError(
                 None,
                 None,
-                f"{self._copy.served} has a backup of its variables, and a session with variables of its own "
-                "(isolate_session_state) has none: leave one of them away",
+                f"isolate_session_state cannot be combined with {REPLICAS}=2, which replicates the variables of "
+                f"{self._copy.served}: remove one of the two",
             )
         if around is None:
             self.runtime.add_plan(session, number, plan, owner, prevails=True)
@@ -166,14 +167,14 @@ class _Contents:
             )
         with self.runtime.resources.lock:
             self.plans[session, number] = data, owner
-            self._tell(*_plan(session, number, data, owner))
+            self._send_change(*_plan(session, number, data, owner))
 
     def reset(self, containers: Sequence[str]) -> None:
         """Discards the contents of ``containers`` (all if empty), and all sessions."""
         with self.runtime.resources.lock:  # no change may be sent in between
             self.runtime.reset(list(containers))
             self.note = self._watched_note()
-            self._tell(kinds.COPY_RESET, (list(containers),))
+            self._send_change(kinds.COPY_RESET, (list(containers),))
 
     def all(self) -> list[tuple[int, Sequence[object], Sequence[Any]]]:
         """Returns a snapshot of all contents, as frames. The caller holds the lock of the resources."""
@@ -374,7 +375,7 @@ class GraphCopy(KeptCopy):
             # These steps are updates on several tasks, and other tasks may have made their parts. They are completed
             # here without their master, which may have ended.
             for (session, step), plan in contents.changes.committed():
-                contents.steps.go_on(session, step, plan)
+                contents.steps.resume_step(session, step, plan)
 
     def _wanted(self, view: View) -> Aim:
         if self._aims is not None:
@@ -423,4 +424,4 @@ def _claim(words: object, frame: Frame, peer: str) -> Claim:
 
 def _require_there(channel: Channel) -> None:
     if channel.peer_gone():
-        raise UnavailableError(None, None, f"{channel.peer} is gone")
+        raise UnavailableError(None, None, f"the connection to {channel.peer} is lost")

@@ -65,12 +65,12 @@ class CopiedResources(Resources):
         touched = self._touched
         if not can_keep(kind):
             what = _REFUSED.get(kind.__name__, f"a {kind.__name__}")
-            raise self._refusal(name, f"there would be none of {name!r}, {what}")
+            raise self._refusal(f"{name!r} is {what}, which cannot be replicated")
         # Only an operation that is an instruction of its own is tried under the lock; operations inside branches and
         # loops are not, so their changes could not be recorded.
         if touched is None:
             raise self._refusal(
-                name, f"what a branch or a loop does with {name!r}, a {kind.__name__}, cannot be done there, too"
+                f"{kind.__name__} {name!r} is used inside a branch or loop, where its changes cannot be replicated"
             )
         is_new = self.find(container, name, kind) is None
         found = super().get_or_make(container, name, kind, make, signature)
@@ -99,12 +99,12 @@ class CopiedResources(Resources):
         if touched is not None and isinstance(found, Kept):
             touched[Key(container, kind.__name__, name)] = found
 
-    def _refusal(self, name: str, why: str) -> FailedPreconditionError:
+    def _refusal(self, why: str) -> FailedPreconditionError:
         return FailedPreconditionError(
             None,
             None,
-            f"{self._task} has a backup of its resources ({REPLICAS}=2), and {why}: keep that on a worker (with "
-            f"tf.device), or leave {REPLICAS} away",
+            f"the resources of {self._task} are replicated ({REPLICAS}=2), but {why}: place it on a worker with "
+            f"tf.device, or unset {REPLICAS}",
         )
 
     def stood_for(self, inputs: Sequence[Any]) -> dict[Key, Kept]:
@@ -112,19 +112,19 @@ class CopiedResources(Resources):
         handled = {id(inputs[index].item()) for index in _handles(inputs)}
         return {key: its for key, its in kept_of(self).items() if id(its) in handled} if handled else {}
 
-    def take_state(self, key: Key, called: str, state: ResourceState) -> None:
+    def install_state(self, key: Key, called: str, state: ResourceState) -> None:
         """Installs ``state`` in the resource at ``key``, of the class ``called``; creates the resource if missing. The
         caller holds the lock."""
         found, is_new = make_kept(self, key, called, state)
         if is_new:
             found.share(self.lock)
-        found.take_state(state)
+        found.install_state(state)
 
     # Changes outside of steps -----------------------------------------------------------------------------------------
 
-    def leave(self, session: str, reason: str) -> None:
+    def notify_session_ended(self, session: str, reason: str) -> None:
         with self.lock:
-            super().leave(session, reason)
+            super().notify_session_ended(session, reason)
             self.on_change()
 
     def end_session(self, session: str, reason: str) -> None:

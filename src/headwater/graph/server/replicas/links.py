@@ -49,12 +49,12 @@ class OneCopy(Protocol):
     def is_lost(self) -> bool: ...
 
 
-def ask_whether_it_serves(
-    channel: Channel, task: TaskName, learn: Callable[[Sequence[object]], None] = lambda _: None
+def status_of_primary(
+    channel: Channel, task: TaskName, merge_records: Callable[[Sequence[object]], None] = lambda _: None
 ) -> PeerStatus:
     """Asks the replica of ``task`` at the other end of a new channel for its status; closes the channel on errors.
 
-    If the replica is not the primary, ``learn`` is called with the processes that it knows.
+    If the replica is not the primary, ``merge_records`` is called with the processes that it knows.
 
     Raises:
       UnavailableError: the replica is not the primary, or does not answer.
@@ -68,11 +68,13 @@ def ask_whether_it_serves(
             case _:
                 raise bad_header(answer, channel.peer)
         if not serves:
-            learn(devices)
+            merge_records(devices)
             raise UnavailableError(None, None, f"{channel.peer} does not serve {task} now")
     except DeadlineExceededError as error:
         channel.close()
-        raise UnavailableError(None, None, f"{channel.peer} does not say whether it serves {task}") from error
+        raise UnavailableError(
+            None, None, f"{channel.peer} gave no valid answer about whether it serves {task}"
+        ) from error
     except BaseException:
         channel.close()
         raise
@@ -88,7 +90,7 @@ class CopyLink(Link):
       host: the task of the process that has the replica.
       address: the address of that process.
       task: the replicated task.
-      learn: see `ask_whether_it_serves`.
+      merge_records: see `status_of_primary`.
 
     Attributes:
       status: the replica's answer when a channel was opened last.
@@ -100,16 +102,16 @@ class CopyLink(Link):
         host: TaskName,
         address: Address,
         task: TaskName,
-        learn: Callable[[Sequence[Any]], None] = lambda _: None,
+        merge_records: Callable[[Sequence[Any]], None] = lambda _: None,
     ) -> None:
         super().__init__(wiring, host, address)
-        self._learn = learn
+        self._merge_records = merge_records
         self.status: PeerStatus | None = None
         self._task = task
 
     def _open(self) -> Channel:
         channel = super()._open()
-        self.status = ask_whether_it_serves(channel, self._task, self._learn)
+        self.status = status_of_primary(channel, self._task, self._merge_records)
         return channel
 
     def is_lost(self) -> bool:
@@ -165,7 +167,7 @@ class CopiedTaskLink:
         """Raises UnavailableError if the process of a replica sends no heartbeats. Without this check, an attempt to
         open a channel to it would take seconds to fail."""
         if link.is_lost():
-            raise UnavailableError(None, None, f"the process of a copy of {self._task} sends no heartbeats")
+            raise UnavailableError(None, None, f"the process of a replica of {self._task} sends no heartbeats")
 
     def wait_for_channel(self, check: Callable[[], None]) -> Channel:
         """Waits until a channel can be opened; ``check`` is called now and then, and an exception that it raises ends
@@ -229,17 +231,17 @@ class CopiedTaskLink:
                 self.release_channel(channel, True)
                 raise AbortedError(None, None, f"{self._task} was restarted: its state is lost")
             try:
-                return self._ask(channel, frame)
+                return self._request(channel, frame)
             except UnavailableError:
                 continue  # a failover: look for the new primary; adding a plan is idempotent
 
     def release(self, session: str) -> None:
-        self._ask(self.open_channel(), Frame(COPY_RELEASE, (session,)))
+        self._request(self.open_channel(), Frame(COPY_RELEASE, (session,)))
 
     def reset(self, containers: Sequence[str]) -> None:
-        self._ask(self._reach(lambda: None, 0.0), Frame(COPY_RESET, (list(containers),)))
+        self._request(self._reach(lambda: None, 0.0), Frame(COPY_RESET, (list(containers),)))
 
-    def _ask(self, channel: Channel, frame: Frame) -> None:
+    def _request(self, channel: Channel, frame: Frame) -> None:
         usable = False
         try:
             channel.send(frame)

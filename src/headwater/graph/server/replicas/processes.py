@@ -86,7 +86,7 @@ class GraphProcesses:
         }
         self._told: dict[int, dict[int, Record]] = {}
         self._closed = False
-        self._teller = threading.Thread(target=self._tell_all, name="processes", daemon=True)
+        self._sender = threading.Thread(target=self._send_to_all, name="processes", daemon=True)
 
     # Interface for replicas (`headwater.state.sites.Processes`) ----------------------------------------------------
 
@@ -118,7 +118,7 @@ class GraphProcesses:
         with self._changed:
             record = self._records.get(number)
         if record is None or record.state == GONE:
-            raise UnavailableError(None, None, f"{self.name(number)} is not known to be there")
+            raise UnavailableError(None, None, f"no task has announced {self.name(number)}")
         return self._link(number, record.address)
 
     def others_stay(self, *, lost: bool = False) -> bool:
@@ -139,14 +139,14 @@ class GraphProcesses:
 
     def start(self) -> None:
         """Starts to announce this process to others."""
-        self._teller.start()
+        self._sender.start()
 
     def words(self) -> list[tuple[int, int, int, str]]:
         """Returns the known records, for another task."""
         with self._changed:
             return [(number, its.incarnation, its.state, its.address) for number, its in sorted(self._records.items())]
 
-    def learn(self, words: Any) -> None:
+    def merge_records(self, words: Any) -> None:
         """Merges the records of another task.
 
         Raises:
@@ -158,7 +158,7 @@ class GraphProcesses:
                 for number, incarnation, state, address in words
             }
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(None, None, f"no processes: {words!r}") from error
+            raise InvalidArgumentError(None, None, f"malformed list of processes: {words!r}") from error
         with self._changed:
             self.met = True
             for number, record in told.items():
@@ -173,21 +173,21 @@ class GraphProcesses:
                         _log.warning("%s %s", self.name(number), _STATES[record.state].format(record.address))
             self._changed.notify_all()
 
-    def say(self, state: int) -> None:
+    def set_state(self, state: int) -> None:
         """Records that this process drains, or has ended."""
         with self._changed:
             if self._me is not None:
                 self._records[self._me] = self._records[self._me]._replace(state=state)
             self._changed.notify_all()
 
-    def _tell_all(self) -> None:
+    def _send_to_all(self) -> None:
         again_s = _AGAIN_S
         while not self._closed:
             others = self._others()
             try:
-                missed = self._tell_each(others)
+                missed = self._send_to_each(others)
             except RuntimeError as error:  # no thread could be started
-                _log.warning("processes of graphs cannot be told of each other: %s", error)
+                _log.warning("cannot start the threads that send the list of ps processes; retrying: %s", error)
                 missed = set(others)
             self._await_news(missed, again_s)
             again_s = min(2 * again_s, _AT_MOST_S) if missed else _AGAIN_S
@@ -208,25 +208,25 @@ class GraphProcesses:
     def others_answer(self) -> bool:
         """Whether any other process answers; also true if none has ever been met."""
         others = self._others()
-        return not self.met or len(self._tell_each(others, again=True)) < len(others)
+        return not self.met or len(self._send_to_each(others, again=True)) < len(others)
 
-    def _tell_each(self, numbers: Sequence[int], *, over: bool = False, again: bool = False) -> set[int]:
+    def _send_to_each(self, numbers: Sequence[int], *, over: bool = False, again: bool = False) -> set[int]:
         """Sends the records to processes, concurrently, as some may not answer; returns those not reached. See
-        `_tell`."""
+        `_exchange_records`."""
         missed: set[int] = set()
 
-        def tell(number: int) -> None:
-            if not self._tell(number, over=over, again=again):
+        def send(number: int) -> None:
+            if not self._exchange_records(number, over=over, again=again):
                 missed.add(number)
 
-        tellers = [threading.Thread(target=tell, args=[number], daemon=True) for number in numbers]
-        for teller in tellers:
-            teller.start()
-        for teller in tellers:
-            teller.join()
+        threads = [threading.Thread(target=send, args=[number], daemon=True) for number in numbers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         return missed
 
-    def _tell(self, number: int, *, over: bool = False, again: bool = False) -> bool:
+    def _exchange_records(self, number: int, *, over: bool = False, again: bool = False) -> bool:
         """Exchanges records with a process; returns whether it has answered.
 
         Args:
@@ -243,7 +243,7 @@ class GraphProcesses:
             answer = exchange(self.link(number), self.name(number), frame, _ANSWER_S)
             match answer.header:
                 case (words,):
-                    self.learn(words)
+                    self.merge_records(words)
                 case _:
                     raise bad_header(answer, self.name(number))
         except OpError as error:
@@ -253,9 +253,9 @@ class GraphProcesses:
             self._told[number] = told
         return True
 
-    def tell_now(self, *, over: bool = False) -> None:
+    def send_now(self, *, over: bool = False) -> None:
         """Sends the records to all reachable processes at once; ``over``: also announces that the job is over."""
-        self._tell_each(self._others(), over=over)
+        self._send_to_each(self._others(), over=over)
 
     def close(self) -> None:
         """Stops sending records."""

@@ -57,7 +57,7 @@ class CopyService(Service):
         self._shell = shell
         self._around = around
         self._alone_since: float | None = None
-        self._looks = Periodic("looks for other ps", OTHERS_S, self._look_for_others)
+        self._looks = Periodic("looks for other ps", OTHERS_S, self._end_if_alone)
 
     def start(self) -> None:
         """Starts the replicas, which look for their primaries, and announces this process to the others."""
@@ -74,14 +74,14 @@ class CopyService(Service):
             case _, (str(name), *_) if first.kind == BACKUP and (found := self._called(name)) is not None:
                 found.serve_peer(channel, first)
             case _, (words, bool(over)) if first.kind == PROCESSES:
-                self.processes.learn(words)
+                self.processes.merge_records(words)
                 channel.send(Frame(DONE, (self.processes.words(),)))
                 if over and self.processes.is_extra:
                     self._shell.end_with_job(f"{channel.peer} has ended with it")
             case _:
                 raise bad_header(first, channel.peer)
 
-    def _look_for_others(self) -> None:
+    def _end_if_alone(self) -> None:
         """Ends an extra process that has reached no other process for `ALONE_S`: the job may have ended while this
         process was disconnected or stopped."""
         if self.processes.others_answer() or not all(copy.is_spare for copy in self.copies):
@@ -139,12 +139,12 @@ class CopyService(Service):
         """Hands this process's replicas to other processes if the job continues and there are others."""
         if not over:
             # Announced before the handoff, so that no other process chooses this one for a replica meanwhile.
-            self.processes.say(LEAVING)
-            self.processes.tell_now()
+            self.processes.set_state(LEAVING)
+            self.processes.send_now()
             shut_down_after_transfer(str(self._shell.me), self.copies, self._missed, self._patience_s)
         # Announced explicitly: others need not wait for heartbeats to notice the end, nor for a return of this process.
-        self.processes.say(GONE)
-        self.processes.tell_now(over=over or self._shell.is_over)
+        self.processes.set_state(GONE)
+        self.processes.send_now(over=over or self._shell.is_over)
 
     def _missed(self) -> list[GraphCopy]:
         """Returns the replicas that still have to be handed over; none if the job is over."""

@@ -23,7 +23,7 @@ def matrix_square_root(mat_a: Any, mat_a_size: int, iter_count: int = 100, ridge
     damped = mat_a + ridge_epsilon * identity
     size = ops.sqrt(reduce_sum(damped * damped))
 
-    def goes_on(i: Any, y: object, old_y: object, z: object, error: Any, old_error: Any) -> Any:
+    def condition(i: Any, y: object, old_y: object, z: object, error: Any, old_error: Any) -> Any:
         del y, old_y, z
         return ops.logical_and(i < iter_count, error < old_error)
 
@@ -36,7 +36,7 @@ def matrix_square_root(mat_a: Any, mat_a_size: int, iter_count: int = 100, ridge
         return i + 1, new_y, y, new_z, ops.sqrt(reduce_sum(residual * residual)) / size, error
 
     scaled = damped / size
-    found = while_loop(goes_on, turn, [0, scaled, scaled, identity, size, size + 1.0])
+    found = while_loop(condition, turn, [0, scaled, scaled, identity, size, size + 1.0])
     return found[2] * ops.sqrt(size)
 
 
@@ -62,7 +62,7 @@ def matrix_inverse_pth_root(
         return ops.pow(mat_g + ridge_epsilon, alpha)
     identity = eye(mat_g_size)
 
-    def goes_on(i: Any, m: Any, x: object) -> Any:
+    def condition(i: Any, m: Any, x: object) -> Any:
         del x
         return ops.logical_and(i < iter_count, reduce_max(ops.abs(m - identity)) > epsilon)
 
@@ -72,7 +72,7 @@ def matrix_inverse_pth_root(
 
     damped = mat_g + ridge_epsilon * identity
     scale = (1 - 1 / alpha) / (2 * norm(damped))
-    return while_loop(goes_on, turn, [0, damped * scale, identity * ops.pow(scale, -alpha)])[2]
+    return while_loop(condition, turn, [0, damped * scale, identity * ops.pow(scale, -alpha)])[2]
 
 
 def _whole_power(matrix: Any, exponent: float) -> Any:

@@ -119,7 +119,7 @@ class ModelAverageOptimizer(CopyOptimizer):
                 with graph.device(global_step.device):
                     released = queue.dequeue()
         with control_dependencies([released]):
-            return self._take(copies)
+            return self._assign_averages(copies)
 
     def _release(
         self, copies: Sequence[Variable], accumulators: Sequence[Any], queue: FIFOQueue, global_step: Variable
@@ -134,7 +134,7 @@ class ModelAverageOptimizer(CopyOptimizer):
         with control_dependencies(updates), graph.device(global_step.device):
             return queue.enqueue_many(fill([self._num_worker - 1], convert_to_tensor(False)))
 
-    def _take(self, copies: Sequence[Variable]) -> Operation:
+    def _assign_averages(self, copies: Sequence[Variable]) -> Operation:
         if not copies:
             raise ValueError("The list of local_variables should not be empty")
         graph = get_default_graph()
@@ -150,7 +150,7 @@ class ModelAverageOptimizer(CopyOptimizer):
         Raises:
           ValueError: there are no trainable variables.
         """
-        return self._take(trainable_variables())
+        return self._assign_averages(trainable_variables())
 
     def make_session_run_hook(self) -> SessionRunHook:
         """Returns the hook that initialises a worker's variables in a `MonitoredSession`; see `get_init_op`."""

@@ -214,7 +214,7 @@ class _Decoding:
             for size, dtype in zip(_shapes(self._sizes), nest.flatten(self._types), strict=True)
         ]
 
-        def goes_on(written: object, loop_vars: Any) -> Tensor:
+        def condition(written: object, loop_vars: Any) -> Tensor:
             del written
             return math.logical_not(reductions.reduce_all(loop_vars[3]))
 
@@ -226,7 +226,7 @@ class _Decoding:
                     new.set_shape(old.shape)
             return written, after
 
-        written, last = while_loop(goes_on, turn, (written, self._start), maximum_iterations=self._limit)
+        written, last = while_loop(condition, turn, (written, self._start), maximum_iterations=self._limit)
         time, state, _, _, lengths = last
         stacked = [array.stack() if bound is None else array.stack()[:time] for array in written]
         return self._packed(stacked), state, lengths

@@ -244,29 +244,29 @@ class _Loop:
         moving = [at for at, leaf in enumerate(leaves) if _can_be_tensor(self.staging, leaf)]
         owners = [name for name, value in zip(self.names, first, strict=True) for _ in nest.flatten([value])]
 
-        def begin(values: Sequence[Structure]) -> Structure:
+        def set_loop_values(values: Sequence[Structure]) -> Structure:
             now = list(leaves)
             for at, value in zip(moving, values, strict=False):
                 now[at] = value
             self.set_state(tuple(nest.pack(list(first), now)))
             return values[-1]
 
-        def goes_on(values: Sequence[Structure]) -> object:
-            return test(begin(values))
+        def condition(values: Sequence[Structure]) -> object:
+            return test(set_loop_values(values))
 
         def after(values: Sequence[Structure]) -> list[Structure]:
-            following = turn(begin(values))
+            following = turn(set_loop_values(values))
             found = self._checked(first, leaves, set(moving))
             return [*(self.staging.convert(found[at]) for at in moving), values[-1] if counter is None else following]
 
         start = [self.staging.convert(leaves[at]) for at in moving]
         start.append(self.staging.convert(0) if counter is None else counter)
         try:
-            results = self.staging.while_loop(goes_on, after, start, [*(owners[at] for at in moving), ""], options)
+            results = self.staging.while_loop(condition, after, start, [*(owners[at] for at in moving), ""], options)
         except BaseException:
             self.set_state(first)
             raise
-        begin(results)
+        set_loop_values(results)
 
     def _checked(self, first: Sequence[Structure], leaves: Sequence[Structure], moving: set[int]) -> list[Structure]:
         """Returns the leaves of the state after an iteration; ValueError if their kinds have changed."""

@@ -203,7 +203,7 @@ class Estimator:
     def _run_training(self, spec: EstimatorSpec, hooks: list[Any], listeners: list[Any]) -> None:
         config = self._config
         if self._warm_start is not None:
-            self._warm_start.begin()
+            self._warm_start.apply()
         graph = get_default_graph()
         if all(item.op.type != "ScalarSummary" or item.op.name != "loss" for item in graph.get_collection("summaries")):
             summary.scalar("loss", spec.loss)

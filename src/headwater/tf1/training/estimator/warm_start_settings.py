@@ -29,7 +29,7 @@ class WarmStartSettings:
         self.var_name_to_vocab_info: Any = var_name_to_vocab_info or {}
         self.var_name_to_prev_var_name: Any = var_name_to_prev_var_name or {}
 
-    def begin(self) -> None:
+    def apply(self) -> None:
         """Applies the settings to the variables of the default graph."""
         path = self.ckpt_to_initialize_from
         found = latest_checkpoint(path) if os.path.isdir(path) else path
