@@ -122,7 +122,7 @@ def test_the_api_keeps_to_its_description(tmp_path: Path, mode: schemathesis.Gen
     assert len(seen) > 10
 
 
-def test_nothing_is_told_without_a_token(api: Api) -> None:
+def test_requests_without_a_token_are_rejected(api: Api) -> None:
     client = api.client(None)
     assert client.get("/health").json()["status"] == "ok"
     paths = api.app.openapi()["paths"]

@@ -301,7 +301,7 @@ def test_a_job_does_not_succeed_without_a_deleted_worker(cluster: Cluster, tmp_p
     )
 
 
-def test_a_job_tells_where_its_tasks_are_and_how_often_they_were_started(cluster: Cluster, tmp_path: Path) -> None:
+def test_job_reports_hosts_and_start_counts_of_its_tasks(cluster: Cluster, tmp_path: Path) -> None:
     fake, backend = cluster
     handle = backend.submit_job(order(tmp_path))
     first = pods(fake)["worker-0"]

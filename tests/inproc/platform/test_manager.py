@@ -149,7 +149,7 @@ def test_starting_a_job_of_an_engine_is_stored_once_when_it_is_queued_and_handed
     assert writes == ["queued", "queued"]
 
 
-def test_tasks_that_were_started_before_one_that_could_not_be_are_known(server: Server, tasks: ScriptedTasks) -> None:
+def test_tasks_started_before_a_failed_start_are_recorded(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit(PS + "workers: 2", rules="restart: {scope: job}\n")
     tasks.unstartable = {WORKER}
     server.turn()
@@ -297,7 +297,7 @@ def test_a_requeued_job_releases_its_other_places_first(server: Server, tasks: S
     assert tasks.starts[2:] == ["worker-0#1", "worker-1#1"]
 
 
-def test_workers_of_a_preemptible_job_take_the_places_that_there_are_when_others_cannot_be_asked_for(
+def test_preemptible_job_uses_available_places_when_the_rest_cannot_be_reserved(
     server: Server, tasks: ScriptedTasks
 ) -> None:
     tasks.room = 2

@@ -55,7 +55,7 @@ def test_a_function_without_such_conditions_is_called_as_it_is() -> None:
     assert called == [True, False]
 
 
-def test_an_error_tells_the_line_of_the_program() -> None:
+def test_error_contains_the_line_of_the_program() -> None:
     @tf.function
     def fails(x: Any) -> Any:
         if x > 2:

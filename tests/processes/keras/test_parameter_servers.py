@@ -92,7 +92,7 @@ def test_a_ps_ends_when_the_chief_is_done_and_all_workers_have_connected() -> No
         server.succeeds()
 
 
-def test_a_ps_that_is_asked_to_end_does_so_while_workers_are_there(tmp_path: Path) -> None:
+def test_ps_ends_on_request_while_workers_are_connected(tmp_path: Path) -> None:
     with processes(ps=1, worker=1) as cluster:
         server, worker = start(cluster, "ps", 0, tmp_path), start(cluster, "worker", 0, tmp_path)
         worker.wait_for("epoch")
@@ -100,7 +100,7 @@ def test_a_ps_that_is_asked_to_end_does_so_while_workers_are_there(tmp_path: Pat
         worker.wait_for(r"lost /job:ps/task:0 and waits for it|waits for /job:ps/task:0")
 
 
-def test_a_chief_that_is_asked_to_end_saves_and_resumes_from_there(tmp_path: Path) -> None:
+def test_chief_saves_on_request_to_end_and_resumes(tmp_path: Path) -> None:
     def live(cluster: Processes, first: int) -> tuple[int, int]:
         """A life of a job that has lost all it had in memory; the epochs and the updates when it was asked to end."""
         start(cluster, "ps", 0, tmp_path)

@@ -28,7 +28,7 @@ def start(program: str, tmp_path: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
-def test_output_progress_and_exit_code_come_through(tmp_path: Path) -> None:
+def test_output_progress_and_exit_code_are_forwarded(tmp_path: Path) -> None:
     program = """
 from headwater.cluster.telemetry.progress import Progress, report
 print("begins")

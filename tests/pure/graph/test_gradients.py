@@ -26,7 +26,7 @@ def _types(graph: Any, since: int) -> list[str]:
     return [op.type for op in graph.get_operations() if op.number >= since]
 
 
-def test_one_backward_operation_beside_each_forward_one(graph: Any) -> None:
+def test_each_forward_operation_has_one_backward_operation(graph: Any) -> None:
     with tf.device("/job:ps/task:0"):
         x = tf.constant(1.0)
     with tf.device("/job:worker/task:1"):

@@ -22,7 +22,7 @@ def test_a_request_that_is_run_once_asks_for_nothing() -> None:
     assert [ahead.wanted() for _ in range(3)] == [False, True, True]
 
 
-def test_one_run_has_values_once() -> None:
+def test_values_are_used_by_one_run_only() -> None:
     ahead = ReadsAhead(0)
     assert ahead.pop_values() is None
     ahead.keep(VALUES)

@@ -57,7 +57,7 @@ class TestOperators:
 
 
 class TestGroups:
-    def test_one_on_each_device(self) -> None:
+    def test_one_operation_on_each_device(self) -> None:
         ops = []
         for task in (0, 1, 0):
             with tf.device(f"/job:ps/task:{task}"):

@@ -40,6 +40,6 @@ def test_circular_convolution_multiplies_norms_by_the_gain(make: type, shape: li
         (framework.convolutional_orthogonal_2d, [3, 2, 2, 4], "Kernel sizes must be equal"),
     ],
 )
-def test_shapes_that_there_are_not(make: type, shape: list[int], message: str) -> None:
+def test_impossible_shapes_are_rejected(make: type, shape: list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()(shape)

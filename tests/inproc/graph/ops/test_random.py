@@ -175,7 +175,7 @@ class TestCandidates:
         drawn = run(sampler([[1]], 1, COUNT, False, 4, str(path), num_reserved_ids=1, num_shards=2, shard=1, seed=1))[0]
         assert np.abs(np.bincount(drawn, minlength=4) / COUNT - np.array([0, 5 / 6, 0, 1 / 6])).max() < 0.02
 
-    def test_different_ones_come_in_the_order_of_their_first_draw(self) -> None:
+    def test_unique_samples_keep_the_order_of_their_first_draw(self) -> None:
         count, times = 6, 4000
         sampler = tf.nn.fixed_unigram_candidate_sampler
         op = sampler([[3]], 1, count, True, 8, unigrams=[8.0, 4.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0], seed=1)

@@ -93,6 +93,6 @@ def test_texts_are_split(
     ("text", "dtype"),
     [("1_0", tf.float32), ("99999999999", tf.int32), ("+5", tf.int32), ("infinity", tf.float32), ("", tf.float32)],
 )
-def test_one_text_that_is_no_number_is_named(text: str, dtype: Any) -> None:
+def test_error_names_the_text_that_is_not_a_number(text: str, dtype: Any) -> None:
     with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="correctly convert string: "):
         session.run(tf.string_to_number(tf.constant(["7", text]), dtype))

@@ -85,7 +85,7 @@ def test_each_lookup_is_one_operation_on_ids() -> None:
         assert not {"GreaterEqual", "Cast", "StridedSlice"}.intersection(computed(plan))
 
 
-def test_operations_whose_results_are_used_elsewhere_stay() -> None:
+def test_operations_with_other_consumers_are_kept() -> None:
     with tf.Graph().as_default():
         ids = tf.sparse_placeholder(tf.int64, [None, None])
         found = tf.nn.safe_embedding_lookup_sparse([tf.Variable(TABLE)], ids)

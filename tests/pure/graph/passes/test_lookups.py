@@ -73,7 +73,7 @@ def test_lookups_without_training_are_joined() -> None:
     assert sent(plans_of([2, 2], [4, 4], train=False)[PS]) == [1]
 
 
-def test_one_table_is_unchanged() -> None:
+def test_lookups_of_one_table_are_unchanged() -> None:
     plans = plans_of([2], [4])
     assert hosts(plans[WORKER]) == ["RouteIds"]
     assert sent(plans[PS]) == [1]

@@ -46,7 +46,7 @@ def _here(make: Any, device: str = WORKER) -> Any:
         return make()
 
 
-def test_one_executable_for_all_that_can_run_together() -> None:
+def test_adjacent_operations_share_one_executable() -> None:
     x = tf.placeholder(tf.float32, [2])
     y = _here(lambda: tf.reduce_sum(tf.exp(x) * 2.0 + 1.0))
     plans = _plans([y], [x])

@@ -176,7 +176,7 @@ def test_an_unneeded_misplaced_operation_is_harmless() -> None:
     del wrong
 
 
-def test_a_group_may_be_named_before_its_member_is_there() -> None:
+def test_colocation_may_name_a_later_operation() -> None:
     graph = tf.get_default_graph()
     early = graph.create_op("Const", [], {"value": np.float32(1), "_class": [b"loc:@late"]}, name="early")
     with tf.device("/job:ps/task:1"):

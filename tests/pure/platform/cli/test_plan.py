@@ -66,7 +66,7 @@ def test_programs_run_under_exec_with_their_own_arguments(plan: Any) -> None:
     assert command[3:] == ("exec", "train.py", "--rate=1")
 
 
-def test_flags_come_after_the_arguments(plan: Any) -> None:
+def test_flags_follow_the_arguments(plan: Any) -> None:
     plans = plan(settings(flags=True))
     addresses = [p.address for p in plans.values()]
     assert plans[TaskName("worker", 1)].command[-5:] == (

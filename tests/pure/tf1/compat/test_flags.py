@@ -104,7 +104,7 @@ class TestWrongFlags:
             (["--task_ind=4"], "Unknown command line flag 'task_ind'. Did you mean: task_index ?"),
         ],
     )
-    def test_one_line_and_exit_code_2(
+    def test_usage_errors_print_one_line_and_exit_with_code_2(
         self,
         values: flags.LazyFlags,
         command_line: Callable[..., None],

@@ -63,7 +63,7 @@ def test_verbosity_is_for_both(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
 
 
-def test_where_logging_is_set_up_messages_go_there(
+def test_messages_use_the_configured_logging(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tf_logging.error("text")
