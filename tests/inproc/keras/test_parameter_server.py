@@ -245,7 +245,7 @@ def test_a_late_worker_does_not_wait_for_the_others() -> None:
 
 
 @pytest.mark.timeout(60)
-def test_a_worker_of_restarted_ps_stays_in_a_training_that_others_have_finished() -> None:
+def test_worker_of_restarted_ps_keeps_the_finished_training() -> None:
     """It tells the second ps in which training it is, after the first has told it how many are over."""
     local = servers(optax.sgd(0.1), "k=2", tasks=3)
     clients = first, second, late = [connected(local, number) for number in range(3)]
@@ -535,7 +535,7 @@ def test_a_norm_needs_no_part_of_a_ps_that_has_lost_the_gradients(monkeypatch: p
     local.stop()
 
 
-def test_norms_of_optax_are_its_own_again_afterwards() -> None:
+def test_patched_norms_of_optax_are_restored_afterwards() -> None:
     assert find_sums(optax.adam(0.1), SHAPES) == 0
     assert find_sums(optax.chain(optax.clip_by_global_norm(1.0), optax.clip_by_global_norm(2.0)), SHAPES) == 2
     assert float(optax.tree.norm([jnp.float32(3.0), jnp.float32(4.0)])) == 5.0

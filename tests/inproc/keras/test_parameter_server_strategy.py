@@ -354,7 +354,7 @@ def test_a_train_step_that_applies_twice_is_refused() -> None:
     cluster.stop()
 
 
-def test_callbacks_hear_of_as_many_steps_at_once_as_the_program_says() -> None:
+def test_callbacks_are_called_once_per_steps_per_execution() -> None:
     def make() -> Any:
         model = dense(lambda: keras.optimizers.Adam(0.02))
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -417,7 +417,7 @@ def test_momentum_of_asynchronous_workers_gets_a_warning(
     served.close()
 
 
-def test_an_epoch_has_as_many_updates_as_alone_however_many_workers_there_are() -> None:
+def test_number_of_updates_of_an_epoch_does_not_depend_on_the_number_of_workers() -> None:
     cluster = Cluster(lambda: dense(lambda: keras.optimizers.SGD(0.1)), workers=3)
     cluster.fit(X, Y, batch_size=16, epochs=2)
     assert [host.version for host in cluster.local.hosts] == [12, 12]
@@ -481,7 +481,7 @@ def test_tables_on_the_ps_train_like_keras(optimizer: Callable[[], Any], exact: 
     cluster.stop()
 
 
-def test_lazy_updates_leave_rows_alone_that_a_step_does_not_use() -> None:
+def test_lazy_updates_change_only_rows_used_by_the_step() -> None:
     cluster = Cluster(lambda: embedding(lambda: keras.optimizers.Adam(0.1)), table_bytes=0)
     before = cluster.models[0].get_layer("table").get_weights()[0]
     cluster.fit(np.full((16, 4), 7, np.int32), Y[:16], batch_size=16, epochs=3)

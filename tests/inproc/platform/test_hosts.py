@@ -78,7 +78,7 @@ def test_places_are_released_on_all_hosts_when_one_host_refuses(tmp_path: Path) 
     assert first.address in {f"{host.host}:{port}" for host in hosts for port in host.ports["j"]}
 
 
-def test_a_job_that_was_given_nothing_has_nothing_to_give_back_to_a_silent_host(tmp_path: Path) -> None:
+def test_job_without_places_ends_although_a_host_is_silent(tmp_path: Path) -> None:
     host = Host("a")
     full = backend(tmp_path, host)
     with pytest.raises(NotEnough):

@@ -162,9 +162,7 @@ def test_tasks_started_before_a_failed_start_are_recorded(server: Server, tasks:
     assert (tasks.starts, tasks.stops) == (["ps-0#0"], ["ps-0#0"])
 
 
-def test_a_server_that_is_killed_between_starting_and_remembering_starts_nothing_twice(
-    server: Server, tasks: ScriptedTasks
-) -> None:
+def test_server_killed_before_it_recorded_a_start_starts_no_task_twice(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit(PS)
     tasks.die_after_start = True
     with pytest.raises(Killed):
@@ -188,9 +186,7 @@ def test_a_server_that_is_killed_between_starting_and_remembering_starts_nothing
     assert [(life.task, life.code) for life in server.store.attempts(job_id)] == [("ps-0", -15), ("worker-0", 0)]
 
 
-def test_a_server_that_is_killed_before_it_gives_places_back_leaves_that_to_the_next(
-    server: Server, tasks: ScriptedTasks
-) -> None:
+def test_next_server_releases_places_of_a_killed_server(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit()
     server.turn()
     tasks.ends("worker-0#0")
@@ -205,7 +201,7 @@ def test_a_server_that_is_killed_before_it_gives_places_back_leaves_that_to_the_
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_places_of_a_job_that_was_stopped_while_they_were_found_are_given_back_once_their_host_answers(
+def test_places_reserved_during_a_stop_are_released_once_their_host_answers(
     server: Server, tasks: ScriptedTasks, killed: bool
 ) -> None:
     job_id = server.submit()
@@ -269,9 +265,7 @@ def test_a_job_is_not_deleted_while_it_is_given_places(
     assert (tasks.reserved, server.store.jobs(), server.manager.live()) == ({}, [], [])
 
 
-def test_a_place_for_one_more_worker_that_is_not_wanted_any_more_is_given_back_once_its_host_answers(
-    server: Server, tasks: ScriptedTasks
-) -> None:
+def test_unneeded_place_is_released_once_its_host_answers(server: Server, tasks: ScriptedTasks) -> None:
     tasks.room = 3
     job_id = server.submit(PS + "workers: {count: '1:4', cpus: 1}\npreemptible: true")
     server.turn()
@@ -788,7 +782,7 @@ def test_a_limited_number_of_finished_jobs_is_kept(engine_server: Server, engine
     assert kept(server) == {jobs[0], jobs[2], jobs[3]}
 
 
-def test_a_server_that_is_to_keep_all_does(engine_server: Server, engine: ScriptedEngine) -> None:
+def test_server_without_retention_limit_keeps_all_jobs(engine_server: Server, engine: ScriptedEngine) -> None:
     server = engine_server
     server.kill_and_start(keep_s=None, keep_jobs=None)
     job_id = ended(server, engine, 100.0)

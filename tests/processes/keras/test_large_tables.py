@@ -36,7 +36,7 @@ def peaks(rows: int, *, tables: int = 1, servers: int = 1) -> list[int]:
         return [max(told[1:]), told[0]]
 
 
-def test_a_worker_takes_no_more_memory_with_a_larger_table_and_a_ps_its_rows_only() -> None:
+def test_larger_table_needs_memory_for_its_rows_on_the_ps_only() -> None:
     (small_ps, small_worker), (ps, worker) = peaks(1000), peaks(ROWS)
     assert worker - small_worker < TABLE / 4
     # Values, Adagrad's sums beside them, a tenth, and what does not grow with the table, such as executables.

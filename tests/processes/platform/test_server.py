@@ -169,7 +169,7 @@ def test_preempted_training_resumes_at_its_step(running: Server, tmp_path: Path,
     assert weight == 0.5 * step
 
 
-def test_more_than_there_can_be_fails_at_once_with_the_reason(running: Server) -> None:
+def test_request_above_the_maximum_fails_at_once_with_the_reason(running: Server) -> None:
     job = running.over(running.submit("true", workers={"cpus": 9999}))
     assert job["phase"] == "failed"
     assert "no host of this server is large enough: worker 0 asks for 9999 CPUs: local has" in job["reason"]

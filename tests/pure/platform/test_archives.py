@@ -91,7 +91,7 @@ def test_a_zip_file_is_unpacked_with_executable_bits(tmp_path: Path, folder: Pat
     ],
     ids=lambda info: f"{info.name} {info.type} {info.linkname}",
 )
-def test_nothing_of_a_tar_file_gets_out(tmp_path: Path, folder: Path, bad: tarfile.TarInfo) -> None:
+def test_members_of_a_tar_file_stay_inside_the_folder(tmp_path: Path, folder: Path, bad: tarfile.TarInfo) -> None:
     with pytest.raises(ArchiveError):
         unpack(tar_of(tmp_path / "x.tar.gz", (bad, b"")), folder)
     assert not (tmp_path / "out").exists()
@@ -106,7 +106,7 @@ def test_a_link_cannot_lead_later_members_out(tmp_path: Path, folder: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["../out", "/out", "a/../../out", "..\\out"])
-def test_nothing_of_a_zip_file_gets_out(tmp_path: Path, folder: Path, name: str) -> None:
+def test_members_of_a_zip_file_stay_inside_the_folder(tmp_path: Path, folder: Path, name: str) -> None:
     with pytest.raises(ArchiveError, match="outside"):
         unpack(zip_of(tmp_path / "x.zip", (name, b"1")), folder)
     assert list(folder.iterdir()) == []

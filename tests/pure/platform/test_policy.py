@@ -84,7 +84,7 @@ class Job:
         return self.state.phase
 
 
-def test_ps_and_evaluator_have_until_the_evaluator_is_done_once_the_workers_and_the_chief_are() -> None:
+def test_ps_and_evaluator_continue_until_the_evaluator_has_finished() -> None:
     job = Job("ps: 1\nworkers: 2\nchief: true\nevaluator: true").placed()
     assert job.phase is JobPhase.RUNNING
     job.ended(worker(0), worker(1))
@@ -266,7 +266,7 @@ def test_with_ps_a_preempted_task_starts_again_alone() -> None:
     assert job.state.tasks[worker(1)].restarts == 0
 
 
-def test_a_host_that_is_taken_away_sends_the_job_back_to_the_queue() -> None:
+def test_removal_of_a_host_requeues_its_job() -> None:
     job = Job("ps: 1\nworkers: 1").placed()
     how = Exited(code=0, reason="the node is drained", preempted=True)
     job.happens(Ended(worker(0), how)).all_ended()
@@ -430,7 +430,7 @@ def test_returning_ps_and_workers_continue_their_attempt_numbers() -> None:
     assert (job.state.tasks[third].attempt, job.state.tasks[worker(1)].attempt) == (1, 1)
 
 
-def test_a_restart_brings_nothing_back_that_was_scaled_away() -> None:
+def test_restart_does_not_restart_workers_removed_by_scaling() -> None:
     job = Job("ps: 1\nworkers: 1:2").happens(AskScale("eve", 2)).placed().happens(AskScale("eve", 1)).all_ended()
     job.happens(AskRestart("eve")).all_ended().after(0.0).started()
     assert policy.needs_place(job.state, job.now) == ()
@@ -504,7 +504,7 @@ def test_a_failure_is_reported_once(count: int) -> None:
     assert job.notes[-1] == "failed: the job has failed (after 1 restarts)"
 
 
-def test_a_failure_that_is_no_tasks_is_reported_by_the_job() -> None:
+def test_failure_of_the_whole_job_is_reported_with_its_reason() -> None:
     job = Job("deadlines: {run: 60s}").placed().after(61.0).all_ended()
     reason = "ran for longer than its deadline of 60 s"
     assert job.notes[-2:] == [f"ending: ends its tasks: {reason}", f"failed: {reason}"]

@@ -77,7 +77,7 @@ def test_files(bucket: str) -> None:
         tf.gfile.GFile(path).read()
 
 
-def test_a_file_is_there_whole_or_not_at_all(bucket: str) -> None:
+def test_files_are_written_atomically(bucket: str) -> None:
     path = f"{bucket}/whole"
     with AtomicFile(path) as file:
         file.write(b"first")

@@ -202,7 +202,7 @@ class TestCandidates:
         assert draw(1) == draw(1) != draw(2)
         assert draw(None) != draw(None)
 
-    def test_more_than_there_are(self) -> None:
+    def test_more_elements_than_exist(self) -> None:
         with pytest.raises(tf.errors.InvalidArgumentError, match="unique"):
             run(tf.nn.uniform_candidate_sampler([[0]], 1, 8, True, 7)[0])
 

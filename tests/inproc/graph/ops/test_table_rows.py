@@ -110,7 +110,7 @@ def test_the_array_of_an_update_is_changed_in_place(limit: int, monkeypatch: pyt
     np.testing.assert_array_equal(np.asarray(changed[0])[:, 3], [0.5] * 100 + [1] * 4900)
 
 
-def test_adagrad_at_once_is_the_rule_row_by_row() -> None:
+def test_batched_adagrad_equals_adagrad_row_by_row() -> None:
     array, squares, rows = numbers((ROWS, 5), "float32"), numbers((ROWS, 5), "float32"), numbers((PICKED, 5), "float32")
     indices = RANDOM.permutation(np.arange(-80, 120)).astype(np.int32)
 

@@ -55,7 +55,7 @@ def test_first_runs_of_many_shapes_compile_nothing(monkeypatch: pytest.MonkeyPat
     assert not list(compiled)
 
 
-def test_a_value_that_was_read_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_values_do_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "off")
     with tf.Graph().as_default(), tf.Session() as session:
         variable = tf.get_variable("variable", initializer=np.zeros(3, np.float32))

@@ -513,7 +513,7 @@ def test_a_task_that_ends_after_its_answer_is_not_awaited() -> None:
     assert protocol.ended == [True]
 
 
-def test_a_task_that_is_lost_before_it_is_asked_is_asked_once() -> None:
+def test_lost_task_receives_one_request() -> None:
     """Another task is waited for before this one is asked: that it is lost is met then, and not before."""
     protocol = Resuming(had=0)
     protocol.task.close()

@@ -112,7 +112,7 @@ def test_operations_inside_executables_have_entries_of_their_own(monkeypatch: py
         assert "again" in labels
 
 
-def test_beside_another_profile_only_executables_have_entries(tmp_path: Path) -> None:
+def test_executables_alone_have_entries_beside_another_profile(tmp_path: Path) -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.add(tf.placeholder_with_default(1.0, []), 1.0, name="x")
         session.run(x)

@@ -235,7 +235,7 @@ def test_closing_a_queue_ends_waits_on_the_backup() -> None:
             one.run(kept)
 
 
-def test_a_step_that_was_given_up_takes_nothing_on_the_other_copy() -> None:
+def test_abandoned_step_removes_no_element_on_the_backup() -> None:
     with session() as (cluster, one):
         with _on(0):
             queue = tf.FIFOQueue(3, [tf.int64], [()], shared_name="queue")

@@ -61,7 +61,7 @@ def test_a_shape_from_a_variable() -> None:
             assert session.run(zeros).shape == (5, 1)
 
 
-def test_a_shape_that_an_update_needs_at_once_and_others_later() -> None:
+def test_shape_needed_first_by_an_update_and_later_by_other_operations() -> None:
     with tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [None, None])
         v = tf.Variable(tf.zeros([2, 3]))

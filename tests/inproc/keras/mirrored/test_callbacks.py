@@ -167,7 +167,7 @@ def test_the_state_of_another_model_is_refused(tmp_path: Path) -> None:
         fit(other, BackupAndRestore(tmp_path))
 
 
-def test_the_state_that_is_saved_is_numbers_and_json(tmp_path: Path) -> None:
+def test_saved_state_consists_of_arrays_and_json(tmp_path: Path) -> None:
     fit(make_model(), BackupAndRestore(tmp_path, delete_checkpoint=False))
     with np.load(tmp_path / "training-state", allow_pickle=False) as found:
         description = json.loads(found["headwater"].tobytes())

@@ -33,7 +33,7 @@ def names() -> tuple[dict[str, bool], dict[str, bool]]:
 
 
 @pytest.mark.slow
-def test_names_that_are_there_do_not_get_fewer(names):
+def test_number_of_public_names_does_not_decrease(names):
     public, others = names
     assert sum(public.values()) >= LEAST_PUBLIC
     assert sum(others.values()) >= LEAST_OTHER

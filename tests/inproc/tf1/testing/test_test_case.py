@@ -94,7 +94,7 @@ def test_cached_session_stays(case: Any) -> None:
         assert other is not session
 
 
-def test_forced_on_a_gpu_that_is_not_there(case: Any) -> None:
+def test_missing_gpu_that_a_test_forces_is_an_error(case: Any) -> None:
     assert not tf.test.is_gpu_available()
     assert tf.test.gpu_device_name() == ""
     with case.session(force_gpu=True) as session:

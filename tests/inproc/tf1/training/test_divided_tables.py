@@ -48,7 +48,7 @@ def test_every_id_gives_its_row(count: int, strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["mod", "div"])
-def test_an_id_that_is_not_there_is_named_and_nothing_changes(strategy: str) -> None:
+def test_unknown_id_is_named_and_nothing_changes(strategy: str) -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         ids = tf.placeholder(tf.int32, [None])
         parts = parts_of(2, strategy)

@@ -157,7 +157,7 @@ def test_stopping_at_a_step() -> None:
         assert step == last - 1
 
 
-def test_a_session_that_saves_does_so_at_sigterm_as_long_as_it_lasts(tmp_path: Path) -> None:
+def test_saving_session_saves_at_sigterm_until_it_is_closed(tmp_path: Path) -> None:
     Train()
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     hook = tf.train.CheckpointSaverHook(str(tmp_path / "other"), save_steps=100)
@@ -381,7 +381,7 @@ def test_recovery_from_lost_tasks() -> None:
     assert hook.calls.count("begin") == 1
 
 
-def test_no_recovery_where_none_is_wanted() -> None:
+def test_recovery_can_be_disabled() -> None:
     train = Train()
     with tf.train.SingularMonitoredSession() as sess:
         assert sess.run(train.step) == 0

@@ -190,7 +190,7 @@ def test_states_older_than_a_restore_are_ignored(start_cluster: StartCluster, tm
     assert program.trains(1) == [2, 2]
 
 
-def test_a_state_that_is_damaged_has_all_restored(
+def test_damaged_saved_state_restores_all_ps(
     start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = start_cluster(ps=2, worker=1)

@@ -141,7 +141,7 @@ def test_reshape(tmp_path: Path) -> None:
         assert sess.run(v).tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
-def test_another_type(tmp_path: Path) -> None:
+def test_restoring_another_type_is_an_error(tmp_path: Path) -> None:
     with tf.Session() as sess:
         sess.run(tf.Variable([1.0], name="v").initializer)
         path = tf.train.Saver().save(sess, str(tmp_path / "m"))

@@ -62,7 +62,7 @@ def test_status_and_metrics(
     assert 'headwater_worker_steps{task="/job:ps/task:0",worker="/job:worker/task:0"}' not in metrics  # it has ended
 
 
-def test_a_worker_that_is_behind_in_tables_and_metrics() -> None:
+def test_lagging_worker_with_tables_and_metrics() -> None:
     behind = WorkerProgress(worker="/job:worker/task:1", steps=7, idle_s=12.3, in_step=True, behind=True)
     waits = WorkerProgress(worker="/job:worker/task:0", steps=9, idle_s=1.0, in_step=True, waiting="others")
     snapshot = Snapshot(at=1.0, workers=(waits, behind))

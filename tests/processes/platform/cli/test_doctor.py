@@ -90,7 +90,7 @@ def test_each_task_is_reported(ps: str, stranger: str) -> None:
     assert "unknown host" in rows["worker", "1"]
 
 
-def test_a_task_at_another_ones_address(ps: str) -> None:
+def test_task_listening_at_the_address_of_another_task(ps: str) -> None:
     result = doctor("--worker_hosts", ps)
     assert result.returncode == 1
     assert "/job:ps/task:0" in result.stdout

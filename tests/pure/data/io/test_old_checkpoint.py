@@ -129,7 +129,7 @@ def test_literals_of_any_length(data: bytes, more: int) -> None:
 
 
 @given(st.binary(max_size=60))
-def test_anything_else_is_refused_or_read(data: bytes) -> None:
+def test_malformed_data_is_rejected_or_decompressed(data: bytes) -> None:
     with contextlib.suppress(ValueError):
         assert len(snappy.decompress(data)) == varint.decode(data, 0, len(data))[0]
 

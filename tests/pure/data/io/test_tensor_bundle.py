@@ -95,13 +95,13 @@ class TestTensorFlowsFiles:
 
 
 class TestWriting:
-    def test_nothing_is_to_be_seen_before_the_end(self, tmp_path: Path) -> None:
+    def test_checkpoint_is_invisible_until_it_is_complete(self, tmp_path: Path) -> None:
         with BundleWriter(tmp_path / "new" / "c") as writer:
             writer.add("a", np.ones(1 << 20))
             assert list((tmp_path / "new").iterdir()) == []
         assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["c.data-00000-of-00001", "c.index"]
 
-    def test_writing_again_replaces(self, tmp_path: Path) -> None:
+    def test_second_write_replaces_the_first(self, tmp_path: Path) -> None:
         for value in range(4):
             check_equal(read(write(tmp_path / "c", {"a": np.array(value)})), {"a": np.array(value)})
             assert len(list(tmp_path.iterdir())) in (2, 3)
@@ -208,7 +208,7 @@ class TestMerging:
         names = sorted(path.name for path in tmp_path.iterdir())
         assert names == [*(f"c.data-{n:05d}-of-00003" for n in range(3)), "c.index"]
 
-    def test_merging_again_replaces(self, tmp_path: Path) -> None:
+    def test_second_merge_replaces_the_first(self, tmp_path: Path) -> None:
         for _ in range(3):
             merge_bundles(self.parts(tmp_path), tmp_path / "c")
             assert len(read(tmp_path / "c")) == 4

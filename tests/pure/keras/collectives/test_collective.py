@@ -61,7 +61,7 @@ def test_all_get_the_same_bits_of_a_sum(pair: Pair, count: int, length: int) -> 
         member.close()
 
 
-def test_a_broadcast_is_the_first_process_s_and_a_gather_everybody_else_s() -> None:
+def test_broadcast_sends_the_first_value_and_gather_the_values_of_the_others() -> None:
     members = group(3)
     given = [np.arange(rank + 1) for rank in range(3)]
     assert [list(found[0]) for found in together(members, lambda m: m.broadcast([given[m.rank]], "test"))] == [[0]] * 3

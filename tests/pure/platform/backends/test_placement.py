@@ -55,7 +55,7 @@ def test_whole_cores_are_a_tasks_own() -> None:
     assert reservations(host("a")).place("j", ask(1, cpus=1.5), problems={})[0].cores == ()
 
 
-def test_all_are_placed_or_none() -> None:
+def test_tasks_are_placed_all_or_none() -> None:
     books = reservations(host("a"))
     with pytest.raises(NotEnough) as refused:
         books.place("j", ask(3, cpus=2), problems={})

@@ -30,7 +30,7 @@ def test_parses_printed_progress(line: str, step: int, loss: float | None) -> No
 
 
 @pytest.mark.parametrize("line", ["", "loss: 3", "stepping stones 5", "steps_per_s 300", "footstep: 9", "Step: many"])
-def test_leaves_other_lines_alone(line: str) -> None:
+def test_other_lines_are_no_progress_reports(line: str) -> None:
     assert read_line(line) is None
 
 

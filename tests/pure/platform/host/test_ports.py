@@ -86,7 +86,7 @@ def test_a_lease_that_has_ended_is_taken_over_by_one(
         assert sorted(port for one in taken for port in one) == sorted(few)
 
 
-def test_all_are_leased_or_none(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ports_are_leased_all_or_none(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = lease_ports(folder, "one", tmp_path, 2)
     release_ports(folder, "one")
     monkeypatch.setattr(ports, "leasable_ports", lambda: few)

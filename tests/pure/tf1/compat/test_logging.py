@@ -55,7 +55,7 @@ def test_messages_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @no_logging_set_up()
-def test_verbosity_is_for_both(capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbosity_is_set_for_both_loggers(capsys: pytest.CaptureFixture[str]) -> None:
     tf_logging.set_verbosity("ERROR")
     assert tf_logging.get_verbosity() == tf_logging.ERROR
     tf_logging.warning("hidden")
