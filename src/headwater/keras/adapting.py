@@ -104,8 +104,8 @@ def _refuse_texts(x: Tree) -> None:
         if dtype == string or (is_array and any(isinstance(value, str | bytes) for value in leaf.flat[:1])):
             place = jax.tree_util.keystr(path)
             raise ValueError(
-                f"the inputs have strings{place and ' at '}{place}, and compiled functions have none: look them up on "
-                "arrays before the model, or in a dataset's map, and give the model their numbers"
+                f"the inputs have strings{place and ' at '}{place}, which compiled functions cannot process: look them "
+                "up on arrays before the model, or in a dataset's map, and give the model their numbers"
             )
 
 

@@ -239,7 +239,7 @@ class DynamicEmbedding(keras.layers.Layer):
         for shape in shapes:
             if not shape:
                 raise InvalidArgumentError(
-                    None, None, f"layer {self.name!r} pools along the last axis, and ids have none"
+                    None, None, f"layer {self.name!r} pools along the last axis, but the ids have no axes"
                 )
         sizes = np.concatenate([np.full(math.prod(shape[:-1]), shape[-1], np.int64) for shape in shapes])
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])

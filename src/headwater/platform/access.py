@@ -21,7 +21,9 @@ SESSION_COOKIE = "headwater_session"
 CSRF_HEADER = "x-csrf-token"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
-_bearer = HTTPBearer(auto_error=False, description="A token that the server gave: headwater serve tells the first one.")
+_bearer = HTTPBearer(
+    auto_error=False, description="A token that the server issued; headwater serve prints the first one."
+)
 
 
 def platform_of(request: Request) -> Platform:

@@ -48,7 +48,7 @@ class Notifier:
         try:
             self._queue.put_nowait((notify.webhook, body))
         except queue.Full:
-            _log.warning("job %s: no notification was sent that it %s: too many wait", record.id, event)
+            _log.warning("job %s: too many notifications are waiting: none was sent for %s", record.id, event)
 
     def close(self) -> None:
         """Sends each waiting notification once, and ends the thread."""
@@ -71,4 +71,4 @@ class Notifier:
                 _log.warning("notification of %s: %s", body["job"]["id"], error)
             else:
                 return
-        _log.error("notification of %s is given up: %s", body["job"]["id"], body["event"])
+        _log.error("notification of %s failed and is not retried: %s", body["job"]["id"], body["event"])

@@ -154,7 +154,7 @@ def test_values_travel_as_they_are() -> None:
     np.testing.assert_array_equal(found[3], np.eye(2))
     with pytest.raises(InvalidArgumentError, match="a function cannot be sent"):
         encode(test_values_travel_as_they_are, [])
-    with pytest.raises(InvalidArgumentError, match="no value of a call"):
+    with pytest.raises(InvalidArgumentError, match="malformed value in a call"):
         decode({"array": 7}, [], lambda what: what)
 
 

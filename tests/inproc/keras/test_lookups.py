@@ -86,7 +86,7 @@ def test_models_refuse_strings(method: str, dtype: Any) -> None:
     model.compile("sgd", "mse")
     words = np.array([["a"], ["b"]], dtype)
     for x in ({"words": words}, tf.data.Dataset.from_tensor_slices({"words": words}).batch(2)):
-        with pytest.raises(ValueError, match=r"strings at \['words'\], and compiled functions have none: look"):
+        with pytest.raises(ValueError, match=r"strings at \['words'\], which compiled functions cannot process: look"):
             getattr(model, method)(x, verbose=0)
 
 

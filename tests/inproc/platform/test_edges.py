@@ -94,7 +94,7 @@ def test_a_webhook_that_does_not_answer_is_given_up(caplog: pytest.LogCaptureFix
     notifier(job(f"notify: {{webhook: 'http://127.0.0.1:{address[1]}'}}"), Note("failed", "x"))
     with caplog.at_level(logging.ERROR):
         notifier.close()
-    assert "notification of a-1 is given up: failed" in caplog.text
+    assert "notification of a-1 failed and is not retried: failed" in caplog.text
 
 
 def test_an_unpacked_folder_equals_the_packed_one(tmp_path: Path) -> None:

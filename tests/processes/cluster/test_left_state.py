@@ -24,7 +24,7 @@ def tell_each_ps_to_end_twice(cluster: Processes, program: Path, folder: Path) -
         for worker in workers:
             worker.wait_for("^step ", after=worker.line_count())
         assert ps[index].terminate() == 0
-        assert "has left its state of" in ps[index].output
+        assert "has deposited its state of" in ps[index].output
         ps[index] = cluster.start("ps", index, program, f"--folder={folder}")
         ps[index].wait_for("continues with its state of .* variables, which /job:worker/task:0 has kept")
     for worker in workers:

@@ -422,9 +422,7 @@ def test_a_graph_needs_a_fixed_number_of_ps(running: Server) -> None:
     job_id = str(running.client.post("/jobs", job)["id"])
     assert running.over(job_id)["phase"] == "failed"
     shown = [line for task in ("ps-0", "worker-0") for line in running.log(job_id, task)]
-    assert any(
-        "stay on the ps where they are, unless each is on two. Set HEADWATER_REPLICAS=2" in line for line in shown
-    )
+    assert any("can move to another ps only if they are replicated. Set HEADWATER_REPLICAS=2" in line for line in shown)
 
 
 @pytest.mark.long

@@ -143,7 +143,7 @@ def diag(diagonal: HostArray) -> HostArray:
 
 
 def require_halves(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the half of a shape that is there twice; ValueError if the other half differs."""
+    """Returns the first half of a shape with two equal halves; ValueError if they differ."""
     half = len(shape) // 2
     if len(shape) % 2:
         raise ValueError(f"The rank of the tensor should be even, got shape {list(shape)}")

@@ -32,7 +32,7 @@ from headwater.graph.runtime.step import Step
 _log = logging.getLogger("headwater")
 
 Confirm = Callable[[Callable[[], None]], None]
-"""A function that waits until a task has acknowledged a transfer. It calls its argument now and then; an exception
+"""A function that waits until a task has acknowledged a transfer. It calls its argument repeatedly; an exception
 raised by the argument ends the wait."""
 
 
@@ -55,7 +55,7 @@ class PeerLink(Protocol):
     """A link to one other task; implemented by the server over `headwater.cluster.transport`."""
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:
-        """Waits until the task answers, logging the wait now and then; UnavailableError after the deadline."""
+        """Waits until the task answers, logging the wait repeatedly; UnavailableError after the deadline."""
         ...
 
     def add_plan(self, session: str, number: int, plan: bytes, generation: int) -> None: ...
@@ -67,7 +67,7 @@ class PeerLink(Protocol):
     def open_channel(self) -> Channel: ...
 
     def wait_for_channel(self, check: Callable[[], None]) -> Channel:
-        """Waits until a channel can be opened; ``check`` is called now and then, and an exception that it raises ends
+        """Waits until a channel can be opened; ``check`` is called repeatedly, and an exception that it raises ends
         the wait."""
         ...
 
@@ -300,11 +300,11 @@ def _restarted(task: str) -> AbortedError:
 
 
 def _try(task: object, action: Callable[[], object]) -> None:
-    """Runs a request that may fail: a task that has ended need not be told."""
+    """Runs a request whose failure does not matter, because the task may have ended."""
     try:
         action()
     except OpError as error:
-        _log.debug("%s could not be told that a session ended: %s", task, error.message)
+        _log.debug("cannot notify %s that a session has ended: %s", task, error.message)
 
 
 def _visible(task: TaskName, filters: Iterable[str]) -> bool:

@@ -134,7 +134,7 @@ class RemoteSession:
             try:
                 self._link.control.close_session(handle)
             except OpError as error:
-                _log.debug("%s could not be told that a session ended: %s", self._target, error.message)
+                _log.debug("cannot notify %s that a session has ended: %s", self._target, error.message)
         if lifeline is not None:
             # Closing this channel ends the session at the master, even if the request above has not reached it.
             self._link.release_channel(lifeline, False)

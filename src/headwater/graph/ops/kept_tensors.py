@@ -27,10 +27,10 @@ class KeptTensors:
         return handle
 
     def find(self, handle: bytes) -> HostArray:
-        """The value of a handle.
+        """Returns the value of a handle.
 
         Raises:
-          InvalidArgumentError: there is none.
+          InvalidArgumentError: the handle is unknown.
         """
         if handle not in self.by_handle:
             raise InvalidArgumentError(

@@ -83,7 +83,7 @@ class _Search:
         return replace(self._plan, instructions=tuple(instructions), constants=constants)
 
     def _found(self, fill: Node) -> _Found | None:
-        """Returns the lookup that fills empty rows by an operation; None if it is none that can be replaced."""
+        """Returns the lookup that fills empty rows by an operation; None if it cannot be replaced."""
         if fill.type != "SparseFillEmptyRows":
             return None
         try:

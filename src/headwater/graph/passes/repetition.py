@@ -1,7 +1,7 @@
 """Plans that a task may repeat without a request for each run.
 
 A thread that updates variables with gathered gradients runs the same step in a loop: wait, update, announce. Its task
-repeats the step by itself, and gets a new request only now and then.
+repeats the step by itself, and rarely gets a new request.
 """
 
 from __future__ import annotations

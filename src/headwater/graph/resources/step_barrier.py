@@ -197,7 +197,7 @@ class StepBarrier(Kept):
             self._condition.notify_all()
 
     def _log_wait(self, began: float, done: int) -> None:
-        """Logs waits now and then. The caller holds the condition."""
+        """Logs the wait at intervals of a few seconds. The caller holds the condition."""
         now = self._clock()
         if now - self._said < _SAY_EVERY_S:
             return

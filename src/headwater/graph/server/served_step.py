@@ -39,7 +39,7 @@ Push = Callable[[str, Frame, Callable[[], None] | None], Confirm]
 
 Secured = Callable[[Callable[[str], None]], None]
 """A function that returns once the backup has all changes that the next answer depends on. While it waits, it calls its
-argument now and then with a description of the wait; an exception raised by the argument ends the wait.
+argument repeatedly with a description of the wait; an exception raised by the argument ends the wait.
 
 Raises:
   UnavailableError: this replica is not the primary any more.
@@ -305,7 +305,7 @@ class ServedStep(Step):
 
     def _handle_frame(self, frame: Frame) -> None:
         if self.resumes and frame.kind == GIVE_UP:
-            raise CancelledError(None, None, f"{self._master} has given up step {self.number}")
+            raise CancelledError(None, None, f"{self._master} has abandoned step {self.number}")
         if frame.kind != TENSORS:
             raise bad_header(frame, self._master)
         step, transfer, received = transfer_of(frame, self._master)

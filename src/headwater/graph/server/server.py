@@ -143,10 +143,9 @@ def _require_fixed_servers(cluster: ClusterSpec) -> None:
         None,
         None,
         f"this job{begins} lets its number of ps change while it runs ({SHARDS}={shards}), and this program builds "
-        f"graphs, whose variables stay on the ps where they are, unless each is on two. Set {REPLICAS}=2 for all tasks "
-        "of the job (in its file, under 'env'), with at least 2 ps; or give the job one number of ps (in its file, "
-        f"'ps: 2' in the place of a range such as 'ps: 2:4'); or, where no job file says so, take {SHARDS} out of the "
-        "environment",
+        f"graphs, whose variables can move to another ps only if they are replicated. Set {REPLICAS}=2 for all tasks "
+        "of the job (in its file, under 'env'), with at least 2 ps; or give the job a fixed number of ps (in its file, "
+        f"'ps: 2' instead of a range such as 'ps: 2:4'); or, without a job file, remove {SHARDS} from the environment",
     )
 
 

@@ -482,7 +482,7 @@ class StepService:
             step.settle()
             if step.unconfirmed:
                 step.confirm()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the master must hear of it
+        except Exception as error:  # noqa: BLE001 - any error must be reported to the master
             self._failed(step, error, plan, compiled)
             return
         self.steps += 1

@@ -230,8 +230,8 @@ class TaskServer(Service):
         self._steps.answer_all(_LAST_ANSWERS_S, _RETURN_S)
 
     def announce_departure(self) -> None:
-        """Tells each ``ps`` that this worker's program has ended, including a ``ps`` that holds no primary and so has
-        never met this worker. Does nothing without replication."""
+        """Notifies each ``ps`` that this worker's program has ended, also a ``ps`` without a primary, to which this
+        worker has never connected. Does nothing without replication."""
         if self._twice and not self._peers.refused:
             self.shell.announce_departure()
 

@@ -276,8 +276,8 @@ class BaseSession:
         return runner.fetches.rebuild([to_result(value) for value in values])
 
     def _explained(self, error: OpError) -> OpError:
-        """Returns the error to raise for ``error`` of a step: with its operation, or the reason that the session was
-        given up."""
+        """Returns the error to raise for ``error`` of a step: with its operation, or the error for which the
+        session was closed."""
         if self._given_up_for is not None and isinstance(error, CancelledError):
             return self._given_up_for
         return error_with_op(error, self._graph)

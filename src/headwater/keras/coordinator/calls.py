@@ -141,7 +141,7 @@ class CallServer(Service):
             return error_frame(0, UnknownError(None, None, f"in {name}: {error.message}"), self._task)
         except (OpError, CancelledError) as error:
             return error_frame(0, error, self._task)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator must hear of it
+        except Exception as error:  # noqa: BLE001 - any error must be reported to the coordinator
             _log.exception("%s: %s failed", self._task, name)
             return error_frame(0, UnknownError(None, None, f"{type(error).__name__} in {name}: {error}"), self._task)
 

@@ -333,7 +333,7 @@ class ClusterCoordinator:
                 self._again(call)
             return self._ended
         except OpError as error:
-            _log.debug("%s could not be told the end: %s", task, error.message)
+            _log.debug("cannot notify %s that the coordinator has stopped: %s", task, error.message)
         return True
 
     def _next(self) -> _Call | None:

@@ -299,7 +299,7 @@ class AnyBackend(ABC):
     def capacity(self) -> Capacity:
         """Returns all hosts and their free resources, as far as the backend reports them; raises `BackendError`."""
 
-    def close(self) -> None:  # noqa: B027  most have nothing to let go of
+    def close(self) -> None:  # noqa: B027  most backends have nothing to release
         """Closes connections and threads. Running tasks continue."""
 
 

@@ -120,7 +120,7 @@ END_OF_JOB
 {further}
 result() {{ echo "$1" | put "$folder/result-{attempt}"; }}
 step() {{ "${{@:2}}"; echo $? | put "$folder/rounds/$round/$1.code"; }}
-# Records the time limit and the elapsed time, which tell the end of the time from another request to end.
+# Records the time limit and the elapsed time, which distinguish the time limit from other requests to end.
 asked() {{
     [ "$asked" -eq 1 ] && return
     asked=1

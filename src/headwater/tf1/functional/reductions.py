@@ -172,10 +172,10 @@ def _arg(op_type: str, doc: str) -> Function:
 
 
 argmax: Function = _arg(
-    "ArgMax", "Where along a dimension (the first unless told) the largest element is; of equals the first."
+    "ArgMax", "Index of the largest element along a dimension (default: the first); of equal elements, the first."
 )
 argmin: Function = _arg(
-    "ArgMin", "Where along a dimension (the first unless told) the smallest element is; of equals the first."
+    "ArgMin", "Index of the smallest element along a dimension (default: the first); of equal elements, the first."
 )
 
 

@@ -56,7 +56,7 @@ def frame(
         for each in (frame_length, frame_step, pad_value, axis):
             if np.ndim(each) if not isinstance(each, Tensor) else (each.dims or ()):
                 raise ValueError(
-                    f"Shape of frame_length, frame_step, pad_value and axis must be (), and {each} is none"
+                    f"Shape of frame_length, frame_step, pad_value and axis must be (), but {each} is not a scalar"
                 )
         if not signal.dims:
             raise ValueError("The rank of the signal must be known and not 0")

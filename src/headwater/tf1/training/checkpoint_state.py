@@ -211,12 +211,12 @@ def _find(folder: str, path: str, state: Structure) -> FoundCheckpoints:
 def _instead(found: FoundCheckpoints, path: str, problem: str) -> CheckpointState:
     """Returns a state in place of the unusable state file ``path``; ``problem`` describes why it cannot be used."""
     if found.newest is None:
-        damaged = "; ".join((*found.damaged, *found.without_index)) or "there is none"
+        damaged = "; ".join((*found.damaged, *found.without_index)) or "no checkpoint exists"
         raise DataLossError(
             None,
             None,
-            f"The checkpoint state {path} cannot be used, {problem}, and no checkpoint beside it is whole: {damaged}. "
-            "Training does not start over existing checkpoints: restore the files, or move them away",
+            f"The checkpoint state {path} cannot be used, {problem}, and no checkpoint beside it is complete: "
+            f"{damaged}. Training does not start over existing checkpoints: restore the files, or move them away",
         )
     message = f"The checkpoint state {path} cannot be used, {problem}. {found.newest} is the newest whole checkpoint"
     if _said.get(path) != message:

@@ -27,7 +27,7 @@ _logger: Final = logging.getLogger(__name__)
 _PAUSE_S: Final = 0.5
 
 LOST: Final = (AbortedError, UnavailableError)
-"""Errors of a task that is away or was restarted; a new session may work."""
+"""Errors of a task that is unavailable or was restarted; a new session may work."""
 
 
 class SupervisedSession(Session):

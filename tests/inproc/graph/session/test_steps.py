@@ -134,7 +134,7 @@ def test_an_operation_that_gives_too_little() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         first, second = _op("TestOneOutputTooFew").outputs
         assert session.run(first) == 7
-        with pytest.raises(tf.errors.InternalError, match=r"TestOneOutputTooFew.*gave 1 of its outputs"):
+        with pytest.raises(tf.errors.InternalError, match=r"TestOneOutputTooFew.*returned 1 values for its outputs"):
             session.run(second)
 
 

@@ -142,7 +142,7 @@ class CopiedTaskLink:
         self._from: dict[Channel, OneCopy] = {}
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:
-        """Waits until a replica is the primary, logging the wait now and then; UnavailableError after the deadline."""
+        """Waits until a replica is the primary, logging the wait repeatedly; UnavailableError after the deadline."""
         channel = self._reach(lambda: None, deadline_s)
         status = self._from[channel].status
         self.release_channel(channel, True)
@@ -170,7 +170,7 @@ class CopiedTaskLink:
             raise UnavailableError(None, None, f"the process of a replica of {self._task} sends no heartbeats")
 
     def wait_for_channel(self, check: Callable[[], None]) -> Channel:
-        """Waits until a channel can be opened; ``check`` is called now and then, and an exception that it raises ends
+        """Waits until a channel can be opened; ``check`` is called repeatedly, and an exception that it raises ends
         the wait.
 
         Raises:

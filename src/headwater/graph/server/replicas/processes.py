@@ -247,7 +247,7 @@ class GraphProcesses:
                 case _:
                     raise bad_header(answer, self.name(number))
         except OpError as error:
-            _log.debug("%s does not hear which processes there are: %s", self.name(number), error.message)
+            _log.debug("cannot send the list of ps processes to %s: %s", self.name(number), error.message)
             return False
         with self._changed:
             self._told[number] = told

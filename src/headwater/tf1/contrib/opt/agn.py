@@ -1,4 +1,4 @@
-"""Accumulated gradients: workers train copies, and apply their mean gradients to the shared variables now and then."""
+"""Accumulated gradients: workers train copies, and apply their mean gradients to the shared variables periodically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model averaging: workers train copies, and replace them by their mean now and then."""
+"""Model averaging: workers train copies, and replace them by their mean periodically."""
 
 from __future__ import annotations
 
