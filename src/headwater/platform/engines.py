@@ -153,7 +153,7 @@ def _stalled(state: JobState, now: float) -> JobDecision:
         verdict = policy.stall(state, task, now)
         if verdict is not None:
             note = Note("stalled", f"{task.label}: {verdict}", task.label)
-            decision = _again(state, f"{task.label}: {verdict}", now)
+            decision = _resubmit(state, f"{task.label}: {verdict}", now)
             return JobDecision(decision.state, (note, *decision.notes))
     return JobDecision(state)
 
@@ -250,7 +250,7 @@ def _not_taken(state: JobState, error: BackendError, now: float) -> JobDecision:
     return policy.decide(failed, JobTick(), now)
 
 
-def _again(state: JobState, reason: str, now: float, *notes: Note) -> JobDecision:
+def _resubmit(state: JobState, reason: str, now: float, *notes: Note) -> JobDecision:
     """Ends all tasks, and resubmits the job if its rules allow another restart; otherwise it fails."""
     rules = state.spec.restart
     if state.attempt_at is not None and now - state.attempt_at >= rules.reset_after:
@@ -296,9 +296,9 @@ def _conclusion(state: JobState, report: JobReport, now: float) -> JobDecision:
             again = f"{report.reason}; its resources are released, and it is retried after {report.pause_s:.0f} s"
             return ends(JobPhase.QUEUED, again, Note("pending", again))
         case "lost":
-            return _again(state, report.reason, now, Note("lost", report.reason))
+            return _resubmit(state, report.reason, now, Note("lost", report.reason))
         case "failed" if report.again:
-            return _again(state, report.reason, now)
+            return _resubmit(state, report.reason, now)
         case _:
             return ends(JobPhase.FAILED, _cause(state, report.reason) or "the engine reports a failure")
 

@@ -209,7 +209,7 @@ def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
         return _failed(state, replace(task, verdict=""), fault_of(task, how, task.verdict, now), now)
     if task.phase is TaskPhase.ENDING:  # it was scaled down, and may be wanted again before it has ended
         away = replace(task, phase=TaskPhase.STOPPED, placed=False)
-        return JobDecision(state.with_task(_again(away, now, "") if task.name in _wanted(state) else away))
+        return JobDecision(state.with_task(_next_attempt(away, now, "") if task.name in _wanted(state) else away))
     if how.preempted or (how.code in _TERMINATED and not how.stopped):
         return _preempted(state, task, how, now)
     if how.code == 0:
@@ -262,7 +262,7 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> JobDe
     wait = pause(rules, restarts)
     again = f"restart {restarts + 1} of {rules.limit}, after {wait:g} s"
     if scope == "task":
-        task = _again(replace(task, restarts=restarts + 1), now + wait, f"{fault.reason}; {again}")
+        task = _next_attempt(replace(task, restarts=restarts + 1), now + wait, f"{fault.reason}; {again}")
         return JobDecision(state.with_task(task), (note, Note("restarting", f"{task.label}: {again}", task.label)))
     state = replace(state, restarts=restarts + 1, not_before=now + wait)
     decision = _end(state, JobPhase.RESTARTING, f"{fault}; {again} of all tasks", now, told=True)
@@ -281,7 +281,7 @@ def _lost(state: JobState, task: TaskState, reason: str, now: float) -> JobDecis
         and not task.verdict
     ):
         note = Note("preempted", f"{task.label} was preempted: {reason}", task.label)
-        away = _again(replace(task, placed=False, ended_at=now), now, f"{note.text}; it starts again")
+        away = _next_attempt(replace(task, placed=False, ended_at=now), now, f"{note.text}; it starts again")
         return JobDecision(state.with_task(away), (note,))
     if state.phase is not JobPhase.RUNNING:
         gone = replace(task, phase=TaskPhase.FAILED, reason=reason, ended_at=now, placed=False)
@@ -309,7 +309,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Job
     elif _scope(state) == "task" and (not how.preempted or _may_go(state, task)):
         # If the host is taken away, the task needs another place, and the others continue meanwhile.
         placed = not how.preempted
-        again = _again(replace(task, placed=placed), now, f"{note.text}; it starts again")
+        again = _next_attempt(replace(task, placed=placed), now, f"{note.text}; it starts again")
         return JobDecision(state.with_task(again), (note,))
     else:
         state = replace(state, requeues=state.requeues + 1)
@@ -401,7 +401,7 @@ def _scaled(state: JobState, now: float) -> JobState:
         if name not in state.tasks:
             state = state.with_task(task)
         elif task.phase is TaskPhase.STOPPED:  # it was scaled down before, and is wanted again
-            state = state.with_task(_again(task, now, ""))
+            state = state.with_task(_next_attempt(task, now, ""))
     return state
 
 
@@ -413,7 +413,7 @@ def _tick(state: JobState, event: JobTick, now: float) -> JobDecision:
             return _end(state, JobPhase.FAILED, f"{waited}: {state.reason}" if state.reason else waited, now)
         case JobPhase.RESTARTING if now >= state.not_before:
             state = _with_wanted(state)  # without tasks that have been scaled down
-            tasks = {name: _again(task, now, "") for name, task in state.tasks.items()}
+            tasks = {name: _next_attempt(task, now, "") for name, task in state.tasks.items()}
             state = replace(state, phase=JobPhase.RUNNING, reason="", attempt_at=now, attempt=state.attempt + 1)
             return JobDecision(replace(state, tasks=tasks))
         case JobPhase.RUNNING:
@@ -515,11 +515,11 @@ def _outcome(state: JobState) -> str:
 def _requeued(state: JobState, reason: str, now: float) -> JobState:
     state = replace(state, phase=JobPhase.QUEUED, then=None, reason=reason, queued_at=now, attempt=state.attempt + 1)
     state = _with_wanted(state)
-    tasks = {name: _again(replace(task, placed=False), 0.0, "") for name, task in state.tasks.items()}
+    tasks = {name: _next_attempt(replace(task, placed=False), 0.0, "") for name, task in state.tasks.items()}
     return replace(state, tasks=tasks)
 
 
-def _again(task: TaskState, start_at: float, reason: str) -> TaskState:
+def _next_attempt(task: TaskState, start_at: float, reason: str) -> TaskState:
     """Returns ``task`` prepared for another start. The attempt number increases, unless the present attempt cannot have
     started."""
     tried = task.started_at is not None or task.phase.alive or task.phase is TaskPhase.FAILED
@@ -540,7 +540,9 @@ def _again(task: TaskState, start_at: float, reason: str) -> TaskState:
 def _with_wanted(state: JobState) -> JobState:
     """Returns ``state`` with the tasks that are wanted now; stores the next attempt number of dropped tasks."""
     wanted = _wanted(state)
-    left = {task.label: _again(task, 0.0, "").attempt for name, task in state.tasks.items() if name not in wanted}
+    left = {
+        task.label: _next_attempt(task, 0.0, "").attempt for name, task in state.tasks.items() if name not in wanted
+    }
     return replace(state, tasks=wanted, next_attempts={**state.next_attempts, **left})
 
 

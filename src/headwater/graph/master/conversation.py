@@ -88,9 +88,9 @@ class ChannelConversation:
             if self._values is not None:
                 return
             if ahead.wanted():
-                self._put(Frame(RUN, (*self._request(), WANTS_VALUES), feeds))
+                self._send_frame(Frame(RUN, (*self._request(), WANTS_VALUES), feeds))
                 return
-        self._put(Frame(RUN, self._request(), feeds))
+        self._send_frame(Frame(RUN, self._request(), feeds))
 
     def request_again(self) -> bool:
         """Requests the present values, after the step's own part has failed with values read ahead.
@@ -101,7 +101,7 @@ class ChannelConversation:
         if self._values is None:
             return False
         self._values = None
-        self._put(Frame(RUN, self._request(), self._feeds))
+        self._send_frame(Frame(RUN, self._request(), self._feeds))
         return True
 
     def _request(self) -> tuple[object, ...]:
@@ -116,14 +116,14 @@ class ChannelConversation:
             self._unproved, version, self._values = True, self._values.version, None
             if self._reconnect is not None:
                 self._given = transfer, tensors
-            self._put(Frame(RUN, (*self._request(), version), [*self._feeds, *tensors]))
+            self._send_frame(Frame(RUN, (*self._request(), version), [*self._feeds, *tensors]))
             return
         if self._reconnect is None:
-            self._put(Frame(TENSORS, (self._step.number, transfer), tensors))
+            self._send_frame(Frame(TENSORS, (self._step.number, transfer), tensors))
             return
         frame = Frame(TENSORS, (self._step.number, transfer, len(self._came)), tensors)
         self._sent.append(frame)
-        self._put(frame)
+        self._send_frame(frame)
 
     def recv(self, transfer: int) -> Sequence[Any]:
         """Waits for a transfer; raises the task's error if it fails.
@@ -213,13 +213,13 @@ class ChannelConversation:
         if frame.kind == TENSORS:
             step, transfer, _ = transfer_of(frame, self._task)
             if step == self._step.number:
-                self._keep(transfer, frame.tensors)
+                self._store_transfer(transfer, frame.tensors)
         elif frame.kind == DONE:
             self._handle_done(frame)
         else:
             raise bad_header(frame, self._task)
 
-    def _keep(self, transfer: int, tensors: Sequence[object]) -> None:
+    def _store_transfer(self, transfer: int, tensors: Sequence[object]) -> None:
         if transfer not in self._came:  # else a duplicate of a transfer received on a lost channel
             self._came.add(transfer)
             self._stash[transfer] = tensors
@@ -250,7 +250,7 @@ class ChannelConversation:
             if self._ahead is None or not 0 <= ahead <= len(results) or not 0 <= count <= end:
                 raise bad_header(frame, self._task)
             if count:
-                self._keep(transfer, results[end - count : end])
+                self._store_transfer(transfer, results[end - count : end])
             self._ahead.keep(Values(version, results[end:]))
             results = results[: end - count]
         elif said == _WITH_TRANSFER:
@@ -258,13 +258,13 @@ class ChannelConversation:
             end = len(results) - count
             if not 0 <= count <= len(results):
                 raise bad_header(frame, self._task)
-            self._keep(transfer, results[end:])
+            self._store_transfer(transfer, results[end:])
             results = results[:end]
         if self._unproved:
             self._prove(None)
         self._done = results
 
-    def _put(self, frame: Frame) -> None:
+    def _send_frame(self, frame: Frame) -> None:
         try:
             self._channel.send(frame)
         except UnavailableError as error:

@@ -405,7 +405,7 @@ class ServedStep(Step):
         self.stopped = None
         self.ended()
 
-    def put_it_off(self, reason: str) -> None:
+    def interrupt_waits(self, reason: str) -> None:
         """Interrupts every wait of the step, because its task drains; see `StepService.suspend`."""
         self.put_off = True
         self.cancel(reason)

@@ -74,7 +74,9 @@ class Follower(Protocol):
         """Called when the master of a step has its answer, so no master will ask for it again."""
         ...
 
-    def passed(self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[object]) -> None:
+    def accept_transfer(
+        self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[object]
+    ) -> None:
         """Accepts a transfer that another task has sent on ``channel``; returns once both replicas have it.
 
         Raises:
@@ -182,7 +184,7 @@ class StepService:
                 frame = channel.recv()
         finally:
             if last is not None and last.channel is channel:
-                self._keep(last)
+                self._keep_for_resume(last)
             close_training()
 
     def answer_all(self, seconds: float, return_s: float = 0.0) -> bool:
@@ -218,7 +220,7 @@ class StepService:
         match frame.header:
             case (str(session), int(step), int(transfer)):
                 if self._follower is not None:
-                    self._follower.passed(channel, session, step, transfer, frame.tensors)
+                    self._follower.accept_transfer(channel, session, step, transfer, frame.tensors)
                 elif self._runtime.owner(session):  # else the session is over, and the transfer would never be taken
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
                     # Check after `put`: if the state was handed over before `put`, it lacks the transfer, which must
@@ -247,7 +249,7 @@ class StepService:
         self._held = True
         _wait_while(lambda: not all(step.stands() for step in self._running()), seconds)
         for step in self._running():
-            step.put_it_off(f"{self._runtime.task} ends")
+            step.interrupt_waits(f"{self._runtime.task} ends")
         _wait_while(lambda: bool(self._running()), _PUT_OFF_S)
         return self._running()
 
@@ -327,7 +329,7 @@ class StepService:
             found = self._known.setdefault(key, step)
         return None if found is step else found
 
-    def _keep(self, step: ServedStep) -> None:
+    def _keep_for_resume(self, step: ServedStep) -> None:
         """Keeps a step after its channel has ended: the master may not have received the answer."""
         now, key = time.monotonic(), (step.session, step.number)
         with self._lock:
@@ -382,7 +384,7 @@ class StepService:
         finally:
             step.confirm_rest()
             step.end()
-        self._keep(step)
+        self._keep_for_resume(step)
 
     # One step ---------------------------------------------------------------------------------------------------------
 

@@ -134,7 +134,7 @@ class Group:
         self._pulse = Pulse(silence_s, self._silent, me=self.shell.identity, security=self.shell.wiring.security)
         self.shell.start()
         try:
-            self._meet()
+            self._connect_all()
         except BaseException:
             self.close()
             raise
@@ -145,7 +145,7 @@ class Group:
         assert self._collective is not None
         return self._collective
 
-    def _meet(self) -> None:
+    def _connect_all(self) -> None:
         """Waits until all processes are connected to each other; a process lost before that may reconnect."""
         began = reported = time.monotonic()
         patience = self.shell.wiring.waiter.patience

@@ -330,7 +330,7 @@ class ClusterCoordinator:
                 _log.warning(
                     "%s was lost while it ran %s, which another worker repeats: %s", task, call.name, error.message
                 )
-                self._again(call)
+                self._requeue(call)
             return self._ended
         except OpError as error:
             _log.debug("cannot notify %s that the coordinator has stopped: %s", task, error.message)
@@ -360,7 +360,7 @@ class ClusterCoordinator:
         while self._queue:
             self._queue.popleft().result.settle(None, error)
 
-    def _again(self, call: _Call) -> None:
+    def _requeue(self, call: _Call) -> None:
         with self._changed:
             self._running -= 1
             self._queue.appendleft(call)

@@ -325,7 +325,7 @@ class MirroredModel:
             outputs: Tree = None
             if rows_of(batch):
                 outputs, state = local(state, batch)
-            return self._put_together(outputs), state
+            return self._concatenate_rows(outputs), state
 
         self.model.predict_function = self.model._make_function(whole, concatenate_outputs=True)
         return self.model.predict_function
@@ -371,7 +371,7 @@ class MirroredModel:
 
         return step
 
-    def _put_together(self, outputs: Tree) -> Tree:
+    def _concatenate_rows(self, outputs: Tree) -> Tree:
         """Concatenates the rows of all processes, by rank."""
         if self.replicas.processes == 1:
             return outputs

@@ -81,7 +81,7 @@ class SlurmTask:
         (port,) = lease_ports(leases, self._own_mark, self._folder, 1)
         try:
             address = str(Address(socket.gethostname(), port))
-            addresses = self._meet(address)
+            addresses = self._exchange_addresses(address)
             code = self._keep_until_it_succeeds(address, addresses)
         finally:
             release_ports(leases, self._own_mark)
@@ -113,7 +113,7 @@ class SlurmTask:
         restart = self._spec.restart
         return restart.limit if restart.policy == "on-failure" and self._spec.restart_scope == "task" else 0
 
-    def _meet(self, address: str) -> dict[TaskName, str]:
+    def _exchange_addresses(self, address: str) -> dict[TaskName, str]:
         """Announces this task's address and waits for the addresses of the others.
 
         Raises:

@@ -240,7 +240,7 @@ class Changes:
             if feed is not None:
                 feed.send(*self._replaced(None, (), (), ()))
 
-    def passed(self, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
+    def accept_transfer(self, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
         """Accepts a transfer from another task to a step. Idempotent; ignored if the session has ended."""
         runtime = self._runtime
         with runtime.resources.lock:

@@ -111,8 +111,10 @@ class _Contents:
     def finished(self, session: str, step: int) -> None:
         self.changes.finished(session, step)
 
-    def passed(self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[object]) -> None:
-        self.changes.passed(session, step, transfer, tensors)
+    def accept_transfer(
+        self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[object]
+    ) -> None:
+        self.changes.accept_transfer(session, step, transfer, tensors)
         self._copy.secure(self, lambda _: _require_there(channel))
 
     # Other changes ----------------------------------------------------------------------------------------------------
@@ -356,7 +358,7 @@ class GraphCopy(KeptCopy):
             case kinds.REPLACE, (int(), [*over], instruction, [*variables], [*kept]):
                 contents.changes.replace(over, instruction, variables, kept, frame.tensors)
             case kinds.PASSED, (int(), str(session), int(step), int(transfer)):
-                contents.changes.passed(session, step, transfer, frame.tensors)
+                contents.changes.accept_transfer(session, step, transfer, frame.tensors)
             case kinds.SEAL, (int(), bytes(text), str(together), bool(prepares)):
                 contents.note.change(text, together, prepares=prepares)
             case _:
