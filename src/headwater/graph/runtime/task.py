@@ -143,7 +143,7 @@ class TaskRuntime:
         task = owner.task
         with self._lock:
             if task and prevails:
-                self._places.give(owner)
+                self._places.assign(owner)
             refused = (
                 task
                 and not prevails
