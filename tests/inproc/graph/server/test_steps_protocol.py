@@ -151,9 +151,9 @@ def test_frames_of_a_step_that_is_over_are_passed_over(served: Served) -> None:
     [
         ((SESSION, 99, 5, None, False, False), [ONES], ABORTED, "does not know plan 99"),
         (("nobody", 1, 5, None, False, False), [ONES], ABORTED, "session nobody"),
-        ((SESSION, 1, 5, None, False, False), [], INVALID_ARGUMENT, "takes 1 feeds, 0 came"),
-        ((SESSION, 1, 5, None, False, False), [ONES, ONES], INVALID_ARGUMENT, "takes 1 feeds, 2 came"),
-        ((SESSION, 1, 5, None, False, False, 7), [ONES, ONES], INVALID_ARGUMENT, "takes 1 feeds, 2 came"),
+        ((SESSION, 1, 5, None, False, False), [], INVALID_ARGUMENT, "needs 1 feeds, but 0 were received"),
+        ((SESSION, 1, 5, None, False, False), [ONES, ONES], INVALID_ARGUMENT, "needs 1 feeds, but 2 were received"),
+        ((SESSION, 1, 5, None, False, False, 7), [ONES, ONES], INVALID_ARGUMENT, "needs 1 feeds, but 2 were received"),
         ((SESSION, 5, 5, None, False, False, 7), [], INVALID_ARGUMENT, "has 0 tensors after its feeds, not 1"),
         ((SESSION, 5, 5, None, False, False, -1), [ONES], INVALID_ARGUMENT, "has 1 tensors after its feeds, not 0"),
     ],
