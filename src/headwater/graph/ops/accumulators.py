@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,54 +13,31 @@ from headwater.graph.ops.define import fixed, host, no_outputs
 from headwater.graph.ops.queues import as_handle
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.accumulators import Accumulator, DenseSum, Gradient, RowSum
-from headwater.graph.resources.containers import Signature
 from headwater.graph.resources.example_ledger import GatheredRange, ledger_of
 from headwater.graph.resources.host_context import HostContext
 from headwater.graph.resources.training_runs import Members, has_forgotten
-from headwater.shapes import TensorShape, as_shape
+from headwater.shapes import Dims, TensorShape, as_shape
 
 
-def _signature(kind: str, dtype: DType, shape: object, reduction_type: str) -> Signature:
-    return {"type": kind, "element type": dtype, "shape": shape, "reduction_type": reduction_type}
+def _define_accumulator(op_type: str, kind: str, sum_of: Callable[[str, Dims], DenseSum | RowSum]) -> None:
+    @host(op_type, infer=fixed(resource, ()), keeps=True)
+    def accumulator(  # pyright: ignore[reportUnusedFunction]
+        context: HostContext,
+        *,
+        dtype: DType,
+        shape: Any = None,
+        container: str = "",
+        shared_name: str = "",
+        reduction_type: str = "MEAN",
+    ) -> HostArray:
+        sums = [sum_of(context.op_name, as_shape(shape).as_dims)]
+        signature = {"type": kind, "element type": dtype, "shape": shape, "reduction_type": reduction_type}
+        make = lambda: Accumulator(context.op_name, sums, mean=reduction_type == "MEAN")  # noqa: E731 - it is one
+        return as_handle(context.resource(container, shared_name, Accumulator, make, signature))
 
 
-def _accumulator(
-    context: HostContext,
-    container: str,
-    shared_name: str,
-    sums: Sequence[DenseSum | RowSum],
-    signature: Signature,
-) -> HostArray:
-    make = lambda: Accumulator(context.op_name, sums, mean=signature["reduction_type"] == "MEAN")  # noqa: E731 - it is one
-    return as_handle(context.resource(container, shared_name, Accumulator, make, signature))
-
-
-@host("ResourceConditionalAccumulator", infer=fixed(resource, ()), keeps=True)
-def dense(
-    context: HostContext,
-    *,
-    dtype: DType,
-    shape: Any = None,
-    container: str = "",
-    shared_name: str = "",
-    reduction_type: str = "MEAN",
-) -> HostArray:
-    sums = [DenseSum(as_shape(shape).as_dims)]
-    return _accumulator(context, container, shared_name, sums, _signature("dense", dtype, shape, reduction_type))
-
-
-@host("SparseConditionalAccumulator", infer=fixed(resource, ()), keeps=True)
-def sparse(
-    context: HostContext,
-    *,
-    dtype: DType,
-    shape: Any = None,
-    container: str = "",
-    shared_name: str = "",
-    reduction_type: str = "MEAN",
-) -> HostArray:
-    sums = [RowSum(context.op_name, as_shape(shape).as_dims)]
-    return _accumulator(context, container, shared_name, sums, _signature("sparse", dtype, shape, reduction_type))
+_define_accumulator("ResourceConditionalAccumulator", "dense", lambda name, dims: DenseSum(dims))
+_define_accumulator("SparseConditionalAccumulator", "sparse", RowSum)
 
 
 @host("ResourceAccumulatorApplyGradient", infer=no_outputs, keeps=True)

@@ -42,34 +42,24 @@ def _queue(
     return as_handle(context.resource(container, shared_name, Queue, make, signature))
 
 
-@host("FIFOQueueV2", infer=_handle, keeps=True)
-def fifo_queue(
-    context: HostContext,
-    *,
-    component_types: Sequence[DType],
-    shapes: Sequence[TensorShape] = (),
-    capacity: int = -1,
-    container: str = "",
-    shared_name: str = "",
-) -> HostArray:
-    signature = _signature("FIFOQueue", capacity, component_types, shapes)
-    make = lambda: FifoQueue(context.op_name, capacity, _dims(shapes))  # noqa: E731 - it is one
-    return _queue(context, container, shared_name, make, signature)
+def _define_queue(kind: str, make: Callable[[str, int, list[Dims]], Queue]) -> None:
+    @host(f"{kind}V2", infer=_handle, keeps=True)
+    def queue(  # pyright: ignore[reportUnusedFunction]
+        context: HostContext,
+        *,
+        component_types: Sequence[DType],
+        shapes: Sequence[TensorShape] = (),
+        capacity: int = -1,
+        container: str = "",
+        shared_name: str = "",
+    ) -> HostArray:
+        signature = _signature(kind, capacity, component_types, shapes)
+        made = lambda: make(context.op_name, capacity, _dims(shapes))  # noqa: E731 - it is one
+        return _queue(context, container, shared_name, made, signature)
 
 
-@host("PaddingFIFOQueueV2", infer=_handle, keeps=True)
-def padding_fifo_queue(
-    context: HostContext,
-    *,
-    component_types: Sequence[DType],
-    shapes: Sequence[TensorShape] = (),
-    capacity: int = -1,
-    container: str = "",
-    shared_name: str = "",
-) -> HostArray:
-    signature = _signature("PaddingFIFOQueue", capacity, component_types, shapes)
-    make = lambda: PaddingQueue(context.op_name, capacity, _dims(shapes))  # noqa: E731 - it is one
-    return _queue(context, container, shared_name, make, signature)
+_define_queue("FIFOQueue", FifoQueue)
+_define_queue("PaddingFIFOQueue", PaddingQueue)
 
 
 @host("RandomShuffleQueueV2", infer=_handle, keeps=True)

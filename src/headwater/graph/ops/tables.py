@@ -24,44 +24,28 @@ WHOLE_LINE, LINE_NUMBER = -2, -1
 """Special column numbers of a text file: the whole line, and the line's number from 0."""
 
 
-@host("HashTableV2", infer=fixed(resource, ()), keeps=True)
-def hash_table(
-    context: HostContext,
-    *,
-    key_dtype: DType,
-    value_dtype: DType,
-    container: str = "",
-    shared_name: str = "",
-    use_node_name_sharing: bool = False,
-) -> HostArray:
-    """Returns a table to be filled by an initializer."""
-    del use_node_name_sharing
+def _define_table(kind: str, *, fixed_content: bool) -> None:
+    @host(f"{kind}V2", infer=fixed(resource, ()), keeps=True)
+    def table(  # pyright: ignore[reportUnusedFunction]
+        context: HostContext,
+        *,
+        key_dtype: DType,
+        value_dtype: DType,
+        container: str = "",
+        shared_name: str = "",
+        use_node_name_sharing: bool = False,
+    ) -> HostArray:
+        del use_node_name_sharing
 
-    def make() -> Table:
-        return Table(context.op_name, key_dtype, value_dtype, fixed=True)
+        def make() -> Table:
+            return Table(context.op_name, key_dtype, value_dtype, fixed=fixed_content)
 
-    signature = {"type": "HashTable", "key type": key_dtype, "value type": value_dtype}
-    return as_handle(context.resource(container, shared_name, Table, make, signature))
+        signature = {"type": kind, "key type": key_dtype, "value type": value_dtype}
+        return as_handle(context.resource(container, shared_name, Table, make, signature))
 
 
-@host("MutableHashTableV2", infer=fixed(resource, ()), keeps=True)
-def mutable_hash_table(
-    context: HostContext,
-    *,
-    key_dtype: DType,
-    value_dtype: DType,
-    container: str = "",
-    shared_name: str = "",
-    use_node_name_sharing: bool = False,
-) -> HostArray:
-    """Returns a mutable table."""
-    del use_node_name_sharing
-
-    def make() -> Table:
-        return Table(context.op_name, key_dtype, value_dtype, fixed=False)
-
-    signature = {"type": "MutableHashTable", "key type": key_dtype, "value type": value_dtype}
-    return as_handle(context.resource(container, shared_name, Table, make, signature))
+_define_table("HashTable", fixed_content=True)  # which an initializer fills
+_define_table("MutableHashTable", fixed_content=False)
 
 
 @host("MutableHashTableOfTensorsV2", infer=fixed(resource, ()), keeps=True)
