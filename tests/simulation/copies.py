@@ -131,11 +131,11 @@ class CountedRows:
     def watch(self) -> None:
         """Does nothing: changes are always recorded."""
 
-    def begin_saving(self, *, whole: bool) -> int:
-        return self._changes.begin(whole=whole)
+    def start_saving(self, *, whole: bool) -> int:
+        return self._changes.start_save(whole=whole)
 
-    def take_saved(self, count: int) -> tuple[Array, list[Array]] | None:
-        return self._changes.take([self.counts], count)
+    def next_saved(self, count: int) -> tuple[Array, list[Array]] | None:
+        return self._changes.next_rows([self.counts], count)
 
     def saving_failed(self) -> None:
         self._changes.failed()

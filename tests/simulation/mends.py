@@ -104,7 +104,7 @@ def _evidence() -> None:
 def _who_ended() -> None:
     """Defect: a restarted ``ps`` does not ask the other ``ps`` whether a worker's program has ended."""
     service: Any = headwater.ps.service.ParameterService
-    service.ask_who_ended = lambda *_: None
+    service.fetch_ended_workers = lambda *_: None
 
 
 def _told_who_ended() -> None:
@@ -165,7 +165,7 @@ def _rows_of_one_moment() -> None:
 def _held_ranges() -> None:
     """Defect: a ledger of examples that takes over from another one does not know the ranges that workers hold."""
     ledger: Any = headwater.ps.accounting.ledger.Ledger
-    ledger._take_hands = lambda *_: None
+    ledger._restore_assignments = lambda *_: None
 
 
 def _rounds_of_few() -> None:

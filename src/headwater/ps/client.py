@@ -177,7 +177,7 @@ class ParameterClient:
         # A ps that has ended with the job does not return: a finished worker or an evaluator must not wait for it.
         session.link.reach(SPEAK_S if self._finishes or (self._follows and session.pieces) else None)
         session.channel = session.link.open_channel()
-        welcome = self.conversation.ask(session, Frame(kinds.HELLO, (*me, session.read_incarnation, session.read)))
+        welcome = self.conversation.request(session, Frame(kinds.HELLO, (*me, session.read_incarnation, session.read)))
         match welcome.header:
             case (int(filled), int(version), int(trainings), int(epoch), int(seed), int(incarnation)):
                 pass
@@ -198,7 +198,7 @@ class ParameterClient:
             has_values = bool(session.pieces) and not self._follows
             brings = self._chief or (has_values and self.conversation.others_are_over(index))
             frame = self._fill_frame(index) if brings else Frame(kinds.READY)
-            answer = self.conversation.ask(
+            answer = self.conversation.request(
                 session, frame, functools.partial(self._await_chief, index, time.monotonic())
             )
             match answer.header:
@@ -278,7 +278,7 @@ class ParameterClient:
           FailedPreconditionError: the programs differ; the message names the difference.
         """
         for index in range(len(self._sessions)):
-            answer = self.conversation.ask_until(index, Frame(kinds.AGREE, (program, data or {})))
+            answer = self.conversation.request_until_answered(index, Frame(kinds.AGREE, (program, data or {})))
             if index == 0 and answer.header and answer.header[0]:
                 _log.warning("%s", answer.header[0])
 
@@ -443,7 +443,7 @@ class ParameterClient:
         slow = patience is not None and since is not None and time.monotonic() - since >= patience / 2
         if not self.conversation.lost_first and not slow:
             return True
-        answer = self.conversation.ask_until(0, Frame(kinds.HOLDS, (works,)))
+        answer = self.conversation.request_until_answered(0, Frame(kinds.HOLDS, (works,)))
         self.conversation.lost_first = False
         return answer.header == (True,)
 
@@ -529,14 +529,14 @@ class ParameterClient:
                 self.conversation.exchange([frame for _ in self._sessions], again=True, always=True)
             ):
                 if answer is None:
-                    self.conversation.ask_until(index, frame)
+                    self.conversation.request_until_answered(index, frame)
         except JobOverError as error:  # the ps ended before its answer arrived
             _log.info("%s has finished: %s", self._worker, error.message)
         finally:
             self._finishes = False
         self.trainings = max(self.trainings, training + 1)
 
-    def begin(self, training: int, epoch: int | None, *, may_stop: bool = False) -> int | None:
+    def agree_on_first_epoch(self, training: int, epoch: int | None, *, may_stop: bool = False) -> int | None:
         """Returns the epoch with which a training begins; None where the ``ps`` does not know it.
 
         Args:
@@ -544,7 +544,7 @@ class ParameterClient:
           epoch: set by the chief; None for other workers, which wait for the chief's.
           may_stop: whether the chief may stop the training at the end of any epoch.
         """
-        answer = self.conversation.ask_until(
+        answer = self.conversation.request_until_answered(
             0, Frame(kinds.BEGIN, (training, -1 if epoch is None else epoch, may_stop))
         )
         match answer.header:
@@ -559,7 +559,7 @@ class ParameterClient:
         Raises:
           UnavailableError: a ``ps`` has ended with the job.
         """
-        answer = self.conversation.ask_until(0, Frame(kinds.FOLLOW, (training, epoch)))
+        answer = self.conversation.request_until_answered(0, Frame(kinds.FOLLOW, (training, epoch)))
         return answer.header == (True,)
 
     def sums(self, epoch: int, *, wait: bool = True) -> Array:
@@ -569,7 +569,7 @@ class ParameterClient:
           epoch: its number.
           wait: whether to wait for workers that are computing a step of it.
         """
-        answer = self.conversation.ask_until(0, Frame(kinds.SUMS, (epoch, wait)))
+        answer = self.conversation.request_until_answered(0, Frame(kinds.SUMS, (epoch, wait)))
         return answer.tensors[0] if answer.tensors else _NOTHING
 
     def stop_training(self) -> None:
@@ -610,13 +610,13 @@ class ParameterClient:
                     applied = applied and frame.kind == kinds.PULL
                     frame = self._pull_frame(index, everything, step_request, (), number)
                 try:
-                    answer = self.conversation.ask(session, frame)
+                    answer = self.conversation.request(session, frame)
                 except (UnavailableError, AbortedError) as error:
                     self.conversation.lost(index, error)
             version, was_applied, its_step_number, share, _, handed, ledger = values_header(answer, session.task)
             session.version = session.read = version
             session.read_incarnation = session.answer_incarnation
-            self._take_in(index, answer.tensors, extras[index])
+            self._store_values(index, answer.tensors, extras[index])
             if index == 0:
                 step_number = its_step_number
                 self.share = share
@@ -629,7 +629,7 @@ class ParameterClient:
                 applied = applied and was_applied
         return step_number, applied
 
-    def _take_in(self, index: int, tensors: Sequence[Array], extras: Sequence[int]) -> None:
+    def _store_values(self, index: int, tensors: Sequence[Array], extras: Sequence[int]) -> None:
         session = self._sessions[index]
         if not session.pieces:
             session.pieces = [_NOTHING] * len(self._layout.blocks[index])

@@ -284,7 +284,7 @@ class Conversation:
             except (UnavailableError, AbortedError) as again:
                 error = again
 
-    def ask(self, session: ServerSession, frame: Frame, waiting: Callable[[], None] | None = None) -> Frame:
+    def request(self, session: ServerSession, frame: Frame, waiting: Callable[[], None] | None = None) -> Frame:
         """Sends a frame and returns the answer; ``waiting`` is called each time that the ``ps`` reports a wait.
 
         Raises:
@@ -293,11 +293,11 @@ class Conversation:
         self._send(session, frame)
         return self._receive(session, waiting)
 
-    def ask_until(self, index: int, frame: Frame) -> Frame:
+    def request_until_answered(self, index: int, frame: Frame) -> Frame:
         """Sends a frame until there is an answer, for requests that a restarted ``ps`` can answer as well."""
         while True:
             try:
-                return self.ask(self.sessions[index], frame)
+                return self.request(self.sessions[index], frame)
             except (UnavailableError, AbortedError) as error:
                 self.lost(index, error)
 
@@ -361,7 +361,7 @@ class Conversation:
         _log.info("%s waits for %s: %s", self._worker, session.task, what)
         since = session.waits_for[1] if session.waits_for is not None else time.monotonic()
         session.waits_for = f"{session.task}: {what}", since
-        self._look_around(session)
+        self._reconnect_lost(session)
 
     def traffic(self) -> Traffic:
         """Returns the amount of data exchanged so far."""
@@ -376,7 +376,7 @@ class Conversation:
         """Returns the long waits of this worker: the reason of each and its start (`time.monotonic`)."""
         return [wait for session in self.sessions if (wait := session.waits_for) is not None]
 
-    def _look_around(self, waiting_for: ServerSession) -> None:
+    def _reconnect_lost(self, waiting_for: ServerSession) -> None:
         """Reconnects to every other lost ``ps``, as the awaited ``ps`` may depend on a frame to one of them."""
         for index, session in enumerate(self.sessions):
             channel = session.channel

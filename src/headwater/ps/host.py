@@ -239,14 +239,14 @@ class HostedParameters:
             raise bad_header(first, channel.peer)
         self.updates.round_sums.serve(channel, first)
 
-    def hold_until_end(self, what: str) -> None:
+    def freeze_until_end(self, what: str) -> None:
         """Stops taking gradients and sending answers because the task shuts down.
 
         Workers wait for ``what``, the next incarnation of the task, which continues from the state that is exported
         from this host after the call. A gradient acknowledged later would be missing from that state.
         """
         self.secured = self.waiting.secure
-        self.waiting.hold(what)
+        self.waiting.freeze(what)
 
     def close(self) -> None:
         """Does nothing: the host has no resources to release when the task stops."""
@@ -380,11 +380,11 @@ class HostedParameters:
             case kinds.ASSIGN, ():
                 return self._assign(connection, frame.tensors)
             case kinds.SUMS, (int(epoch), bool(wait)):
-                return self._steps.tell_sums(connection, epoch, wait)
+                return self._steps.answer_sums(connection, epoch, wait)
             case kinds.AGREE, (program, data) if is_said(program) and is_said(data):
                 return self._agree(connection, program, data)
             case kinds.BEGIN, (int(training), int(epoch), bool(may_stop)):
-                return self._steps.begin(connection, training, epoch, may_stop=may_stop)
+                return self._steps.answer_first_epoch(connection, training, epoch, may_stop=may_stop)
             case kinds.FINISH, (int(training),):
                 return self.workers.finish(connection, training)
             case kinds.FOLLOW, (int(training), int(epoch)):

@@ -101,7 +101,7 @@ class HostMemory:
     def words(self) -> Any:
         """Returns the state besides the values, for another server that has the values and takes over.
 
-        It consists of words that a frame's header can carry; see `take_over`. The lock is held.
+        It consists of words that a frame's header can carry; see `install_words`. The lock is held.
         """
         updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         at_work, asked = sorted(step_numbers.at_work.items()), sorted(step_numbers.asked.items())
@@ -149,7 +149,7 @@ class HostMemory:
             updates.accounts.to_bytes(again),
         )
 
-    def take_over(self, words: Any, come_s: float) -> None:
+    def install_words(self, words: Any, come_s: float) -> None:
         """Takes over from another server, given its `words`; the values are here already.
 
         Args:

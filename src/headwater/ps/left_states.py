@@ -65,7 +65,7 @@ class LeavingState:
         )
         return True
 
-    def leave(self) -> bool:
+    def deposit(self) -> bool:
         """Hands the state to the chief; changes after that are not acknowledged.
 
         Returns:
@@ -74,16 +74,16 @@ class LeavingState:
         host = self._host
         what = "this task to restart: it deposits its state with the chief and shuts down"
         goes_on = isinstance(host.updates.state.choice, KOfN)  # gathered gradients would be lost
-        if goes_on and not host.waiting.hold_outside_rounds(what, ROUND_S):
+        if goes_on and not host.waiting.freeze_outside_rounds(what, ROUND_S):
             _log.warning("%s ends and loses gathered gradients: the round was not completed in time", self._task)
         # Freeze before the snapshot: a gradient that is acknowledged after it would be lost.
-        host.hold_until_end(what)
+        host.freeze_until_end(what)
         try:
             with host.lock:  # hold it throughout: a round may complete between two parts of the rows
                 state = host.memory.state()
                 if state is None:
                     return True
-                parts = self._leave_rows()
+                parts = self._deposit_rows()
             host.updates.accounts.flush()  # flush now: no later answer will
             tensors = [*state.values, *state.state.values()]
             if state.ledger is not None:
@@ -104,7 +104,7 @@ class LeavingState:
         )
         return True
 
-    def _leave_rows(self) -> int:
+    def _deposit_rows(self) -> int:
         """Hands the rows of tables to the chief; returns the number of parts."""
         parts = 0
         for number, start, rows in self._host.rows_of_tables(PART_BYTES):
@@ -113,7 +113,7 @@ class LeavingState:
         return parts
 
     def _state_of(self, fetched: FetchedState) -> HostState:
-        """Returns the state from the result of `leave`, after writing its rows into the tables."""
+        """Returns the state from the result of `deposit`, after writing its rows into the tables."""
         match fetched.words:
             case (str(signature), facts, [*names], bool(accounts), int(parts)):
                 pass

@@ -71,12 +71,12 @@ class LeavingTables:
         try:
             fetched = kept.fetch()
             if fetched is not None:
-                self._take(fetched)
+                self._load(fetched)
         except OpError as error:
             self._tables = {}
             _log.info("%s has no tables with %s: %s", task, kept.chief, error.message)
 
-    def _take(self, fetched: FetchedState) -> None:
+    def _load(self, fetched: FetchedState) -> None:
         try:
             clients, told, present = fetched.words
             last = {int(number): int(count) for number, count in clients}
@@ -91,7 +91,7 @@ class LeavingTables:
             at += parts
         # Call this only after all parts have arrived, as the chief then discards them.
         fetched.taken()
-        self._service.go_on(last, rounds)
+        self._service.restore_counts(last, rounds)
 
     def restore(self, table: Table) -> bool:
         """Gives a newly made table its saved rows; returns whether there were any.
@@ -121,14 +121,14 @@ class LeavingTables:
         )
         return True
 
-    def leave(self) -> None:
+    def deposit(self) -> None:
         """Hands all tables to the chief; changes after that are not acknowledged."""
         # Freeze before the snapshot: an update that is acknowledged after it would be lost.
         self._service.ends()
         tables = self._service.tables()
         try:
             with self._service.saving:
-                self._leave(tables)
+                self._deposit(tables)
         except OpError as error:
             _log.info(
                 "%s could not hand its tables to %s; they return to the last save: %s",
@@ -146,7 +146,7 @@ class LeavingTables:
                 self._kept.chief,
             )
 
-    def _leave(self, tables: Sequence[Table]) -> None:
+    def _deposit(self, tables: Sequence[Table]) -> None:
         if not tables:
             return
         # Updates are frozen, so the counts belong to the rows that follow.

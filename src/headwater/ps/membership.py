@@ -127,7 +127,7 @@ class Membership:
         # A member of a round may reconnect without leaving it, unless the connection is of a new incarnation. Otherwise
         # an earlier connection means that the worker was lost: it leaves, and joins again with its next request.
         if restarted if self._may_stay(worker) else before is not None:
-            self.leave(worker, "it was restarted")
+            self.remove_worker(worker, "it was restarted")
         if before is not None:
             before.channel.close()
         if restarted:
@@ -154,7 +154,7 @@ class Membership:
                 if stays:
                     self._expect({*self.expected[0], worker}, self.stays_s)
                 else:
-                    self.leave(worker, "its channel has ended")
+                    self.remove_worker(worker, "its channel has ended")
             if not connections:  # the next workers may run a changed program
                 self._context.agreement.reset()
 
@@ -235,7 +235,7 @@ class Membership:
         self.finished.clear()
         self._changed.notify_all()
         if self._updates.way_back is not None:  # recovered step numbers belong to an earlier training
-            self.step_numbers.begin_training()
+            self.step_numbers.reset()
 
     # Leaving ----------------------------------------------------------------------------------------------------------
 
@@ -248,11 +248,11 @@ class Membership:
             takes_part = worker in updates.state.members or worker in self.away or worker in self.resting
             if training < trainings:  # a late worker: the others have finished that training
                 if takes_part:
-                    self.leave(worker, "")
+                    self.remove_worker(worker, "")
                 return Frame(kinds.DONE)
             self.finished.add(worker)
             if takes_part:
-                self.leave(worker, "")
+                self.remove_worker(worker, "")
             else:
                 # This task was restarted while others trained: the finished workers will not connect again.
                 updates.event(NoneToCome())
@@ -263,7 +263,7 @@ class Membership:
             )
         return Frame(kinds.DONE)
 
-    def leave(self, worker: str, reason: str) -> None:
+    def remove_worker(self, worker: str, reason: str) -> None:
         """Removes a worker from the membership. The lock is held.
 
         Args:
@@ -298,7 +298,7 @@ class Membership:
             )
             self.away.clear()
             self.finished.clear()
-            self.step_numbers.begin_training()
+            self.step_numbers.reset()
             updates.round.clear()
             self._context.agreement.reset()
             self.sums.clear()
@@ -341,7 +341,7 @@ class Membership:
         held."""
         return self.stays_s > 0 and self._updates.state.gathers and worker in self._updates.state.members
 
-    def leave_absent(self, but: Collection[str] = ()) -> None:
+    def remove_absent_workers(self, but: Collection[str] = ()) -> None:
         """Removes expected workers that did not connect in time.
 
         Workers in ``but`` stay, and so do those whose tasks can be reached: they are computing a step.
@@ -356,7 +356,7 @@ class Membership:
         computing = {worker for worker in absent if self._context.answers(worker)}
         with self._changed:
             for worker in sorted(self._absent().difference(but, computing)):
-                self.leave(worker, f"it did not connect to {self._context.task}")
+                self.remove_worker(worker, f"it did not connect to {self._context.task}")
             self.expected = self._absent(), self._context.clock() + self._come_s
         for worker in sorted(computing):
             _log.warning("%s waits for %s, which can be reached but has not connected yet", self._context.task, worker)

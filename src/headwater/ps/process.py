@@ -134,7 +134,7 @@ class ParameterTask:
             others = [self.shell.link(server) for server in members.servers if server != members.me]
             # Ask in a thread, as another ps may be started minutes later.
             threading.Thread(
-                target=self._service.ask_who_ended, args=(others,), name="asks who ended", daemon=True
+                target=self._service.fetch_ended_workers, args=(others,), name="asks who ended", daemon=True
             ).start()
 
     def tables(self, replicas: int = 1, shards: int | None = None) -> TableService | CopiesOfTables:
@@ -161,7 +161,7 @@ class ParameterTask:
                     made = copies_of_tables(sites, parts, moves=shards is not None)
                     self.table_service = made
                     if shards is not None:
-                        self._hold(TABLES, made.copies)
+                        self._host_movable_copies(TABLES, made.copies)
                     else:
                         self._host_copies(made.copies, sites)
             if (replicas, parts) != self._tables_are:
@@ -249,7 +249,7 @@ class ParameterTask:
             for shard, site in sites.items()
         }
         if shards is not None:
-            self._hold(name, copies)
+            self._host_movable_copies(name, copies)
             return
         self.copies |= {copy.name: copy for copy in copies.values()}
         self._host_copies(copies, sites)
@@ -280,7 +280,7 @@ class ParameterTask:
             return False
         return True
 
-    def _hold(self, name: str, copies: Mapping[int, MovingCopy]) -> None:
+    def _host_movable_copies(self, name: str, copies: Mapping[int, MovingCopy]) -> None:
         """Serves replicas that may move between servers."""
         directory, servers = self._directory(name), self._servers_of(name)
         holder = CopyHolder(
@@ -290,26 +290,26 @@ class ParameterTask:
             task=str(self.members.me),
             address=self.shell.claim.address,
             end_with_job=self.shell.end_with_job,
-            began=self._tell_of_tables if name != TABLES else lambda _: None,
+            began=self._announce_tables if name != TABLES else lambda _: None,
         )
         self.copy_holders[name] = holder
         self._service.host(name, holder)
         threading.Thread(target=holder.join, name=f"join-{name}", daemon=True).start()
 
-    def _tell_of_tables(self, server: str) -> None:
+    def _announce_tables(self, server: str) -> None:
         """Tells another ``ps``, which starts up, where the movable replicas of tables are; otherwise it would make
         none."""
         if TABLES not in self.copy_holders:
             return
         known, directory = self._directories.values(), self._directory(TABLES)
         address = next((each.address(server) for each in known if server in each.servers()), "")
-        directory.learn(Places(addresses={server: address}))
+        directory.merge(Places(addresses={server: address}))
 
-        def ask() -> None:
+        def announce() -> None:
             with suppress(OpError):
-                directory.ask(server)
+                directory.exchange_places(server)
 
-        threading.Thread(target=ask, name="tells of tables", daemon=True).start()
+        threading.Thread(target=announce, name="tells of tables", daemon=True).start()
 
     def _servers_of(self, name: str) -> KnownServers:
         """Returns the ``ps`` that may hold replicas of a set's shards."""
@@ -375,10 +375,10 @@ class ParameterTask:
             leaving=self._leaving_state,
         )
         self.holders[name] = holder
-        # Serve before `begin`: other ps that start at the same time need answers from this one.
+        # Serve before `start`: other ps that start at the same time need answers from this one.
         self._service.host(name, holder)
         # A ps that joins later has no initial shards: other ps have had all shards from the beginning.
-        holder.begin({} if os.environ.get(JOINED) else first_places(shards, first))
+        holder.start({} if os.environ.get(JOINED) else first_places(shards, first))
         threading.Thread(target=holder.join, name=f"join-{name}", daemon=True).start()
 
     def _directory(self, name: str) -> Directory:

@@ -45,7 +45,7 @@ class RowChanges:
                 self._waiting[found] = False
         self._changed[numbers] = True
 
-    def begin(self, *, whole: bool) -> int:
+    def start_save(self, *, whole: bool) -> int:
         """Begins a save of this moment, of all rows or of those changed since the last save; returns their number."""
         self._aside.clear()
         if whole:
@@ -56,7 +56,7 @@ class RowChanges:
         self._next = 0
         return int(np.count_nonzero(self._waiting))
 
-    def take(self, parts: Sequence[Array], count: int) -> tuple[Numbers, list[Array]] | None:
+    def next_rows(self, parts: Sequence[Array], count: int) -> tuple[Numbers, list[Array]] | None:
         """Returns some of the rows that are still to be saved, with their numbers; None when there are none left.
 
         Args:

@@ -148,9 +148,9 @@ class ParameterService(Service):
         # Shards and replicas that move choose their own targets; the call below is for the others.
         for one in hosted:
             if isinstance(one, CopyHolder):
-                one.hand_over(self._is_needed)
+                one.hand_off(self._is_needed)
             elif isinstance(one, ShardHolder):
-                one.hand_over()
+                one.hand_off()
         shut_down_after_transfer(
             self._task,
             copies,
@@ -158,7 +158,7 @@ class ParameterService(Service):
             lambda: LOST_S if self._is_needed() else 0.0,
         )
         for one in self._leaving:
-            one.leave()
+            one.deposit()
 
     def ended(self, task: str) -> None:
         self.worker_ended()
@@ -170,16 +170,16 @@ class ParameterService(Service):
         for parameters in self._all_hosted():
             parameters.worker_ended()
 
-    def ask_who_ended(self, others: Sequence[WaitingLink]) -> None:
+    def fetch_ended_workers(self, others: Sequence[WaitingLink]) -> None:
         """Asks each of the other ``ps`` once, as soon as it can be reached, whether the program of a worker has ended.
 
         This task may have been restarted, and would otherwise wait for that worker to connect.
         """
-        while (others := [link for link in others if not self._hears_who_ended(link)]) and not self._has_ended:
+        while (others := [link for link in others if not self._fetch_ended_from(link)]) and not self._has_ended:
             if self._closed.wait(LOOK_S):
                 return
 
-    def _hears_who_ended(self, other: WaitingLink) -> bool:
+    def _fetch_ended_from(self, other: WaitingLink) -> bool:
         """Returns whether another ``ps`` has answered; notes an ended worker that it reports."""
         try:
             told = other.reach(0.0).details

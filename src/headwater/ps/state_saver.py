@@ -122,7 +122,7 @@ class ParameterSaver(StateSaver):
             self._remove_all()
             return
         # Freeze before the last save: a gradient that is acknowledged after it would be lost.
-        self._host.hold_until_end("this task to restart: it saves its state and shuts down")
+        self._host.freeze_until_end("this task to restart: it saves its state and shuts down")
         self.save()
         self._host.updates.accounts.flush()  # flush now: no later answer will
 
@@ -134,7 +134,7 @@ class ParameterSaver(StateSaver):
             state, at = self._host.memory.state(), self._clock()
             if state is None:
                 return None
-            rows = [table.begin_saving(whole=whole) for table in self._host.tables]
+            rows = [table.start_saving(whole=whole) for table in self._host.tables]
         facts = {**state.facts(), "values": len(state.values), "ledger": state.ledger is not None}
         return Taken(at=at, signature=self._host.signature, facts=facts, arrays=_arrays_of(state), rows=rows)
 
@@ -148,7 +148,7 @@ class ParameterSaver(StateSaver):
             while True:
                 with self._host.lock:
                     # The lock is released between pieces, so that updates wait only briefly.
-                    taken = table.take_saved(ROWS_AT_ONCE)
+                    taken = table.next_saved(ROWS_AT_ONCE)
                 if taken is None:
                     break
                 writer.rows(number, *taken)

@@ -46,7 +46,7 @@ class StepNumbers:
         # consistent with it.
         return version - self.base if self.in_rounds else self.given
 
-    def take(self, worker: str, epoch: int, steps: int, version: int) -> int:
+    def assign(self, worker: str, epoch: int, steps: int, version: int) -> int:
         """Assigns the next step to ``worker``.
 
         Args:
@@ -111,6 +111,6 @@ class StepNumbers:
         """Returns whether ``worker`` has reached ``epoch``, or does not take part."""
         return self.stopped or self.asked.get(worker, epoch) >= epoch
 
-    def begin_training(self) -> None:
+    def reset(self) -> None:
         """Resets the steps after all workers have finished: the next request begins a training, at any epoch."""
         self.epoch, self.steps, self.stopped = -1, UNKNOWN_STEPS, False

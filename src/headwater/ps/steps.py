@@ -74,7 +74,7 @@ class Steps:
         with self._changed:
             self._waiting.wait_for_values(connection)
             # A worker that joins while an update is made may get values from before it on this ps, and from after it
-            # on another: it must not compute a gradient from such a mixture, see `Ledger.hand_out`.
+            # on another: it must not compute a gradient from such a mixture, see `Ledger.assign_range`.
             joins = worker not in self._updates.state.members and self._updates.state.last is not None
             # A worker that only reads, such as an evaluator, must not become a member: others would wait for it.
             if (step_request is not None or worker in workers.resting) and worker not in self._updates.state.members:
@@ -82,7 +82,7 @@ class Steps:
             request, again = workers.request(connection, number)
             self._judged(worker, request)
             if not again:
-                self._take_back(worker, work_of(work)[1])
+                self._record_returned(worker, work_of(work)[1])
             return self._values(connection, everything, extras, step_request, keeps, request, joins=joins)
 
     def push(self, connection: WorkerConnection, frame: Frame) -> Frame:
@@ -110,11 +110,11 @@ class Steps:
                 waiting.wait(connection, lambda: not is_early(updates.state, worker, of_batch), "the update before")
             request, again = workers.request(connection, number)
             if not again:
-                self._take_back(worker, returned)
+                self._record_returned(worker, returned)
             # A retry has been handled already, so its gradient is not added again. If the worker counted as lost
-            # meanwhile, its ranges of examples may belong to another worker: `give` then returns False, as the examples
-            # would count twice.
-            if not again and self._accounts.give(worker, given):
+            # meanwhile, its ranges of examples may belong to another worker: `record_gradient` then returns False, as
+            # the examples would count twice.
+            if not again and self._accounts.record_gradient(worker, given):
                 updates.free.discard(worker)
                 request.version = updates.state.version
                 decision = decide(updates.state, Gave(worker, version, part=of_batch), self._context.clock())
@@ -131,7 +131,7 @@ class Steps:
                 self._judged(worker, request)
                 workers.step_numbers.ended(worker)
                 if workers.step_numbers.ends is not None:
-                    self._say_uneven()
+                    self._warn_of_uneven_data()
                 try:
                     updates.perform(decision)
                 except Exception:  # forget the request: a retry must not be answered as applied
@@ -144,7 +144,7 @@ class Steps:
             else:
                 self._judged(worker, request)
                 if not again:
-                    self._tell_dropped(worker, given)
+                    self._warn_of_dropped(worker, given)
                     self._changed.notify_all()
                 updates.event(Joined(worker))
                 updates.free.add(worker)
@@ -189,7 +189,7 @@ class Steps:
             case (int(training), int(epoch), int(steps), int(exhausted), *_):
                 if exhausted >= 0:
                     step_numbers.exhausted(epoch, exhausted)
-                    self._say_uneven()
+                    self._warn_of_uneven_data()
                 self._await_epoch(connection, epoch)
                 if training > workers.trainings:
                     workers.reach_training(training)
@@ -199,11 +199,11 @@ class Steps:
                 elif self._rests_for_chief(epoch):
                     step_number, request.handed = protocol.NOTHING_YET, None
                 elif len(step_request) > 4:
-                    step_number = self._hand_out(worker, step_request, request, joins=joins)
+                    step_number = self._assign_range(worker, step_request, request, joins=joins)
                 elif request.step_number is not None:  # a retry: the answer with this step was lost
                     step_number = step_numbers.at_work[worker] = request.step_number
                 else:
-                    step_number = step_numbers.take(worker, epoch, steps, self._updates.state.version)
+                    step_number = step_numbers.assign(worker, epoch, steps, self._updates.state.version)
                     request.step_number = step_number if step_number >= 0 else None
                 if step_number != protocol.TRAINING_OVER:
                     share = workers.share(worker)
@@ -251,7 +251,7 @@ class Steps:
         bounded = isinstance(self._context.choice, BoundedStaleness | KOfN) and self._workers.may_stop
         return bounded and not self._step_numbers.has_begun(self._workers.chief, epoch)
 
-    def begin(self, connection: WorkerConnection, training: int, epoch: int, *, may_stop: bool) -> Frame:
+    def answer_first_epoch(self, connection: WorkerConnection, training: int, epoch: int, *, may_stop: bool) -> Frame:
         """Answers with the epoch at which a training begins.
 
         The chief sets it; other workers send a negative ``epoch`` and wait for the chief. ``may_stop`` says whether the
@@ -293,7 +293,7 @@ class Steps:
             self._changed.notify_all()
         return Frame(kinds.DONE)
 
-    def tell_sums(self, connection: WorkerConnection, epoch: int, wait: bool) -> Frame:
+    def answer_sums(self, connection: WorkerConnection, epoch: int, wait: bool) -> Frame:
         """Answers with the sums that workers have contributed in an epoch; with ``wait``, when all other workers have
         finished its steps."""
 
@@ -307,7 +307,7 @@ class Steps:
                 )
             return Frame(kinds.DONE, (), self._workers.sums.of(epoch))
 
-    def _say_uneven(self) -> None:
+    def _warn_of_uneven_data(self) -> None:
         """Warns once if workers have data of different lengths, which shows when data end. The lock is held."""
         step_numbers = self._step_numbers
         if step_numbers.uneven and not self._uneven_said:
@@ -323,7 +323,7 @@ class Steps:
 
     # Examples ---------------------------------------------------------------------------------------------------------
 
-    def _hand_out(self, worker: str, step_request: object, request: Request, *, joins: bool) -> int:
+    def _assign_range(self, worker: str, step_request: object, request: Request, *, joins: bool) -> int:
         """Assigns a range of examples to a worker and records it in the request.
 
         Returns the number of the batch, or a negative code that says why there is no batch.
@@ -339,7 +339,7 @@ class Steps:
             return protocol.TRAINING_OVER
         share = part and (self._workers.share(worker) or part)
         version = self._updates.state.version
-        found = self._accounts.hand_out(worker, training, first, last, plan, share, version, joins=joins)
+        found = self._accounts.assign_range(worker, training, first, last, plan, share, version, joins=joins)
         match found:
             case Nothing.OVER:
                 return protocol.EPOCH_OVER
@@ -357,7 +357,7 @@ class Steps:
         batch = self._step_numbers.at_work[worker] = work.start // plan.batch
         return batch
 
-    def _take_back(self, worker: str, returned: Sequence[Returned]) -> None:
+    def _record_returned(self, worker: str, returned: Sequence[Returned]) -> None:
         """Records ranges that a worker returns; they are assigned to workers again. The lock is held."""
         for work, reason in returned:
             self._accounts.failed(worker, work, reason)
@@ -371,10 +371,10 @@ class Steps:
             self._accounts.back(worker)
             holds = all(self._accounts.holds(worker, work) for work in works)
         if not holds:
-            self._tell_dropped(worker, works)
+            self._warn_of_dropped(worker, works)
         return Frame(kinds.DONE, (holds,))
 
-    def _tell_dropped(self, worker: str, works: Sequence[Work]) -> None:
+    def _warn_of_dropped(self, worker: str, works: Sequence[Work]) -> None:
         """Warns that the gradient of some ranges arrived too late."""
         ranges = ", ".join(map(str, works))
         _log.warning("%s drops a gradient of %s: %s were handed out again", self._context.task, worker, ranges)

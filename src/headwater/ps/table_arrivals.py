@@ -95,10 +95,10 @@ def read_request(
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(None, None, f"tables were asked that cannot be: {error}") from error
     tables, arrays = [table_of(str(name)) for name in names], list(tensors)
-    words = arrived_keys(_take(tables[0], arrays), counts, sizes, len(tables))
+    words = arrived_keys(_next_array(tables[0], arrays), counts, sizes, len(tables))
     checks = words[:0]
     if any(table.config.strings for table in tables):
-        checks = _checks(tables, counts, _take(tables[0], arrays))
+        checks = _checks(tables, counts, _next_array(tables[0], arrays))
     parts = [
         arrived_bags(arrays, how, count, _where(table)) if how else None
         for table, how, count in zip(tables, hows, counts, strict=True)
@@ -108,7 +108,7 @@ def read_request(
     )
 
 
-def _take(table: Table, arrays: list[Array]) -> Array:
+def _next_array(table: Table, arrays: list[Array]) -> Array:
     if not arrays:
         raise InvalidArgumentError(None, None, f"table {table.name!r} on {table.task}: an array is missing")
     return arrays.pop(0)
@@ -156,7 +156,7 @@ def arrived_gradients(asked: Asked, rates: Sequence[float | None]) -> NDArray[np
         raise InvalidArgumentError(None, None, f"{len(asked.tables)} tables have {len(rates)} learning rates")
     sizes = asked.numbers()
     if flat_rows(asked.forms, asked.bags):
-        flat = _take(asked.tables[0], asked.left)
+        flat = _next_array(asked.tables[0], asked.left)
         if flat.dtype != np.float32 or flat.shape != (sum(sizes),):
             raise InvalidArgumentError(
                 None,
@@ -184,7 +184,7 @@ def _gradients_of(asked: Asked, at: int) -> NDArray[np.float32]:
     table, part, count = asked.tables[at], asked.parts[at], asked.counts[at]
     dim = table.config.dim
     try:
-        gradients = np.ascontiguousarray(decode(_take(table, asked.left), dim, asked.forms[at]))
+        gradients = np.ascontiguousarray(decode(_next_array(table, asked.left), dim, asked.forms[at]))
     except ValueError as error:
         raise InvalidArgumentError(None, None, f"{_where(table)}: gradients: {error}") from error
     expected, what = (count, "keys") if part is None else (len(part.which), "bags")

@@ -233,7 +233,7 @@ class TableClient:
                 name: rows[name].take(divided[name].inverse, axis=0).reshape(*shape, dim)
                 for name, shape, dim in zip(batch.names, batch.shapes, dims, strict=True)
             }
-        answers = self._ask(batch, training, forms, [0] * len(forms), [()] * len(self._sessions.tasks))
+        answers = self._request_rows(batch, training, forms, [0] * len(forms), [()] * len(self._sessions.tasks))
         arrived = [self._flat(answer, batch, task, dims) for task, answer in enumerate(answers)]
         sizes = [math.prod(shape) * dim for shape, dim in zip(batch.shapes, dims, strict=True)]
         found = np.empty(sum(sizes), np.float32)
@@ -246,7 +246,7 @@ class TableClient:
             for name, part, shape, dim in zip(batch.names, parts, batch.shapes, dims, strict=True)
         }
 
-    def _ask(
+    def _request_rows(
         self,
         batch: Batch,
         training: bool,
@@ -285,7 +285,7 @@ class TableClient:
         bags = [part.how(of) for part, of in zip(parts, pooled, strict=True)]
         batch, more = together(divided), self._of_bags(parts, pooled)
         arrived: list[list[Reals]] = [[] for _ in names]
-        for task, answer in enumerate(self._ask(batch, training, forms, bags, more)):
+        for task, answer in enumerate(self._request_rows(batch, training, forms, bags, more)):
             if flat_rows(forms, bags):
                 flat = self._flat(answer, batch, task, dims)
                 sizes = batch.numbers(task, dims)

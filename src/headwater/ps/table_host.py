@@ -73,7 +73,7 @@ class LeftRows(Protocol):
 
     def restore(self, table: Table) -> bool: ...
 
-    def leave(self) -> None: ...
+    def deposit(self) -> None: ...
 
 
 class TableService:
@@ -136,7 +136,7 @@ class TableService:
                 )
             return known
 
-    def go_on(self, clients: Mapping[int, int], rounds: TableRounds | None = None) -> None:
+    def restore_counts(self, clients: Mapping[int, int], rounds: TableRounds | None = None) -> None:
         """Restores the state of an earlier incarnation, apart from the rows.
 
         Args:
@@ -164,7 +164,7 @@ class TableService:
     def before_end(self) -> None:
         """Hands the tables off at a graceful shutdown during the job, while the task still reaches others."""
         if self.left is not None:
-            self.left.leave()
+            self.left.deposit()
 
     def close(self, *, over: bool) -> None:
         """Ends the saves at shutdown, perhaps because the job is over."""
@@ -309,7 +309,7 @@ class TableService:
                     # Updates are idempotent: a number that was applied before is only answered again.
                     if not ends and number > client.last:
                         if client.restored:
-                            self._tell_lost(client, number, names, channel.peer)
+                            self._warn_of_lost_updates(client, number, names, channel.peer)
                         asked = read_request(self._table, names, forms, bags, counts, sizes, frame.tensors)
                         gradients = arrived_gradients(asked, rates)
                         if given is None:
@@ -339,7 +339,7 @@ class TableService:
             case _:
                 raise bad_header(frame, channel.peer)
 
-    def _tell_lost(self, client: Client, number: int, names: Sequence[str], peer: str) -> None:
+    def _warn_of_lost_updates(self, client: Client, number: int, names: Sequence[str], peer: str) -> None:
         """Logs updates that a worker made and this task lost, since they were made after the restored save."""
         client.restored = False
         lost = number - 1 - client.last
@@ -403,7 +403,7 @@ class TableService:
         with self._changes(client, Frame(kinds.SETTLE, named), keys):
             for asked, gradients, rates in over:
                 self._update(asked, gradients, rates)
-            self.rounds.begin(named)
+            self.rounds.start(named)
 
     def _update(self, asked: TableKeys, gradients: NDArray[np.float32], rates: Sequence[float | None]) -> None:
         for table, rate in zip(asked.tables, rates, strict=True):  # all were validated before

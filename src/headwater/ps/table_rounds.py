@@ -103,7 +103,7 @@ class TableRounds:
         # Sorted, so that the sums do not depend on the order of arrival, also in their last bits.
         return [self.given[worker] for worker in sorted(self.given)] if ends else []
 
-    def begin(self, named: Round) -> None:
+    def start(self, named: Round) -> None:
         """Begins the named round, where `is_news` returns True; gradients of another version are dropped.
 
         Call `over` first: it returns the gradients of a complete round.

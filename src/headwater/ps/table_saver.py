@@ -94,7 +94,7 @@ class TableSaver(PeriodicSaver):
         self._had: dict[str, tuple[int, int]] = {}
         self._from: _Together | None = self._find()
         if self._from is not None:
-            service.go_on(self._from.clients)
+            service.restore_counts(self._from.clients)
 
     # Lifecycle --------------------------------------------------------------------------------------------------------
 

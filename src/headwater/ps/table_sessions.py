@@ -112,7 +112,7 @@ class TableSessions:
         return True
 
     def _receive(self, session: _Session, frame: Frame, was_sent: bool) -> Frame:
-        def ask() -> Frame:
+        def attempt() -> Frame:
             nonlocal was_sent
             if not was_sent:
                 self._meet(session).send(frame)
@@ -121,7 +121,7 @@ class TableSessions:
             assert session.channel is not None
             return self._answer(session.channel, session.task)
 
-        return self._until(session, ask)
+        return self._until(session, attempt)
 
     def _until(self, session: _Session, work: Callable[[], _Result]) -> _Result:
         """Repeats ``work`` while the ``ps`` is lost, up to the deadline."""

@@ -65,7 +65,7 @@ class TableTransfer:
         parts: dict[int, list[tuple[int, Array]]] = {variable: [] for variable in wanted}
         for index, (session, found, frame) in enumerate(zip(self._sessions, answers, frames, strict=True)):
             # A read has no effect, so it can be repeated to a ps that was lost meanwhile.
-            answer = self._conversation.ask_until(index, frame) if found is None else found
+            answer = self._conversation.request_until_answered(index, frame) if found is None else found
             if len(answer.tensors) != len(session.tables):
                 raise bad_header(answer, session.task)
             for (_, block), rows in zip(session.tables, answer.tensors, strict=True):
@@ -139,7 +139,10 @@ class TableTransfer:
         for start, arrays in rows or ():
             frame, connection = Frame(kinds.WRITE_ROWS, (number, start), arrays), self._conversation
             # Do not retry within a handshake: after a loss, the whole handshake is repeated.
-            _ = connection.ask_until(index, frame) if retries else connection.ask(self._sessions[index], frame)
+            if retries:
+                connection.request_until_answered(index, frame)
+            else:
+                connection.request(self._sessions[index], frame)
         return rows is not None
 
     def _read(self, index: int, number: int, parts: Sequence[int]) -> Iterator[tuple[int, list[Array]]]:
@@ -157,7 +160,7 @@ class TableTransfer:
         step = max(1, AT_ONCE_BYTES // row_bytes(spec))
         for start in range(0, count, step):
             frame = Frame(kinds.READ_ROWS, (number, start, min(start + step, count), list(parts)))
-            yield start, list(self._conversation.ask_until(index, frame).tensors)
+            yield start, list(self._conversation.request_until_answered(index, frame).tensors)
 
     def read(self, variable: int, part: int = 0) -> Array:
         """Reads a whole table from the ``ps``.

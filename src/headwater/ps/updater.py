@@ -34,15 +34,15 @@ class HostedTable(Protocol):
         ...
 
     def watch(self) -> None:
-        """Begins to track the rows that change, for `begin_saving`."""
+        """Begins to track the rows that change, for `start_saving`."""
         ...
 
-    def begin_saving(self, *, whole: bool) -> int:
-        """Begins a save, see `headwater.ps.row_changes.RowChanges.begin`."""
+    def start_saving(self, *, whole: bool) -> int:
+        """Begins a save, see `headwater.ps.row_changes.RowChanges.start_save`."""
         ...
 
-    def take_saved(self, count: int) -> tuple[Array, list[Array]] | None:
-        """Returns some rows to save, see `headwater.ps.row_changes.RowChanges.take`."""
+    def next_saved(self, count: int) -> tuple[Array, list[Array]] | None:
+        """Returns some rows to save, see `headwater.ps.row_changes.RowChanges.next_rows`."""
         ...
 
     def saving_failed(self) -> None:
@@ -50,7 +50,7 @@ class HostedTable(Protocol):
         ...
 
     def restore(self, numbers: Array, arrays: Sequence[Array]) -> None:
-        """Restores rows that `take_saved` returned.
+        """Restores rows that `next_saved` returned.
 
         Raises:
           InvalidArgumentError: there are no such rows, or a shape differs.

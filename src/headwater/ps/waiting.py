@@ -36,8 +36,8 @@ class Waiting:
         self.held_for: str = ""
         self.pauses_for: str = ""
 
-    def hold(self, what: str) -> None:
-        """Freezes the state: gradients are refused and workers wait for ``what``, until `go_on`.
+    def freeze(self, what: str) -> None:
+        """Freezes the state: gradients are refused and workers wait for ``what``, until `unfreeze`.
 
         A round whose last missing worker leaves can still become an update. The exported state does not contain that
         update, so `secure` delays the answers that would acknowledge it.
@@ -45,8 +45,8 @@ class Waiting:
         with self._changed:
             self.held_for = what
 
-    def hold_outside_rounds(self, what: str, within_s: float) -> bool:
-        """Waits for a moment at which no gradient would be lost, and then freezes the state as `hold` does.
+    def freeze_outside_rounds(self, what: str, within_s: float) -> bool:
+        """Waits for a moment at which no gradient would be lost, and then freezes the state as `freeze` does.
 
         At such a moment, every worker whose gradient is gathered waits here for an answer, so that it will push the
         gradient again to the server that takes over. No round begins during the wait.
@@ -64,8 +64,8 @@ class Waiting:
             self._changed.notify_all()
             return again is not None
 
-    def go_on(self) -> None:
-        """Ends `hold`."""
+    def unfreeze(self) -> None:
+        """Ends `freeze`."""
         with self._changed:
             self.held_for = ""
             self._changed.notify_all()
@@ -107,16 +107,16 @@ class Waiting:
         self.wait(connection, lambda: bool(self._updates.filled), "the chief to bring values")
 
     def wait_while_held(self, connection: WorkerConnection) -> None:
-        """Waits for the end of `hold`."""
+        """Waits for the end of `freeze`."""
         self.wait(connection, lambda: not self.held_for, self.held_for)
 
     def wait_for_round(self, connection: WorkerConnection) -> None:
         """Waits until a gradient may be added.
 
-        It may not while the state is frozen, nor as the first of a round while `hold_outside_rounds` waits.
+        It may not while the state is frozen, nor as the first of a round while `freeze_outside_rounds` waits.
         """
 
-        # Accept gradients of the present round: `hold_outside_rounds` may wait for the round to complete.
+        # Accept gradients of the present round: `freeze_outside_rounds` may wait for the round to complete.
         def may_come() -> bool:
             return not self.held_for and not (self.pauses_for and not self._updates.state.gathered)
 

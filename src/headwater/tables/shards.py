@@ -275,7 +275,7 @@ class Shards:
 
     # Saving -----------------------------------------------------------------------------------------------------------
 
-    def begin_saving(self, what: int) -> tuple[list[int], Words]:
+    def start_saving(self, what: int) -> tuple[list[int], Words]:
         """Starts a save of the rows as they are now. No other thread may use the table during this call.
 
         Returns:

@@ -83,7 +83,7 @@ class TableSnapshot:
                 raise FailedPreconditionError(
                     None, None, f"table {table.name!r} on {table.task} is being saved; wait for that to end"
                 )
-            self._rows, self._gone = table.shards.begin_saving(f.CHANGED if delta else f.ALL)
+            self._rows, self._gone = table.shards.start_saving(f.CHANGED if delta else f.ALL)
             self.step: int = table.step
             self._rates = table.rates.copy()
             self._rate = table.learning_rate

@@ -275,11 +275,11 @@ def test_other_ps_learn_that_all_workers_have_finished() -> None:
     first, second = connected(local, 0), connected(local, 1)
     at_once(functools.partial(first.push, gradients(0)), functools.partial(second.push, gradients(1)))
     finish = Frame(FINISH, (0,))
-    at_once(*(functools.partial(client.conversation.ask_until, 0, finish) for client in (first, second)))
+    at_once(*(functools.partial(client.conversation.request_until_answered, 0, finish) for client in (first, second)))
     late = connected(local, 2)
     assert late.trainings == 1
-    first.conversation.ask_until(1, finish)
-    second.conversation.ask_until(1, finish)
+    first.conversation.request_until_answered(1, finish)
+    second.conversation.request_until_answered(1, finish)
     for client in (first, second, late):
         client.close()
     local.stop()

@@ -51,10 +51,10 @@ def test_no_answer_is_awaited_on_a_channel_without_a_request() -> None:
     servers.ends[0].send(Frame(kinds.WAIT, ("something",)))
     servers.ends[1].close()
     with pytest.raises(UnavailableError, match="ps0 was reconnected"):
-        servers.conversation.ask(servers.sessions[0], Frame(kinds.READY))
+        servers.conversation.request(servers.sessions[0], Frame(kinds.READY))
 
     servers.ends[0].send(Frame(kinds.DONE, (1,)))
-    assert servers.conversation.ask(servers.sessions[0], Frame(kinds.READY)).header == (1,)
+    assert servers.conversation.request(servers.sessions[0], Frame(kinds.READY)).header == (1,)
 
 
 class Lost(Servers):

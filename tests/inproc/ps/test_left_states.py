@@ -140,7 +140,7 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
     if saves:
         ParameterSaver(host, Saves(folder=str(tmp_path)), index=0, tasks=1).close()
     else:
-        LeavingState(host, SERVER, StateAtChief("params", 0, CHIEF, way)).leave()
+        LeavingState(host, SERVER, StateAtChief("params", 0, CHIEF, way)).deposit()
     connections[SECOND].requests.put(last)
     for connection in connections.values():
         connection.requests.put(None)  # which ends the channel of one that was answered

@@ -39,7 +39,7 @@ def test_a_late_worker_is_awaited_while_its_task_answers() -> None:
     def left_at(time: float) -> set[str]:
         nonlocal now
         now = time
-        host.workers.leave_absent()
+        host.workers.remove_absent_workers()
         return set(host.updates.state.members)
 
     assert left_at(14.0) == {FIRST, SECOND}
@@ -112,10 +112,10 @@ def test_a_shard_moves_within_a_round_only_if_all_gradients_are_sent_again() -> 
         updates.latest[worker].applied = True
         updates.event(Gave(worker, 0))
     lost = updates.connections.pop(SECOND)  # nobody waits here for the update in its name
-    assert not waiting.hold_outside_rounds("the move", 0.0)
+    assert not waiting.freeze_outside_rounds("the move", 0.0)
     assert waiting.held_for == ""
     updates.connections[SECOND] = lost
-    assert waiting.hold_outside_rounds("the move", 0.0)
+    assert waiting.freeze_outside_rounds("the move", 0.0)
     assert waiting.held_for == "the move"
 
 
@@ -126,16 +126,16 @@ def test_ranges_stay_with_workers_that_send_their_gradients_to_another_ps() -> N
     works: dict[str, Work] = {}
     for worker in (FIRST, SECOND, THIRD, FOURTH):
         updates.event(Joined(worker))
-        found = accounts.hand_out(worker, 0, 0, 9, plan, None, 0)
+        found = accounts.assign_range(worker, 0, 0, 9, plan, None, 0)
         assert isinstance(found, tuple)
         works[worker], _ = found
         updates.latest[worker] = Request(number=5, version=0)
     for worker in (FIRST, SECOND, THIRD):
-        assert accounts.give(worker, [works[worker]])
+        assert accounts.record_gradient(worker, [works[worker]])
         updates.latest[worker].applied = True
         updates.event(Gave(worker, 0))
     updates.event(Released(SECOND))
-    found = accounts.hand_out(SECOND, 0, 0, 9, plan, None, 0)
+    found = accounts.assign_range(SECOND, 0, 0, 9, plan, None, 0)
     assert isinstance(found, tuple)
     next_work, seed = found
     handed = next_work.epoch, next_work.start, next_work.stop, seed
@@ -144,7 +144,7 @@ def test_ranges_stay_with_workers_that_send_their_gradients_to_another_ps() -> N
 
     with host.lock:
         words = host.memory.words()
-    other.memory.take_over(words, 15.0)
+    other.memory.install_words(words, 15.0)
     its = other.updates.accounts
     assert {worker: its.holds(worker, work) for worker, work in works.items()} == {
         FIRST: True,
@@ -158,6 +158,6 @@ def test_ranges_stay_with_workers_that_send_their_gradients_to_another_ps() -> N
     assert [other.updates.latest[worker].number for worker in (FIRST, THIRD, FOURTH)] == [-1, -1, 5]
     its.back(THIRD)
     assert its.holds(THIRD, works[THIRD])
-    again = its.hand_out(FOURTH, 0, 0, 9, plan, None, 0)
+    again = its.assign_range(FOURTH, 0, 0, 9, plan, None, 0)
     assert isinstance(again, tuple)
     assert again[0] == works[SECOND]

@@ -64,7 +64,7 @@ class Kept:
         self._noted.append(f"{self._shard} back")
         return self._answers
 
-    def leave(self) -> bool:
+    def deposit(self) -> bool:
         self._noted.append(f"{self._shard} left")
         return self._answers
 
@@ -89,7 +89,7 @@ def holding(
         end_with_job=lambda _: None,
         leaving=leaving,
     )
-    holder.begin({shard: ShardPlace(0, ME) for shard in first})
+    holder.start({shard: ShardPlace(0, ME) for shard in first})
     return holder, host, updater
 
 
@@ -99,7 +99,7 @@ def test_a_shard_stays_when_its_state_cannot_be_captured(what: str, monkeypatch:
     holder, host, updater = holding(link)
     monkeypatch.setattr(host.memory if what == "words" else updater, what, fails)
     with pytest.raises(MemoryError):
-        holder.give(1, OTHER, "there")
+        holder.send_shard(1, OTHER, "there")
     assert host.waiting.held_for == host.waiting.pauses_for == ""
     assert (holder.held, holder.moving, link.asked) == ([1], [], [kinds.OFFER])
 
@@ -109,7 +109,7 @@ def test_a_shard_stays_after_a_failed_send_once_the_receiver_denies_having_it() 
     holder, host, _ = holding(link)
     link.may_send = lambda frame: frame.kind != kinds.STATE
     with pytest.raises(UnavailableError, match="has not taken shard 1"):
-        holder.give(1, OTHER, "there")
+        holder.send_shard(1, OTHER, "there")
     assert host.waiting.held_for == ""
     assert (holder.held, holder.moving, link.asked) == ([1], [], [kinds.OFFER, kinds.TOOK])
 
@@ -127,7 +127,7 @@ def test_a_failed_query_for_a_shard_is_repeated() -> None:
 
     link.may_send = may_send
     with pytest.raises(UnavailableError, match="has not taken shard 1"):
-        holder.give(1, OTHER, "there")
+        holder.send_shard(1, OTHER, "there")
     assert host.waiting.held_for == ""
     assert link.asked == [kinds.OFFER, kinds.TOOK]
 
@@ -139,7 +139,7 @@ def test_the_chief_keeps_shards_that_no_ps_accepts(answers: bool) -> None:
     holder, _, _ = holding(Link(), (0, 1, 2), lambda shard, host: Kept(noted, shard, answers))
     assert noted == ["0 back", "1 back", "2 back"][: 3 if answers else 1]
     noted.clear()
-    holder.hand_over()
+    holder.hand_off()
     assert noted == ["0 left", "1 left", "2 left"][: 3 if answers else 1]
 
 
@@ -151,7 +151,7 @@ def test_a_ps_takes_no_shard_once_it_leaves() -> None:
     taking = threading.Thread(target=holder.serve_peer, args=(theirs, offer))
     taking.start()
     assert mine.recv().header == (True,)
-    holder.hand_over()
+    holder.hand_off()
     with host.lock:
         words = host.memory.words()
     mine.send(Frame(kinds.STATE, ([], words)))

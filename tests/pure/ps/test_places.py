@@ -27,7 +27,7 @@ def test_the_later_term_prevails_in_any_order() -> None:
     told = [Places(shards={1: ShardPlace(term, f"ps{term}"), 2: ShardPlace(0, "ps0")}) for term in range(5)]
     random.Random(1).shuffle(told)
     known = Places()
-    moved = [known.learn(other) for other in told]
+    moved = [known.merge(other) for other in told]
     assert known.shards == {1: (4, "ps4"), 2: (0, "ps0")}
     assert moved[0] == [1, 2]
     assert all(2 not in shards for shards in moved[1:])
@@ -42,9 +42,9 @@ def test_places_are_decoded() -> None:
 
 def test_a_ps_that_has_moved_is_found_at_its_new_address() -> None:
     known = Places(shards={1: ShardPlace(0, "ps1")}, addresses={"ps1": "old:1", "ps0": "mine:1"})
-    known.learn(Places(addresses={"ps1": "older:1"}))
+    known.merge(Places(addresses={"ps1": "older:1"}))
     assert known.addresses["ps1"] == "old:1"
-    known.learn(Places(shards={1: ShardPlace(1, "ps1")}, addresses={"ps1": "new:1", "ps0": "other:1"}))
+    known.merge(Places(shards={1: ShardPlace(1, "ps1")}, addresses={"ps1": "new:1", "ps0": "other:1"}))
     assert known.addresses == {"ps1": "new:1", "ps0": "mine:1"}
 
 

@@ -27,7 +27,7 @@ class Table:
 
     def take(self, copy: list[np.ndarray]) -> bool:
         """Takes some rows of a save to ``copy``; whether there were any."""
-        taken = self.changes.take(self.parts, 5)
+        taken = self.changes.next_rows(self.parts, 5)
         if taken is None:
             return False
         numbers, arrays = taken
@@ -47,7 +47,7 @@ def test_a_copy_that_gets_every_save_is_the_table_of_the_moment_when_the_last_be
         value += 1
         table.change(before, value)
         wanted = [part.copy() for part in table.parts]
-        table.changes.begin(whole=whole or number == 0)
+        table.changes.start_save(whole=whole or number == 0)
         for rows in meanwhile:
             value += 1
             table.change(rows, value)
@@ -60,11 +60,11 @@ def test_a_copy_that_gets_every_save_is_the_table_of_the_moment_when_the_last_be
 
 def test_rows_that_did_not_change_are_not_saved_again_and_a_failed_save_is_made_up_for() -> None:
     table = Table()
-    assert table.changes.begin(whole=False) == ROWS
-    while table.changes.take(table.parts, 5) is not None:
+    assert table.changes.start_save(whole=False) == ROWS
+    while table.changes.next_rows(table.parts, 5) is not None:
         pass
     table.change({3, 4, 20}, 1)
-    assert table.changes.begin(whole=False) == 3
+    assert table.changes.start_save(whole=False) == 3
     table.changes.failed()
-    assert table.changes.take(table.parts, 5) is None
-    assert table.changes.begin(whole=False) == ROWS
+    assert table.changes.next_rows(table.parts, 5) is None
+    assert table.changes.start_save(whole=False) == ROWS

@@ -8,24 +8,24 @@ from headwater.ps.step_numbers import StepNumbers
 
 def test_every_step_is_done_by_one_worker() -> None:
     step_numbers = StepNumbers(in_rounds=False)
-    assert [step_numbers.take(worker, 0, 3, 0) for worker in "abab"] == [0, 1, 2, EPOCH_OVER]
-    assert step_numbers.take("a", 1, 3, 3) == 0
-    assert step_numbers.take("b", 0, 3, 3) == EPOCH_OVER
+    assert [step_numbers.assign(worker, 0, 3, 0) for worker in "abab"] == [0, 1, 2, EPOCH_OVER]
+    assert step_numbers.assign("a", 1, 3, 3) == 0
+    assert step_numbers.assign("b", 0, 3, 3) == EPOCH_OVER
 
 
 def test_a_round_is_one_step_of_all() -> None:
     step_numbers = StepNumbers(in_rounds=True)
-    assert [step_numbers.take(worker, 0, 2, 7) for worker in "ab"] == [0, 0]
-    assert [step_numbers.take(worker, 0, 2, 8) for worker in "ab"] == [1, 1]
-    assert step_numbers.take("a", 0, 2, 9) == EPOCH_OVER
-    assert step_numbers.take("a", 1, 2, 9) == 0
+    assert [step_numbers.assign(worker, 0, 2, 7) for worker in "ab"] == [0, 0]
+    assert [step_numbers.assign(worker, 0, 2, 8) for worker in "ab"] == [1, 1]
+    assert step_numbers.assign("a", 0, 2, 9) == EPOCH_OVER
+    assert step_numbers.assign("a", 1, 2, 9) == 0
 
 
 def test_the_end_of_data_ends_the_epoch_for_all() -> None:
     step_numbers = StepNumbers(in_rounds=False)
-    assert [step_numbers.take(worker, 0, UNKNOWN_STEPS, 0) for worker in "aab"] == [0, 1, 2]
+    assert [step_numbers.assign(worker, 0, UNKNOWN_STEPS, 0) for worker in "aab"] == [0, 1, 2]
     step_numbers.exhausted(0, 2)
-    assert step_numbers.take("a", 0, UNKNOWN_STEPS, 0) == EPOCH_OVER
+    assert step_numbers.assign("a", 0, UNKNOWN_STEPS, 0) == EPOCH_OVER
 
 
 def test_no_worker_is_two_epochs_ahead() -> None:
@@ -40,7 +40,7 @@ def test_no_worker_is_two_epochs_ahead() -> None:
 def test_data_of_different_lengths_are_noticed_in_any_order() -> None:
     for told_first in (True, False):
         step_numbers = StepNumbers(in_rounds=True)
-        assert [step_numbers.take(worker, 0, UNKNOWN_STEPS, 0) for worker in "ab"] == [0, 0]
+        assert [step_numbers.assign(worker, 0, UNKNOWN_STEPS, 0) for worker in "ab"] == [0, 0]
         step_numbers.ended("a")
         assert not step_numbers.uneven
         if told_first:
@@ -48,7 +48,7 @@ def test_data_of_different_lengths_are_noticed_in_any_order() -> None:
             assert step_numbers.uneven
             continue
         step_numbers.ended("b")
-        assert [step_numbers.take(worker, 0, UNKNOWN_STEPS, 1) for worker in "ab"] == [1, 1]
+        assert [step_numbers.assign(worker, 0, UNKNOWN_STEPS, 1) for worker in "ab"] == [1, 1]
         step_numbers.exhausted(0, 1)
         assert not step_numbers.uneven
         step_numbers.ended("b")
@@ -59,8 +59,8 @@ def test_data_of_different_lengths_are_noticed_in_any_order() -> None:
 
 def test_training_ends_early() -> None:
     step_numbers = StepNumbers(in_rounds=False)
-    step_numbers.take("a", 0, 5, 0)
+    step_numbers.assign("a", 0, 5, 0)
     step_numbers.stopped = True
-    assert step_numbers.take("a", 0, 5, 1) == TRAINING_OVER
-    step_numbers.begin_training()
-    assert step_numbers.take("a", 0, 5, 1) == 0
+    assert step_numbers.assign("a", 0, 5, 1) == TRAINING_OVER
+    step_numbers.reset()
+    assert step_numbers.assign("a", 0, 5, 1) == 0

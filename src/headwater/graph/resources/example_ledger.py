@@ -291,7 +291,7 @@ class ExampleLedger(Kept):
     def _offer(self, request: RangeRequest, last: int) -> tuple[Work, int] | Nothing:
         # The variable holds two consecutive epochs.
         last = min(last, self._accounts.first_open() + 1)
-        return self._accounts.hand_out(request.worker, 0, 0, last, request.plan, None, self._update)
+        return self._accounts.assign_range(request.worker, 0, 0, last, request.plan, None, self._update)
 
     def ended(self, session: str, number: int) -> bool:
         """Handles the end of a step on this task: revokes its ranges. Returns whether anything has changed, so that the
@@ -511,7 +511,7 @@ class ExampleLedger(Kept):
         self._seen = self._cell.updates
         self._update += 1
         for hold in holds:
-            self._accounts.give(hold.worker, [hold.work])
+            self._accounts.record_gradient(hold.worker, [hold.work])
         self._accounts.applied(self._update)
         # Under the lock, so that no saved state has an update that is missing in the journal.
         self._accounts.flush()
@@ -560,7 +560,7 @@ class ExampleLedger(Kept):
         self._seen = cell.updates
         for hold in told:
             hold.resumes_by = self._clock() + RESUME_S
-            if hold.away or not self._accounts.hold(hold.worker, hold.work, plan, self._update):
+            if hold.away or not self._accounts.confirm_range(hold.worker, hold.work, plan, self._update):
                 hold.away = True
                 self._holds.pop(hold.key, None)
                 self._gathered.pop(hold.key, None)

@@ -285,7 +285,7 @@ class ServedModel(ModelValues):
         self._make_step(batches.first())
         model.stop_training = False
         if task is not None and task.members.is_evaluator:
-            initial_epoch = client.begin(self._training, None) or initial_epoch
+            initial_epoch = client.agree_on_first_epoch(self._training, None) or initial_epoch
             if validation_data is not None:
                 self._follow(validation, container, range(initial_epoch, epochs))
             return model.history
@@ -300,9 +300,9 @@ class ServedModel(ModelValues):
             initial_epoch = model._initial_epoch or initial_epoch
         if chief:
             may_stop = any(isinstance(it, keras.callbacks.EarlyStopping) for it in container.callbacks)
-            client.begin(self._training, initial_epoch, may_stop=may_stop)
+            client.agree_on_first_epoch(self._training, initial_epoch, may_stop=may_stop)
         # Only the chief restores checkpoints, so it says which epoch is the first, and has sent its values before that.
-        elif (begins := client.begin(self._training, None)) is not None:
+        elif (begins := client.agree_on_first_epoch(self._training, None)) is not None:
             initial_epoch = max(initial_epoch, begins)
             self.sync()
         logs: dict[str, dict[str, Tree]] = {}

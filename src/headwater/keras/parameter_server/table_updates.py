@@ -155,11 +155,11 @@ class TableUpdates:
         if self._changes is not None:
             self._changes.will_change(numbers, self._parts())
 
-    def begin_saving(self, *, whole: bool) -> int:
-        return self._watched().begin(whole=whole)
+    def start_saving(self, *, whole: bool) -> int:
+        return self._watched().start_save(whole=whole)
 
-    def take_saved(self, count: int) -> tuple[Array, list[Array]] | None:
-        return self._watched().take(self._parts(), count)
+    def next_saved(self, count: int) -> tuple[Array, list[Array]] | None:
+        return self._watched().next_rows(self._parts(), count)
 
     def saving_failed(self) -> None:
         self._watched().failed()

@@ -50,7 +50,7 @@ class Accounts:
 
     # Requests of workers ----------------------------------------------------------------------------------------------
 
-    def hand_out(
+    def assign_range(
         self,
         worker: str,
         training: int,
@@ -62,29 +62,29 @@ class Accounts:
         *,
         joins: bool = False,
     ) -> tuple[Work, int] | Nothing:
-        """Assigns a range to a worker, with the seed of its epoch, see `Ledger.hand_out`; ``update`` is the present
+        """Assigns a range to a worker, with the seed of its epoch, see `Ledger.assign_range`; ``update`` is the present
         version."""
         ledger = self._of(training, update)
         known = set(ledger.plans())
-        found = ledger.hand_out(worker, first, last, plan, share, joins=joins)
-        self._note_epochs(ledger, known)
+        found = ledger.assign_range(worker, first, last, plan, share, joins=joins)
+        self._record_epochs(ledger, known)
         return (found, ledger.plans()[found.epoch].seed or 0) if isinstance(found, Work) else found
 
-    def hold(self, worker: str, work: Work, plan: Plan, update: int) -> bool:
-        """Lets a worker keep a range that another ledger has assigned, see `Ledger.hold`."""
+    def confirm_range(self, worker: str, work: Work, plan: Plan, update: int) -> bool:
+        """Lets a worker keep a range that another ledger has assigned, see `Ledger.confirm_range`."""
         ledger = self._of(0, update)
         known = set(ledger.plans())
-        held = ledger.hold(worker, work, plan)
-        self._note_epochs(ledger, known)
+        held = ledger.confirm_range(worker, work, plan)
+        self._record_epochs(ledger, known)
         return held
 
-    def _note_epochs(self, ledger: Ledger, known: Collection[int]) -> None:
+    def _record_epochs(self, ledger: Ledger, known: Collection[int]) -> None:
         for epoch, begun in ledger.plans().items():
             # The journal needs the plan of an epoch before its first range: `headwater audit` checks the ranges against
             # it.
             if epoch not in known:
                 plan = begun.size, begun.unit, begun.batch, begun.shuffle, begun.seed
-                self._note("epoch", ledger.training, epoch, *plan)
+                self._journal_record("epoch", ledger.training, epoch, *plan)
 
     def _of(self, training: int, update: int) -> Ledger:
         ledger = self._ledger
@@ -120,13 +120,13 @@ class Accounts:
         """Returns the workers that hold ranges."""
         return [] if self._ledger is None else self._ledger.holders()
 
-    def give(self, worker: str, works: Sequence[Work]) -> bool:
-        """Records the gradient of ranges; returns whether it may be applied, see `Ledger.give`."""
+    def record_gradient(self, worker: str, works: Sequence[Work]) -> bool:
+        """Records the gradient of ranges; returns whether it may be applied, see `Ledger.record_gradient`."""
         if not works:  # the program does not account for its examples
             return True
         # A ledger that was lost in a restart has not assigned these ranges: the gradient is dropped, and the ranges are
         # assigned again.
-        return self._ledger is not None and self._ledger.give(worker, works)
+        return self._ledger is not None and self._ledger.record_gradient(worker, works)
 
     def dropped(self, worker: str, works: Sequence[Work]) -> None:
         """Puts ranges back whose gradient arrived too late, so that they are assigned again."""
@@ -142,25 +142,25 @@ class Accounts:
         if found.given:
             # Only queued here: `flush` writes the record before an answer acknowledges the update.
             given = [[worker, *work] for worker, work in found.given]
-            self._note("applied", update, self._clock(), ledger.training, given)
+            self._journal_record("applied", update, self._clock(), ledger.training, given)
         for epoch in found.over:
-            self._note("over", self._clock(), ledger.training, epoch)
+            self._journal_record("over", self._clock(), ledger.training, epoch)
             _log.info("%s: each example of epoch %d of %r is applied", self._task, epoch, self._name)
 
     def spoiled(self, reason: str) -> None:
         """Puts the gathered ranges back, because their update failed."""
         if self._ledger is not None:
-            self._tell(self._ledger.spoiled(reason))
+            self._record_returned(self._ledger.spoiled(reason))
 
     def failed(self, worker: str, work: Work, reason: str) -> None:
         """Takes a range back from a worker, see `Ledger.failed`."""
         if self._ledger is not None:
-            self._tell(self._ledger.failed(worker, work, reason))
+            self._record_returned(self._ledger.failed(worker, work, reason))
 
     def left(self, worker: str, reason: str) -> None:
         """Takes back the ranges of a worker that has left or was lost, see `Ledger.left`."""
         if self._ledger is not None:
-            self._tell(self._ledger.left(worker, reason))
+            self._record_returned(self._ledger.left(worker, reason))
 
     def back(self, worker: str) -> None:
         """Restores the ranges of a worker that counted as lost and has returned."""
@@ -175,13 +175,13 @@ class Accounts:
     def worker_restarted(self, worker: str) -> None:
         """Takes back the ranges of a worker that was restarted."""
         if self._ledger is not None:
-            self._tell(self._ledger.worker_restarted(worker))
+            self._record_returned(self._ledger.worker_restarted(worker))
 
-    def _tell(self, backs: Sequence[Back]) -> None:
+    def _record_returned(self, backs: Sequence[Back]) -> None:
         ledger = self._ledger
         assert ledger is not None
         for worker, work, tries, aside, reason in backs:
-            self._note("back", self._clock(), ledger.training, worker, *work, tries, aside, reason)
+            self._journal_record("back", self._clock(), ledger.training, worker, *work, tries, aside, reason)
             if aside:
                 _log.error(
                     "%s: %s is set aside after %d tries, the last by %s: %s. The epoch cannot be completed",
@@ -215,7 +215,7 @@ class Accounts:
             first = (what, ledger.run, self._name, self._task, self._clock(), update)
             self._journal = Journal(self._log_dir, first, clock=self._clock)
 
-    def _note(self, *record: object) -> None:
+    def _journal_record(self, *record: object) -> None:
         if self._journal is not None:
             self._journal.add(*record)
 

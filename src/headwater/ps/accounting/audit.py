@@ -180,7 +180,7 @@ def audit(logdir: str) -> Audit:
         try:
             for offset, record in _records(path):
                 try:
-                    run = _first(runs, path, record) if run is None else _take(run, record)
+                    run = _first(runs, path, record) if run is None else _apply_record(run, record)
                 except (ValueError, TypeError, KeyError, IndexError) as error:
                     raise DataLossError(
                         None, None, f"{path}: the record at offset {offset} is not a journal record: {error!r}"
@@ -218,7 +218,7 @@ def _first(runs: dict[int, Run], path: str, record: Sequence[Any]) -> Run:
             raise ValueError(f"a journal does not begin with {record}")
 
 
-def _take(run: Run, record: Sequence[Any]) -> Run:
+def _apply_record(run: Run, record: Sequence[Any]) -> Run:
     match record:
         case ["epoch", int(training), int(epoch), int(size), str(unit), int(), bool(shuffle), int(seed)]:
             known = run.epochs.get((training, epoch))

@@ -118,7 +118,7 @@ class Journal:
 
     def _write(self, records: Sequence[bytes]) -> None:
         if self._writer is None:
-            self._begin_file()
+            self._open_file()
         writer = self._writer
         assert writer is not None
         try:
@@ -133,7 +133,7 @@ class Journal:
             raise
         self._written_bytes += _nbytes(records)
 
-    def _begin_file(self) -> None:
+    def _open_file(self) -> None:
         makedirs(self._folder)
         began, name = self._clock(), quote(str(self._first[2]), safe="")
         self._path = os.path.join(self._folder, f"examples.{name}.{began:017.6f}.{secrets.token_hex(4)}.journal")

@@ -180,7 +180,7 @@ class _Epoch:
     aside: dict[Span, str] = field(default_factory=dict[Span, str])
     out: int = 0
 
-    def take(self, share: tuple[int, int] | None, *, joins: bool = False) -> _Piece | None:
+    def assign(self, share: tuple[int, int] | None, *, joins: bool = False) -> _Piece | None:
         """Assigns the next range within one batch. ``share``, as (number, of how many), limits it to a part of the
         batch. Where batches are assigned in turn, and all of the present one is assigned or ``joins`` is true, the
         range is empty."""
@@ -268,7 +268,7 @@ class Ledger:
 
     # Assigning --------------------------------------------------------------------------------------------------------
 
-    def hand_out(
+    def assign_range(
         self,
         worker: str,
         first: int,
@@ -301,7 +301,7 @@ class Ledger:
         # In turn, a batch is assigned when the previous one is applied: the next epoch cannot begin within this one.
         for epoch in self._not_over(first, last)[: 1 if plan.in_turn else 2]:
             known = self._open(worker, epoch, plan)
-            piece = known.take(share, joins=joins)
+            piece = known.assign(share, joins=joins)
             if piece is not None:
                 work = Work(epoch, piece.start, piece.stop)
                 if piece.start == piece.stop:
@@ -384,7 +384,7 @@ class Ledger:
 
     # State of ranges --------------------------------------------------------------------------------------------------
 
-    def give(self, worker: str, works: Sequence[Work]) -> bool:
+    def record_gradient(self, worker: str, works: Sequence[Work]) -> bool:
         """Records the gradient of ranges that a worker holds; it is gathered for the next update.
 
         Returns:
@@ -422,7 +422,7 @@ class Ledger:
         return self._epochs[epoch].plan.size
 
     def dropped(self, worker: str, works: Sequence[Work]) -> None:
-        """Puts ranges back whose gradient was dropped after `give`, so that they are assigned again."""
+        """Puts ranges back whose gradient was dropped after `record_gradient`, so that they are assigned again."""
         for work in works:
             at = next(at for at, (given, _) in enumerate(self._gathered) if given == (worker, work))
             _, tries = self._gathered.pop(at)
@@ -473,11 +473,11 @@ class Ledger:
         self._held.setdefault(worker, {})[work] = found.tries - 1
         return True
 
-    def hold(self, worker: str, work: Work, plan: Plan) -> bool:
+    def confirm_range(self, worker: str, work: Work, plan: Plan) -> bool:
         """Lets a worker keep a range that another ledger of this training has assigned; returns whether it may.
 
         Raises:
-          FailedPreconditionError: see `hand_out`.
+          FailedPreconditionError: see `assign_range`.
         """
         if self._over.from_here(work.epoch) != work.epoch or not self._open(worker, work.epoch, plan).cut(*work[1:]):
             return False
@@ -560,12 +560,12 @@ class Ledger:
                 made._over.add(start, stop)
             for epoch, plan, done, aside in state["epochs"]:
                 made._epochs[int(epoch)] = _restored(Plan(**plan), list(_spans(done)), aside)
-            made._take_hands(*state.get("hands", ((), (), ())))
+            made._restore_assignments(*state.get("hands", ((), (), ())))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise InvalidArgumentError(None, None, f"this is not a ledger of examples: {error}") from error
         return made
 
-    def _take_hands(self, held: Iterable[Any], away: Iterable[Any], epochs: Iterable[Any]) -> None:
+    def _restore_assignments(self, held: Iterable[Any], away: Iterable[Any], epochs: Iterable[Any]) -> None:
         """Restores the result of `_hands` of another ledger."""
         out: dict[int, list[Span]] = {}
         for worker, works in held:

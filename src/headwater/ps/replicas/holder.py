@@ -111,7 +111,7 @@ class CopyHolder:
         self._leaves = False
         self._over = False
         self._closed = False
-        directory.learn(Places(addresses={task: address}))
+        directory.merge(Places(addresses={task: address}))
 
     # Joining and leaving ----------------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class CopyHolder:
 
         Where the job is over, ends this task instead.
         """
-        told = self._tell_all(begins=True)
+        told = self._announce(begins=True)
         while not (self._closed or self._leaves or self._over):
             # A restarted ps whose replicas are named by views, or are being filled, already has its share.
             if any(not copy.is_spare for copy in self.copies.values()):
@@ -136,10 +136,10 @@ class CopyHolder:
                     return
             except OpError as error:
                 _log.info("%s has no copies of %r yet: %s", self._task, self._name, error.message)
-                told = self._tell_all()
+                told = self._announce()
             self._pause(LOOK_S)
 
-    def hand_over(self, is_needed: Callable[[], bool]) -> None:
+    def hand_off(self, is_needed: Callable[[], bool]) -> None:
         """Hands the replicas to other ``ps``, because this task shuts down during the job, and accepts no more.
 
         The chief keeps replicas that no other ``ps`` takes.
@@ -160,7 +160,7 @@ class CopyHolder:
         # From this announcement on, primaries move their replicas from this task to a ps that stays, and another ps
         # that shuts down does not wait for this one.
         self._servers.leaving.add(self._task)
-        self._tell_all(leaves=True)
+        self._announce(leaves=True)
         give_up_at = time.monotonic() + LEAVE_S
         # If all others have announced their shutdown, none of them takes replicas.
         while (kept := self._kept()) and others and self._others() and time.monotonic() < give_up_at:
@@ -182,7 +182,7 @@ class CopyHolder:
         """
         began, reminder = time.monotonic(), Reminder()
         while True:
-            answers = self._directory.ask_all()
+            answers = self._directory.query_all()
             found = [one for one in answers.values() if one.takes]
             lost = [task for task in self._others() if task not in answers]
             kept, waited_s = self._kept(), time.monotonic() - began
@@ -206,13 +206,13 @@ class CopyHolder:
         """Returns the shards of which this task has a replica, complete or not yet."""
         return [shard for shard, copy in self.copies.items() if not copy.is_spare]
 
-    def _tell_all(self, *, begins: bool = False, leaves: bool = False) -> list[Told]:
+    def _announce(self, *, begins: bool = False, leaves: bool = False) -> list[Told]:
         """Announces this ``ps`` to every other one; returns the reports of all that answer."""
         found: list[Told] = []
         for task in self._directory.servers():
             try:
                 if task != self._task:
-                    found.append(self._directory.ask(task, begins=begins, leaves=leaves)[0])
+                    found.append(self._directory.exchange_places(task, begins=begins, leaves=leaves)[0])
             except OpError as error:
                 _log.debug("%s does not hear of %s: %s", task, self._task, error.message)
         return found
@@ -236,7 +236,7 @@ class CopyHolder:
                 case kinds.WHERE, (str(), str(asker), words, bool(begins), bool(leaves)):
                     answer = self._answer(asker, Places.of(words), begins=begins, leaves=leaves)
                 case kinds.MOVE, (str(), int(shard), str(primary), str(address), str(backup), str(its)):
-                    self._directory.learn(Places(addresses={primary: address, backup: its}))
+                    self._directory.merge(Places(addresses={primary: address, backup: its}))
                     answer = Frame(kinds.DONE, self._move(shard, primary, backup))
                 case _:
                     raise bad_header(first, channel.peer)
@@ -253,9 +253,9 @@ class CopyHolder:
         return self.copies[int(number)]
 
     def _answer(self, asker: str, known: Places, *, begins: bool, leaves: bool) -> Frame:
-        self._directory.learn(known)
+        self._directory.merge(known)
         if begins and (address := known.addresses.get(asker)):
-            self._directory.note_address(asker, address)
+            self._directory.record_address(asker, address)
         if leaves:
             self._servers.leaving.add(asker)
         elif begins:
@@ -265,7 +265,7 @@ class CopyHolder:
         # Views are the source of places: a failover changes the primary without a move.
         for shard, copy in self.copies.items():
             if (view := copy.view) is not None:
-                self._directory.note(shard, view.term, server_name(view.primary.ps))
+                self._directory.record_move(shard, view.term, server_name(view.primary.ps))
         told = self._told()
         loads = [(shard, load.nbytes, load.rate, load.backup) for shard, load in told.loads.items()]
         return Frame(kinds.DONE, (self._directory.words(), told.takes, told.over, loads))

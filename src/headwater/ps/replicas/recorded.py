@@ -29,7 +29,7 @@ class RecordedUpdater:
         self.inner: Updater = updater
         self._noted: list[Change] = []
         self.tables: Sequence[HostedTable] = [
-            _RecordedTable(table, number, self._note) for number, table in enumerate(updater.tables)
+            _RecordedTable(table, number, self._record) for number, table in enumerate(updater.tables)
         ]
 
     def successor(self) -> RecordedUpdater:
@@ -41,12 +41,12 @@ class RecordedUpdater:
             cast(_RecordedTable, table).table = cast(HostedTable, retired)
         return made
 
-    def take(self) -> list[Change]:
+    def pop_changes(self) -> list[Change]:
         """Returns the changes since the last call, in order."""
         noted, self._noted = self._noted, []
         return noted
 
-    def _note(self, kind: int, header: Sequence[object], tensors: Sequence[Array]) -> None:
+    def _record(self, kind: int, header: Sequence[object], tensors: Sequence[Array]) -> None:
         self._noted.append(Change(kind, header, tensors))
 
     @property
@@ -55,11 +55,11 @@ class RecordedUpdater:
 
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
         self.inner.fill(values, state)
-        self._note(kinds.FILL, (len(values),), [*values, *(state or ())])
+        self._record(kinds.FILL, (len(values),), [*values, *(state or ())])
 
     def assign(self, values: Sequence[Array]) -> None:
         self.inner.assign(values)
-        self._note(kinds.ASSIGN, (), values)
+        self._record(kinds.ASSIGN, (), values)
 
     def values(self, extras: Sequence[int] | None) -> list[Array]:
         return self.inner.values(extras)
@@ -84,7 +84,7 @@ class RecordedUpdater:
         # Recorded after the call: a change that has failed here must not be repeated on the backup.
         self.inner.apply(gradients, changes, tables, hyperparameters, scale)
         rows = [array for pair in tables for array in pair]
-        self._note(
+        self._record(
             kinds.UPDATE_BACKUP, (list(changes), list(hyperparameters), scale), [*gradients, *changes.values(), *rows]
         )
 
@@ -111,18 +111,18 @@ class _RecordedTable:
     ) -> None:
         self.table = table
         self._number = number
-        self._note = note
+        self._record = note
         self.begin = table.begin
         self.read = table.read
         self.watch = table.watch
-        self.begin_saving = table.begin_saving
-        self.take_saved = table.take_saved
+        self.start_saving = table.start_saving
+        self.next_saved = table.next_saved
         self.saving_failed = table.saving_failed
         self.restore = table.restore
 
     def write(self, start: int, arrays: Sequence[Array]) -> None:
         self.table.write(start, arrays)
-        self._note(kinds.WRITE_ROWS, (self._number, start), arrays)
+        self._record(kinds.WRITE_ROWS, (self._number, start), arrays)
 
 
 def repeat(updater: Updater, change: Change) -> None:

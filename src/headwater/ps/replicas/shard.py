@@ -33,7 +33,7 @@ from headwater.state.views import Copy, View, as_words
 _log = logging.getLogger("headwater")
 
 #: How long workers may take to connect to a new primary, or to reconnect after their channel has ended, in seconds; see
-#: `HostMemory.take_over` and `Membership`.
+#: `HostMemory.install_words` and `Membership`.
 COME_S = 15.0
 
 #: Makes a shard's host with its updater: a given updater, or else an empty one.
@@ -87,7 +87,7 @@ class ShardCopy(KeptCopy):
         # after a promotion with the changes but without the record, a retry would be applied twice.
         self._ahead: list[Change] = []
         for table in updater.tables:
-            table.watch()  # required by `begin_saving`, which provides the rows for a new backup
+            table.watch()  # required by `start_saving`, which provides the rows for a new backup
         host.secured = lambda channel: self._secure(host, channel)
         host.workers.stays_s = COME_S
         self._host: HostedParameters = host
@@ -170,16 +170,16 @@ class ShardCopy(KeptCopy):
         Raises:
           UnavailableError: this replica is no longer the primary, or the worker is disconnected.
         """
-        feed, number = self._note(host)
+        feed, number = self._send_changes(host)
         self._secure_answer(channel, feed, number, lambda: self._host is host)
 
-    def _note(self, host: HostedParameters) -> tuple[Feed | None, int]:
+    def _send_changes(self, host: HostedParameters) -> tuple[Feed | None, int]:
         """Sends the changes since the last call to the backup; returns the number of the frame that it has to
         acknowledge."""
         with host.lock:
             if self._host is not host or not self._serving:
                 return None, 0
-            noted, feed = self._updater.take(), self._feed
+            noted, feed = self._updater.pop_changes(), self._feed
             # Without a feed, drop the changes: the next feed begins with the whole state.
             if not isinstance(feed, ParameterFeed) or feed.broken.is_set():
                 return feed, 0
@@ -232,7 +232,7 @@ class ShardCopy(KeptCopy):
     def _install_fed_state(self) -> None:
         self._since = time.monotonic()
         if self._memory is not None:
-            self._host.memory.take_over(self._memory, COME_S)
+            self._host.memory.install_words(self._memory, COME_S)
             self._await_workers(self._host.workers.known_workers())
             _log.warning(
                 "%s serves %s now, from update %d on: %s",
@@ -266,7 +266,7 @@ class ShardCopy(KeptCopy):
         """
         # Send the recorded changes to the existing feed now: the snapshot contains them, so the new feed must not get
         # them.
-        self._note(host)
+        self._send_changes(host)
         tables = self._updater.tables
         memory = self._told = host.memory.words()
         values, state = self._updater.values(None), self._updater.state().values()
@@ -275,7 +275,7 @@ class ShardCopy(KeptCopy):
         ends = [Change(kinds.MEMORY, (memory,), ())] if tables else []
         # From here on, the current values of a row are set aside before the row changes.
         for table in tables:
-            table.begin_saving(whole=True)
+            table.start_saving(whole=True)
         return chain(begins, *rows, ends)
 
     @staticmethod
@@ -287,7 +287,7 @@ class ShardCopy(KeptCopy):
     def _step_down(self) -> None:
         host = self._host
         with host.lock:
-            self._note(host)
+            self._send_changes(host)
             memory = host.memory.words()
             with self._changed:
                 self._stops_serving()
@@ -302,7 +302,7 @@ class ShardCopy(KeptCopy):
         """Yields all rows of a table in their state when the save began."""
         while True:
             with host.lock:
-                taken = self._updater.tables[number].take_saved(ROWS_AT_ONCE)
+                taken = self._updater.tables[number].next_saved(ROWS_AT_ONCE)
             if taken is None:
                 return
             numbers, arrays = taken
@@ -315,7 +315,7 @@ class ShardCopy(KeptCopy):
         return self._host.waiting.wait_filled(LOOK_S)
 
     def _do_periodic_work(self) -> None:
-        self._host.workers.leave_absent()
+        self._host.workers.remove_absent_workers()
         if self._awaited is not None and time.monotonic() >= self._awaited[1]:
             self._await_workers(())
 

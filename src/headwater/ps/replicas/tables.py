@@ -146,7 +146,7 @@ class CopiedTables(TableService):
 
     # Changes ----------------------------------------------------------------------------------------------------------
 
-    def _tell(self, kind: int, header: Sequence[object], tensors: Sequence[Array]) -> None:
+    def _send_to_backup(self, kind: int, header: Sequence[object], tensors: Sequence[Array]) -> None:
         feed = self._copy.feed_of(self)
         if feed is not None:
             feed.send(kind, header, tensors)
@@ -166,7 +166,7 @@ class CopiedTables(TableService):
                     table.make_room(of_table, gone, looks_up=looks_up)
                 finally:  # where the room is not enough, rows may have been evicted all the same
                     if gone:
-                        self._tell(kinds.EVICT, (table.name,), [np.concatenate(gone)])
+                        self._send_to_backup(kinds.EVICT, (table.name,), [np.concatenate(gone)])
             try:
                 yield
             except BaseException:
@@ -175,7 +175,7 @@ class CopiedTables(TableService):
                 if feed is not None:
                     feed.end()
                 raise
-            self._tell(frame.kind, (client.number, *frame.header), frame.tensors)
+            self._send_to_backup(frame.kind, (client.number, *frame.header), frame.tensors)
 
     def make(self, name: str, config: TableConfig, folder: str | None = None) -> Table:
         with self.order:
@@ -183,9 +183,9 @@ class CopiedTables(TableService):
             known = name in self._tables
             table = super().make(name, config, folder)
             if not known:
-                self._tell(*_opened(table))
+                self._send_to_backup(*_opened(table))
                 for shard in range(config.shards if len(table) else 0):
-                    self._tell(kinds.ROWS, (name,), table.shard_records(shard))
+                    self._send_to_backup(kinds.ROWS, (name,), table.shard_records(shard))
             return table
 
     # Replication ------------------------------------------------------------------------------------------------------

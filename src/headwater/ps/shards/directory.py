@@ -136,19 +136,19 @@ class Directory:
         with self._lock:
             return self._places.addresses[task]
 
-    def learn(self, other: Places) -> list[int]:
+    def merge(self, other: Places) -> list[int]:
         """Adopts the knowledge of another task; returns the shards whose known place has changed."""
         with self._lock:
-            return self._places.learn(other)
+            return self._places.merge(other)
 
-    def note(self, shard: int, term: int, task: str, address: str = "") -> None:
+    def record_move(self, shard: int, term: int, task: str, address: str = "") -> None:
         """Records the move of a shard."""
         addresses = {task: address} if address else {}
-        self.learn(Places(shards={shard: ShardPlace(term, task)}, addresses=addresses))
+        self.merge(Places(shards={shard: ShardPlace(term, task)}, addresses=addresses))
 
-    def note_address(self, task: str, address: str) -> None:
+    def record_address(self, task: str, address: str) -> None:
         """Records the address that a ``ps`` reports, which may be a new one."""
-        with self._lock:  # not by `learn`, which keeps a known address
+        with self._lock:  # not by `merge`, which keeps a known address
             self._places.addresses[task] = address
 
     def link(self, task: str) -> PeerServerLink:
@@ -163,7 +163,7 @@ class Directory:
         """
         return exchange(self.link(task), task, frame, within_s)
 
-    def ask(
+    def exchange_places(
         self, task: str, *, begins: bool = False, leaves: bool = False, within_s: float = TELL_S
     ) -> tuple[Told, list[int]]:
         """Exchanges knowledge with a ``ps``.
@@ -177,7 +177,7 @@ class Directory:
         answer = self.exchange(task, Frame(kinds.WHERE, (self.name, self.me, self.words(), begins, leaves)), within_s)
         match answer.header:
             case (words, bool(takes), bool(over), [*loads]):
-                moved = self.learn(Places.of(words))
+                moved = self.merge(Places.of(words))
             case _:
                 raise bad_header(answer, task)
         try:
@@ -189,7 +189,7 @@ class Directory:
             raise bad_header(answer, task) from error
         return Told(takes=takes, over=over, loads=told), moved
 
-    def ask_all(self, *, but_lost: bool = False) -> dict[str, Told]:
+    def query_all(self, *, but_lost: bool = False) -> dict[str, Told]:
         """Asks every other known ``ps``; returns the reports of all that answer.
 
         Args:
@@ -204,7 +204,7 @@ class Directory:
             if but_lost and self.link(task).lost():
                 continue
             try:
-                found[task], _ = self.ask(task)
+                found[task], _ = self.exchange_places(task)
             except OpError as error:
                 _log.debug("%s does not say where the shards of %r are: %s", task, self.name, error.message)
         return found

@@ -31,7 +31,7 @@ from headwater.ps.host import HostedParameters
 from headwater.ps.left_states import LeavingState
 from headwater.ps.recovery import WayBack
 from headwater.ps.shards.directory import Directory, Expect, Load, Told
-from headwater.ps.shards.moves import hand_over, spread
+from headwater.ps.shards.moves import hand_off, spread
 from headwater.ps.shards.places import Places, ShardPlace
 from headwater.ps.updater import Updater
 
@@ -48,7 +48,7 @@ ROUND_S: Final = 60.0
 PAUSE_S: Final = 0.1
 #: How long a ``ps`` that starts waits for others that do not answer, in seconds.
 BEGIN_S: Final = 30.0
-#: How long workers may take to connect after a shard was moved; see `HostMemory.take_over`.
+#: How long workers may take to connect after a shard was moved; see `HostMemory.install_words`.
 COME_S: Final = 15.0
 
 #: Failures to connect which mean, as far as can be told, that the ``ps`` has no process.
@@ -132,11 +132,11 @@ class ShardHolder:
         self._closed = False
         self._steps = 0
         self.moved: int = 0
-        directory.learn(Places(addresses={task: address}))
+        directory.merge(Places(addresses={task: address}))
 
     # Start ------------------------------------------------------------------------------------------------------------
 
-    def begin(self, first: Mapping[int, ShardPlace]) -> None:
+    def start(self, first: Mapping[int, ShardPlace]) -> None:
         """Asks the other ``ps`` for the places of shards, then makes this task's shards.
 
         This task's shards are the shards that other ``ps`` report to be here. If no ``ps`` knows the place of a shard,
@@ -160,7 +160,7 @@ class ShardHolder:
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, PAUSE_S)
         # Reported places replace initial ones, which have term 0.
-        self.directory.learn(Places(shards=dict(first)))
+        self.directory.merge(Places(shards=dict(first)))
         with self._changed:
             for shard, place in self.directory.places().items():
                 if place.task == self._task:
@@ -174,7 +174,7 @@ class ShardHolder:
 
     def _has_told(self, task: str) -> bool:
         try:
-            told, _ = self.directory.ask(task, begins=True)
+            told, _ = self.directory.exchange_places(task, begins=True)
             self._late = self._late or told.over
         except OpError as error:
             cause = error.__cause__
@@ -276,20 +276,20 @@ class ShardHolder:
             self._closed = True
             self._changed.notify_all()
 
-    def hand_over(self) -> None:
+    def hand_off(self) -> None:
         """Sends the shards to other ``ps``, because this task shuts down during the job, and accepts no more.
 
         The chief keeps the first shard, and shards that no other ``ps`` takes, until this task is back.
         """
         with self._changed:
             self._leaves = True
-        hand_over(self.directory, [shard for shard in self.held if shard != FIXED], self.give, self._told())
+        hand_off(self.directory, [shard for shard in self.held if shard != FIXED], self.send_shard, self._told())
         with self._changed:  # another ps or a command may have requested some of the moves
             self._changed.wait_for(lambda: self._closed or not self.moving)
         if not set(self.held) - {FIXED}:
             _log.warning("%s has given away its shards of %r", self._task, self._name)
         for state in self._states():
-            if not state.leave():
+            if not state.deposit():
                 break
 
     def _states(self) -> list[LeavingState]:
@@ -307,7 +307,7 @@ class ShardHolder:
                 moved = spread(self.directory, me=self._told())
             except OpError as error:
                 _log.info("%s has no shards of %r yet: %s", self._task, self._name, error.message)
-                if any(told.over for told in self.directory.ask_all().values()):
+                if any(told.over for told in self.directory.query_all().values()):
                     self._end_with_job("other ps say so")
                     return
                 with self._changed:
@@ -347,11 +347,11 @@ class ShardHolder:
         try:
             match first.kind, first.header:
                 case kinds.WHERE, (str(), str(asker), words, bool(begins), bool()):
-                    answer = self._tell(asker, Places.of(words), begins=begins)
+                    answer = self._answer_where(asker, Places.of(words), begins=begins)
                 case kinds.MOVE, (str(), int(shard), str(target), str(address)):
-                    answer = Frame(kinds.DONE, self.give(self._known(shard), target, address))
+                    answer = Frame(kinds.DONE, self.send_shard(self._known(shard), target, address))
                 case kinds.OFFER, (str(), int(shard), int(term), str(source), words, [*hyperparameters]):
-                    self.directory.learn(Places.of(words))
+                    self.directory.merge(Places.of(words))
                     answer = self._accept(
                         channel,
                         self._known(shard),
@@ -376,14 +376,14 @@ class ShardHolder:
             )
         return shard
 
-    def _tell(self, asker: str, known: Places, *, begins: bool) -> Frame:
+    def _answer_where(self, asker: str, known: Places, *, begins: bool) -> Frame:
         with self._changed:
             # The asker has just started. After this answer it knows who owns each shard, so a shard that its previous
             # incarnation has offered must not be installed any more.
             for slot in self._slots:
                 if begins and slot.offered is not None and slot.offered[0] == asker:
                     slot.void = max(slot.void, slot.offered[1])
-            self.directory.learn(known)
+            self.directory.merge(known)
             for shard in self.held:
                 self._drop(shard)
             self._claim()
@@ -429,7 +429,7 @@ class ShardHolder:
             self._have(shard, *self._make(shard))
         # Ask in a thread, as `_changed` is held here. An answer may show that another ps owns the shard.
         if lost:
-            threading.Thread(target=self.directory.ask_all, daemon=True).start()
+            threading.Thread(target=self.directory.query_all, daemon=True).start()
 
     def _part_with(self, slot: _Slot) -> None:
         """Removes a shard from this task; its workers look for it elsewhere. `_changed` is held."""
@@ -443,7 +443,7 @@ class ShardHolder:
 
     # Sending ----------------------------------------------------------------------------------------------------------
 
-    def give(self, shard: int, target: str, address: str) -> tuple[float, int]:
+    def send_shard(self, shard: int, target: str, address: str) -> tuple[float, int]:
         """Sends a shard to another ``ps``.
 
         Args:
@@ -480,15 +480,15 @@ class ShardHolder:
             while not host.waiting.wait_filled(LOOK_S):
                 if self._closed or self._over or self.directory.of(shard) != place or time.monotonic() >= until:
                     raise UnavailableError(None, None, f"shard {shard} of {self._name!r} has no values yet")
-            self.directory.learn(Places(addresses={target: address}))
-            return self._hand(shard, slot, host, updater, place.term + 1, target)
+            self.directory.merge(Places(addresses={target: address}))
+            return self._transfer(shard, slot, host, updater, place.term + 1, target)
         finally:
             with self._changed:
                 slot.moving = False
                 self._drop(shard)  # another ps may turn out to own it
                 self._changed.notify_all()
 
-    def _hand(
+    def _transfer(
         self, shard: int, slot: _Slot, host: HostedParameters, updater: Updater, term: int, target: str
     ) -> tuple[float, int]:
         link = self.directory.link(target)
@@ -500,7 +500,7 @@ class ShardHolder:
                 raise UnavailableError(None, None, f"{target} takes no shards now")
             # Freeze before the snapshot: an update that is acknowledged after it would be lost by the move.
             with host.lock:
-                if not host.waiting.hold_outside_rounds(
+                if not host.waiting.freeze_outside_rounds(
                     f"shard {shard} of {self._name!r} to move to {target}", ROUND_S
                 ):
                     what = (
@@ -514,7 +514,7 @@ class ShardHolder:
                     arrays = [*values, *state.values()]
                     nbytes = sum(array.nbytes for array in arrays)
                 except BaseException:
-                    host.waiting.go_on()
+                    host.waiting.unfreeze()
                     raise
             _log.warning("%s gives shard %d of %r to %s", self._task, shard, self._name, target)
             taken: bool | None = None
@@ -528,16 +528,16 @@ class ShardHolder:
         # Neither serve nor discard the shard until its owner is known: two owners would accept different updates, and
         # without an owner the shard would be lost.
         if taken is None:
-            taken = self._ask_until_known(shard, term, target)
+            taken = self._wait_until_installed(shard, term, target)
         with self._changed:
             if taken:
-                self.directory.note(shard, term, target)
+                self.directory.record_move(shard, term, target)
                 self.moved += 1
                 self._part_with(slot)
             else:
                 # Others may have learned of that term, so claim the shard with a later one.
-                self.directory.note(shard, term + 1, self._task)
-                host.waiting.go_on()
+                self.directory.record_move(shard, term + 1, self._task)
+                host.waiting.unfreeze()
         if not taken:
             raise UnavailableError(None, None, f"{target} has not taken shard {shard} of {self._name!r}")
         seconds = time.monotonic() - began
@@ -546,7 +546,7 @@ class ShardHolder:
         )
         return seconds, nbytes
 
-    def _ask_until_known(self, shard: int, term: int, target: str) -> bool:
+    def _wait_until_installed(self, shard: int, term: int, target: str) -> bool:
         """Returns whether the other ``ps`` has installed a shard. Waits for it to return if it is lost, as workers
         do."""
         reminder = Reminder()
@@ -559,7 +559,7 @@ class ShardHolder:
                 if isinstance(cause, ConnectFailure) and cause.problem is Problem.REFUSED:
                     # The target's process has ended, and its shards are lost. But if it had sent this shard to another
                     # ps before, that ps reports a place with this term or a later one.
-                    self.directory.ask_all()
+                    self.directory.query_all()
                     place = self.directory.of(shard)
                     return place is not None and place.term >= term
                 if reminder.is_due():
@@ -593,26 +593,26 @@ class ShardHolder:
                     raise bad_header(frame, channel.peer)
             values = len(frame.tensors) - len(names)
             updater.fill(frame.tensors[:values], frame.tensors[values:] or None)
-            host.memory.take_over(memory, COME_S)
+            host.memory.install_words(memory, COME_S)
             workers = host.workers.known_workers()
             self._expect(workers)
             with self._changed:
                 # Refuse the shard if this ps shuts down: it has already told the others which shards it has.
                 taken = term > slot.void and not (self._leaves or self._closed)
                 if taken:
-                    self.directory.note(shard, term, self._task, self._address)
+                    self.directory.record_move(shard, term, self._task, self._address)
                     self._have(shard, host, updater)
         finally:
             with self._changed:
                 slot.offered = None
         if taken:
             _log.warning("%s has shard %d of %r now, from %s", self._task, shard, self._name, source)
-            threading.Thread(target=self._look_after, args=(slot, host, workers), daemon=True).start()
+            threading.Thread(target=self._remove_absent_workers, args=(slot, host, workers), daemon=True).start()
         else:
             self._expect(workers, coming=False)
         return Frame(kinds.DONE, (taken,))
 
-    def _look_after(self, slot: _Slot, host: HostedParameters, workers: Collection[str]) -> None:
+    def _remove_absent_workers(self, slot: _Slot, host: HostedParameters, workers: Collection[str]) -> None:
         """Removes workers that do not connect after a shard has moved here.
 
         A worker that is connected for another shard stays: it is computing, and connects when it has its gradient.
@@ -624,7 +624,8 @@ class ShardHolder:
             self._expect(workers, coming=False)
             if left:
                 return
-            host.workers.leave_absent({worker for each in self._hosts for worker in list(each.updates.connections)})
+            connected = {worker for each in self._hosts for worker in list(each.updates.connections)}
+            host.workers.remove_absent_workers(connected)
             awaited = host.workers.expected[0]
 
     def _has_taken(self, shard: int, term: int) -> bool:

@@ -59,7 +59,7 @@ class ShardLink:
         while True:
             place = self._directory.of(self._shard)
             if self._doubts or place is None:
-                place = self._look_for()
+                place = self._locate()
             what = f"no ps says where shard {self._shard} of {self._directory.name!r} is"
             error = UnavailableError(None, None, what)
             if place is not None:
@@ -81,17 +81,17 @@ class ShardLink:
             pause(pause_s)
             pause_s = min(_PAUSE_S[1], 2 * pause_s)
 
-    def _look_for(self) -> ShardPlace | None:
+    def _locate(self) -> ShardPlace | None:
         """Asks for the place of the shard: first the ``ps`` that owned it, which knows where it was sent."""
         directory, before = self._directory, self._directory.of(self._shard)
         if before is not None and not directory.link(before.task).lost():
             try:
-                directory.ask(before.task)
+                directory.exchange_places(before.task)
             except OpError as error:
                 _log.debug("%s does not say where shard %d is: %s", before.task, self._shard, error.message)
             if directory.of(self._shard) != before:
                 return directory.of(self._shard)
-        directory.ask_all(but_lost=True)
+        directory.query_all(but_lost=True)
         return directory.of(self._shard)
 
     def open_channel(self) -> Channel:

@@ -72,9 +72,9 @@ def spread(
       UnavailableError: some shards are on a ``ps`` that does not answer.
       OpError: a move failed; the moves before it were made.
     """
-    told = directory.ask_all()
+    told = directory.query_all()
     if me is not None:
-        told[directory.me] = me  # `ask_all` asks the other tasks only
+        told[directory.me] = me  # `query_all` asks the other tasks only
     takers = sorted((task for task in told if told[task].takes and task not in without), key=TaskName.parse)
     if not takers or (servers is not None and len(takers) < servers):
         wanted = "any" if servers is None else str(servers)
@@ -171,7 +171,7 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
     return Moved(Move(shard, before.primary, primary), seconds, 0)
 
 
-def hand_over(directory: Directory, held: Sequence[int], give: Give, me: Told) -> None:
+def hand_off(directory: Directory, held: Sequence[int], give: Give, me: Told) -> None:
     """Sends the shards of a ``ps`` that shuts down to the others, as far as these can be reached.
 
     Args:
@@ -180,7 +180,7 @@ def hand_over(directory: Directory, held: Sequence[int], give: Give, me: Told) -
       give: sends a shard to a ``ps``, given its name and address.
       me: the report of this ``ps``.
     """
-    told = directory.ask_all()
+    told = directory.query_all()
     takers = [task for task in told if told[task].takes]
     told[directory.me] = me  # for the loads of its shards; it takes none itself
     if not takers:

@@ -41,7 +41,7 @@ class Places:
     shards: dict[int, ShardPlace] = field(default_factory=dict[int, ShardPlace])
     addresses: dict[str, str] = field(default_factory=dict[str, str])
 
-    def learn(self, other: Places) -> list[int]:
+    def merge(self, other: Places) -> list[int]:
         """Adopts the knowledge of another task; returns the shards whose known place has changed."""
         moved = [
             shard

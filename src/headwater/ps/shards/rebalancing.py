@@ -42,11 +42,11 @@ class Rebalancing:
         if self._begun or every_s == math.inf:
             return
         self._begun = True
-        periodic = Periodic("rebalances shards", every_s, self._look)
+        periodic = Periodic("rebalances shards", every_s, self._rebalance)
         periodic.start()
         atexit.register(periodic.stop)
 
-    def _look(self) -> None:
+    def _rebalance(self) -> None:
         try:
             for (shard, source, target), seconds, nbytes in self._spread():
                 _log.warning(

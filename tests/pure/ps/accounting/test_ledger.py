@@ -28,82 +28,82 @@ def plan(size: int = 10, batch: int = 4, **others: Any) -> Plan:
 
 def test_an_epoch_is_handed_out_in_batches_and_is_over_when_all_is_applied() -> None:
     book = ledger()
-    works = [book.hand_out(worker, 0, 0, plan()) for worker in "aba"]
+    works = [book.assign_range(worker, 0, 0, plan()) for worker in "aba"]
     assert works == [Work(0, 0, 4), Work(0, 4, 8), Work(0, 8, 10)]
-    assert book.hand_out("b", 0, 0, plan()) is Nothing.YET
+    assert book.assign_range("b", 0, 0, plan()) is Nothing.YET
     assert not book.has_work(0, 0)
-    assert book.give("a", [Work(0, 0, 4), Work(0, 8, 10)])
-    assert book.give("b", [Work(0, 4, 8)])
+    assert book.record_gradient("a", [Work(0, 0, 4), Work(0, 8, 10)])
+    assert book.record_gradient("b", [Work(0, 4, 8)])
     assert str(book) == "epoch 0: 0 of 10 examples done, 10 handed out, 0 waiting"
     applied = book.applied()
     assert [worker for worker, _ in applied.given] == ["a", "a", "b"]
     assert applied.over == [0]
-    assert book.hand_out("a", 0, 0, plan()) is Nothing.OVER
+    assert book.assign_range("a", 0, 0, plan()) is Nothing.OVER
     assert str(book) == "epoch 0 done"
 
 
 def test_the_next_epoch_begins_when_one_is_handed_out_and_the_second_next_when_it_is_over() -> None:
     book, small = ledger(), plan(size=2, batch=2)
-    assert [book.hand_out(worker, 0, 9, small) for worker in "ab"] == [Work(0, 0, 2), Work(1, 0, 2)]
-    assert book.hand_out("c", 0, 9, small) is Nothing.YET
-    book.give("b", [Work(1, 0, 2)])
+    assert [book.assign_range(worker, 0, 9, small) for worker in "ab"] == [Work(0, 0, 2), Work(1, 0, 2)]
+    assert book.assign_range("c", 0, 9, small) is Nothing.YET
+    book.record_gradient("b", [Work(1, 0, 2)])
     assert book.applied().over == [1]
-    assert book.hand_out("c", 0, 9, small) == Work(2, 0, 2)
-    assert book.hand_out("b", 0, 9, small) is Nothing.YET
-    book.give("a", [Work(0, 0, 2)])
+    assert book.assign_range("c", 0, 9, small) == Work(2, 0, 2)
+    assert book.assign_range("b", 0, 9, small) is Nothing.YET
+    book.record_gradient("a", [Work(0, 0, 2)])
     book.applied()
-    assert book.hand_out("b", 0, 9, small) == Work(3, 0, 2)
+    assert book.assign_range("b", 0, 9, small) == Work(3, 0, 2)
 
 
 def test_ranges_of_a_lost_worker_are_reassigned_and_its_gradient_is_dropped() -> None:
     book = ledger()
-    first = book.hand_out("a", 0, 0, plan())
+    first = book.assign_range("a", 0, 0, plan())
     assert isinstance(first, Work)
     (back,) = book.left("a", "it was killed")
     assert (back.work, back.tries, back.aside) == (first, 1, False)
-    assert book.hand_out("b", 0, 0, plan()) == first
+    assert book.assign_range("b", 0, 0, plan()) == first
     book.back("a")
-    assert not book.give("a", [first])
-    assert book.give("b", [first])
+    assert not book.record_gradient("a", [first])
+    assert book.record_gradient("b", [first])
 
 
 def test_worker_that_reconnects_in_time_keeps_its_ranges() -> None:
     book = ledger()
-    first, second = (book.hand_out("a", 0, 0, plan(tries=1)) for _ in range(2))
+    first, second = (book.assign_range("a", 0, 0, plan(tries=1)) for _ in range(2))
     assert isinstance(first, Work)
     assert isinstance(second, Work)
     assert all(back.aside for back in book.left("a", "its channel has ended"))
     book.back("a")
-    assert book.give("a", [first, second])
+    assert book.record_gradient("a", [first, second])
     assert book.set_aside(0, 0) == []
 
 
 def test_restarted_program_has_no_ranges() -> None:
     book = ledger()
-    first = book.hand_out("a", 0, 0, plan())
+    first = book.assign_range("a", 0, 0, plan())
     assert isinstance(first, Work)
     book.left("a", "it was killed")
     book.worker_restarted("a")
     book.back("a")
-    assert not book.give("a", [first])
+    assert not book.record_gradient("a", [first])
 
 
 def test_a_gradient_with_a_reassigned_range_returns_its_other_ranges() -> None:
     book = ledger()
-    first, second = (book.hand_out("a", 0, 0, plan()) for _ in range(2))
+    first, second = (book.assign_range("a", 0, 0, plan()) for _ in range(2))
     assert isinstance(first, Work)
     assert isinstance(second, Work)
     book.failed("a", first, "")
-    assert not book.give("a", [first, second])
+    assert not book.record_gradient("a", [first, second])
     assert not book.holds("a", second)
-    assert [book.hand_out("b", 0, 0, plan()) for _ in range(2)] == [first, second]
+    assert [book.assign_range("b", 0, 0, plan()) for _ in range(2)] == [first, second]
 
 
 def test_a_range_is_not_given_twice_in_one_gradient() -> None:
     book = ledger()
-    first = book.hand_out("a", 0, 0, plan())
+    first = book.assign_range("a", 0, 0, plan())
     assert isinstance(first, Work)
-    assert not book.give("a", [first, first])
+    assert not book.record_gradient("a", [first, first])
 
 
 def test_a_range_that_keeps_failing_is_set_aside_and_the_epoch_is_never_over() -> None:
@@ -111,15 +111,15 @@ def test_a_range_that_keeps_failing_is_set_aside_and_the_epoch_is_never_over() -
     small = plan(size=4, batch=2, tries=2)
     backs: list[Back] = []
     for worker in "ab":
-        assert book.hand_out(worker, 0, 1, small) == Work(0, 0, 2)
+        assert book.assign_range(worker, 0, 1, small) == Work(0, 0, 2)
         backs += book.failed(worker, Work(0, 0, 2), "it is not a number")
     assert [back.aside for back in backs] == [False, True]
-    assert book.hand_out("a", 0, 0, small) == Work(0, 2, 4)
-    assert book.hand_out("b", 0, 0, small) is Nothing.YET
-    book.give("a", [Work(0, 2, 4)])
+    assert book.assign_range("a", 0, 0, small) == Work(0, 2, 4)
+    assert book.assign_range("b", 0, 0, small) is Nothing.YET
+    book.record_gradient("a", [Work(0, 2, 4)])
     assert book.applied().over == []
-    assert book.hand_out("b", 0, 0, small) is Nothing.ASIDE
-    assert book.hand_out("b", 0, 1, small) is Nothing.ASIDE
+    assert book.assign_range("b", 0, 0, small) is Nothing.ASIDE
+    assert book.assign_range("b", 0, 1, small) is Nothing.ASIDE
     assert book.set_aside(0, 1) == [(Work(0, 0, 2), "it is not a number (b)")]
     assert "2 set aside" in str(book)
     assert Ledger.from_bytes(book.to_bytes()).set_aside(0, 1) == book.set_aside(0, 1)
@@ -128,22 +128,22 @@ def test_a_range_that_keeps_failing_is_set_aside_and_the_epoch_is_never_over() -
 def test_a_late_gradient_does_not_count_as_a_try() -> None:
     book = ledger()
     once = plan(tries=1)
-    work = book.hand_out("a", 0, 0, once)
+    work = book.assign_range("a", 0, 0, once)
     assert isinstance(work, Work)
     for _ in range(3):
-        assert book.give("a", [work])
+        assert book.record_gradient("a", [work])
         book.dropped("a", [work])
-        assert book.hand_out("a", 0, 0, once) == work
+        assert book.assign_range("a", 0, 0, once) == work
 
 
 def test_an_update_that_cannot_be_made_is_a_try() -> None:
     book = ledger()
-    work = book.hand_out("a", 0, 0, plan())
+    work = book.assign_range("a", 0, 0, plan())
     assert isinstance(work, Work)
-    book.give("a", [work])
+    book.record_gradient("a", [work])
     (back,) = book.spoiled("a gradient has another shape")
     assert back.tries == 1
-    assert book.hand_out("b", 0, 0, plan()) == work
+    assert book.assign_range("b", 0, 0, plan()) == work
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
@@ -152,35 +152,35 @@ def test_the_parts_of_a_batch_are_the_batch(count: int) -> None:
     book = ledger()
     whole = plan(size=50, batch=20)
     for start, stop in ((0, 20), (20, 40), (40, 50)):
-        works = [book.hand_out(str(number), 0, 0, whole, (number, count)) for number in reversed(range(count))]
+        works = [book.assign_range(str(number), 0, 0, whole, (number, count)) for number in reversed(range(count))]
         places = [place for work in works if isinstance(work, Work) for place in range(work.start, work.stop)]
         assert places == list(range(start, stop))
 
 
 def test_a_batch_in_turn_is_assigned_after_all_before_it_is_applied() -> None:
     book, whole = ledger(), plan(size=10, batch=4, in_turn=True)
-    first, second = (book.hand_out(worker, 0, 0, whole, (at, 2)) for at, worker in enumerate("ab"))
+    first, second = (book.assign_range(worker, 0, 0, whole, (at, 2)) for at, worker in enumerate("ab"))
     assert (first, second) == (Work(0, 0, 2), Work(0, 2, 4))
     # An empty range of the present batch: the worker waits for its update.
-    assert book.hand_out("c", 0, 0, whole, (2, 3)) == Work(0, 0, 0)
-    book.give("a", [Work(0, 0, 2)])
+    assert book.assign_range("c", 0, 0, whole, (2, 3)) == Work(0, 0, 0)
+    book.record_gradient("a", [Work(0, 0, 2)])
     book.left("b", "lost")
-    assert book.hand_out("c", 0, 0, whole, (1, 2), joins=True) == Work(0, 0, 0)
+    assert book.assign_range("c", 0, 0, whole, (1, 2), joins=True) == Work(0, 0, 0)
     # The rest of the same batch.
-    assert book.hand_out("a", 0, 0, whole, (0, 1)) == Work(0, 2, 4)
-    book.give("a", [Work(0, 2, 4)])
-    assert book.hand_out("a", 0, 0, whole, (0, 1)) == Work(0, 0, 0)
+    assert book.assign_range("a", 0, 0, whole, (0, 1)) == Work(0, 2, 4)
+    book.record_gradient("a", [Work(0, 2, 4)])
+    assert book.assign_range("a", 0, 0, whole, (0, 1)) == Work(0, 0, 0)
     book.applied()
-    assert book.hand_out("a", 0, 0, whole, (0, 1)) == Work(0, 4, 8)
+    assert book.assign_range("a", 0, 0, whole, (0, 1)) == Work(0, 4, 8)
     assert whole.batch_of(Work(0, 8, 9)) == Work(0, 8, 10)
 
 
 def test_workers_with_other_data_are_refused_by_name() -> None:
     book = ledger()
-    book.hand_out("a", 0, 0, plan())
-    book.hand_out("b", 0, 0, plan(seed=7))
+    book.assign_range("a", 0, 0, plan())
+    book.assign_range("b", 0, 0, plan(seed=7))
     with pytest.raises(FailedPreconditionError, match=r"b goes through epoch 0 with size=11 instead of 10, seed=3 ins"):
-        book.hand_out("b", 0, 0, plan(size=11, seed=3))
+        book.assign_range("b", 0, 0, plan(size=11, seed=3))
 
 
 @pytest.mark.parametrize("wrong", [{"size": 0}, {"batch": 0}, {"tries": 0}, {"seed": -1}])
@@ -201,8 +201,8 @@ def test_bytes_that_are_no_ledger_are_refused(data: bytes) -> None:
 
 def test_done_ranges_that_go_beyond_the_epoch_are_refused() -> None:
     book = ledger()
-    book.hand_out("a", 0, 0, plan())
-    book.give("a", [Work(0, 0, 4)])
+    book.assign_range("a", 0, 0, plan())
+    book.record_gradient("a", [Work(0, 0, 4)])
     book.applied()
     with pytest.raises(InvalidArgumentError, match="beyond 10"):
         Ledger.from_bytes(book.to_bytes().replace(b"[0,4]", b"[0,40]"))
@@ -210,52 +210,52 @@ def test_done_ranges_that_go_beyond_the_epoch_are_refused() -> None:
 
 def test_ranges_of_workers_are_passed_to_the_next_ledger() -> None:
     book, small = ledger(), plan(size=20, batch=2, tries=2)
-    first, second, third, lost = (book.hand_out(worker, 0, 0, small) for worker in "aabc")
+    first, second, third, lost = (book.assign_range(worker, 0, 0, small) for worker in "aabc")
     assert isinstance(first, Work)
     assert isinstance(second, Work)
     assert isinstance(third, Work)
     assert isinstance(lost, Work)
     book.failed("a", first, "it cannot be read")
-    assert book.hand_out("a", 0, 0, small) == first
+    assert book.assign_range("a", 0, 0, small) == first
     book.left("c", "its channel has ended")
     other = Ledger.from_bytes(book.to_bytes(()))
     assert other.to_bytes(()) == book.to_bytes(())
     assert str(other) == str(book) == "epoch 0: 0 of 20 examples done, 6 handed out, 14 waiting"
     other.back("c")
-    assert other.give("c", [lost])
-    assert other.give("a", [second])
+    assert other.record_gradient("c", [lost])
+    assert other.record_gradient("a", [second])
     assert [back.aside for back in other.failed("a", first, "it cannot be read")] == [True]
     assert other.worker_restarted("b") == [Back("b", third, 1, False, "its program was restarted")]
-    assert other.hand_out("b", 0, 0, small) == third
+    assert other.assign_range("b", 0, 0, small) == third
 
 
 def test_gathered_ranges_are_assigned_to_workers_that_push_again() -> None:
     book = ledger()
-    first, second = (book.hand_out(worker, 0, 0, plan()) for worker in "ab")
+    first, second = (book.assign_range(worker, 0, 0, plan()) for worker in "ab")
     assert isinstance(first, Work)
     assert isinstance(second, Work)
-    assert book.give("a", [first])
-    assert book.give("b", [second])
+    assert book.record_gradient("a", [first])
+    assert book.record_gradient("b", [second])
     other = Ledger.from_bytes(book.to_bytes(["a"]))
     assert other.holders() == ["a"]
-    assert other.hand_out("c", 0, 0, plan()) == second
-    assert other.give("a", [first])
-    assert not other.give("b", [second])
+    assert other.assign_range("c", 0, 0, plan()) == second
+    assert other.record_gradient("a", [first])
+    assert not other.record_gradient("b", [second])
     assert Ledger.from_bytes(book.to_bytes()).holders() == []
 
 
 def test_restarted_worker_gets_its_remaining_range_again() -> None:
     book = ledger()
-    first, second = (book.hand_out("a", 0, 0, plan()) for _ in range(2))
+    first, second = (book.assign_range("a", 0, 0, plan()) for _ in range(2))
     assert isinstance(first, Work)
     assert isinstance(second, Work)
-    assert book.give("a", [first])
+    assert book.record_gradient("a", [first])
     book.worker_restarted("a")
-    assert book.hand_out("a", 0, 0, plan()) == second
-    assert book.give("a", [second])
+    assert book.assign_range("a", 0, 0, plan()) == second
+    assert book.record_gradient("a", [second])
     other = Ledger.from_bytes(book.to_bytes(["a"]))
     assert other.holds("a", second)
-    assert other.hand_out("b", 0, 0, plan()) == first
+    assert other.assign_range("b", 0, 0, plan()) == first
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_restarted_worker_gets_its_remaining_range_again() -> None:
 )
 def test_ranges_that_workers_cannot_hold_are_refused(hands: object) -> None:
     book = ledger()
-    work = book.hand_out("a", 0, 0, plan())
+    work = book.assign_range("a", 0, 0, plan())
     assert isinstance(work, Work)
     book.failed("a", work, "")
     state = json.loads(book.to_bytes(()))
@@ -286,10 +286,10 @@ def test_memory_does_not_grow_with_the_examples() -> None:
     book, large = ledger(), plan(size=1_000_000, batch=10)
     sizes: list[int] = []
     for _ in range(2_000):
-        works = {worker: book.hand_out(worker, 0, 0, large) for worker in "abcd"}
+        works = {worker: book.assign_range(worker, 0, 0, large) for worker in "abcd"}
         for worker, work in works.items():
             assert isinstance(work, Work)
-            book.give(worker, [work])
+            book.record_gradient(worker, [work])
         book.applied()
         sizes.append(len(book.to_bytes("abcd")))
     assert max(sizes) < 260
@@ -313,7 +313,7 @@ class Cluster(RuleBasedStateMachine):
     @rule(worker=st.sampled_from(WORKERS), share=st.none() | st.tuples(st.integers(0, 1), st.just(2)))
     def take(self, worker: str, share: tuple[int, int] | None) -> None:
         useful = self.book.has_work(0, EPOCHS - 1)
-        found = self.book.hand_out(worker, 0, EPOCHS - 1, self.plan, share)
+        found = self.book.assign_range(worker, 0, EPOCHS - 1, self.plan, share)
         assert useful == (found is not Nothing.YET)
         if isinstance(found, Work):
             self.mind[worker].append(found)
@@ -324,7 +324,7 @@ class Cluster(RuleBasedStateMachine):
     def give(self, worker: str, count: int, late: bool) -> None:
         """Late: the update of that version is made, so the gradient is dropped."""
         works, self.mind[worker] = self.mind[worker][:count], self.mind[worker][count:]
-        if works and self.book.give(worker, works):
+        if works and self.book.record_gradient(worker, works):
             if late:
                 self.book.dropped(worker, works)
             else:
@@ -409,7 +409,7 @@ class Cluster(RuleBasedStateMachine):
         self.update(False)
         for worker in WORKERS:
             self.start_anew(worker)
-        while isinstance(found := self.book.hand_out("d", 0, EPOCHS - 1, self.plan), Work):
+        while isinstance(found := self.book.assign_range("d", 0, EPOCHS - 1, self.plan), Work):
             self.mind["d"] = [found]
             self.give("d", 1, False)
             self.update(False)
