@@ -10,6 +10,7 @@ from headwater.dtypes import bool_, string
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.tf1.functional import arrays, math, reductions
 from headwater.tf1.functional.losses import confusion_matrix
+from headwater.tf1.functional.sets import set_difference, set_intersection, set_size, set_union
 from headwater.tf1.metrics import counts, means, ranking, thresholds
 
 if TYPE_CHECKING:
@@ -66,7 +67,16 @@ streaming_true_positives_at_thresholds: Callable[..., Metric] = _predictions_fir
     thresholds.true_positives_at_thresholds
 )
 
-__all__ = ["accuracy", "aggregate_metric_map", "aggregate_metrics", "confusion_matrix"]
+__all__ = [
+    "accuracy",
+    "aggregate_metric_map",
+    "aggregate_metrics",
+    "confusion_matrix",
+    "set_difference",
+    "set_intersection",
+    "set_size",
+    "set_union",
+]
 
 
 def accuracy(predictions: Any, labels: Any, weights: TensorLike | None = None, name: str | None = None) -> Tensor:

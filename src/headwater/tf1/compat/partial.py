@@ -216,7 +216,7 @@ CONTRIB_LEFT_OUT: Final[Mapping[str, tuple[str, str]]] = {
     "tfprof": ("an earlier name", "`tf.profiler`"),
     "timeseries": ("a library of its own within contrib", "statsmodels, or `tf.nn.dynamic_rnn`"),
     "tpu": ("TPUs: use JAX directly, without parameter servers", "JAX"),
-    "training": ("queues and helpers that `tf.data` replaced", "`tf.data` and `tf.train`"),
+    "training": ("queues that `tf.data` replaced, and loops of evaluation", "`tf.data` and `tf.train`"),
     "util": ("lists of operation types", "`graph_def.node`"),
 }
 """For packages of ``tf.contrib`` that are missing, or lack names: the reason, and the replacement."""

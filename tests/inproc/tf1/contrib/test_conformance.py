@@ -20,7 +20,7 @@ def _is_long(case: Case) -> bool:
     "case",
     [
         pytest.param(case, id=str(case), marks=[pytest.mark.long] if _is_long(case) else [])
-        for case in stored_cases("contrib_distributions", "contrib_opt", "contrib_rnn", "cudnn_rnn")
+        for case in stored_cases("contrib_distributions", "contrib_opt", "contrib_rnn", "cudnn_rnn", "hparams")
     ],
 )
 def test_as_tensorflow(case: Case) -> None:

@@ -360,8 +360,11 @@ CONTRIB: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.contrib.training": Area(
-        "``tf.contrib.training``: placement of variables.",
+        "``tf.contrib.training``: hyperparameters, training operations and placement of variables.",
         names={
+            "headwater.tf1.contrib.training.hparams": "HParams parse_values",
+            "headwater.tf1.training.train_ops": "add_gradients_summaries clip_gradient_norms multiply_gradients",
+            "headwater.tf1.training.loops": "checkpoints_iterator",
             "headwater.tf1.training.device_setter": "GreedyLoadBalancingStrategy RandomStrategy byte_size_load_fn",
             "headwater.tf1.training.buckets": "bucket bucket_by_sequence_length",
             "headwater.tf1.training.training_util": "get_or_create_global_step",

@@ -63,9 +63,9 @@ def acosh(x: TensorLike, name: str | None = ...) -> Tensor:
 def add(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
     """x + y, element by element."""
 def argmax(input: TensorLike, axis: TensorLike | None = ..., name: str | None = ..., dimension: object = ..., output_type: DTypeLike = ...) -> Tensor:
-    """Where along a dimension (the first unless told) the largest element is; of equals the first."""
+    """Index of the largest element along a dimension (default: the first); of equal elements, the first."""
 def argmin(input: TensorLike, axis: TensorLike | None = ..., name: str | None = ..., dimension: object = ..., output_type: DTypeLike = ...) -> Tensor:
-    """Where along a dimension (the first unless told) the smallest element is; of equals the first."""
+    """Index of the smallest element along a dimension (default: the first); of equal elements, the first."""
 def asin(x: TensorLike, name: str | None = ...) -> Tensor:
     """The inverse sine of every element."""
 def asinh(x: TensorLike, name: str | None = ...) -> Tensor:

@@ -1,0 +1,1 @@
+"""Hyperparameters (TensorFlow 1.15's ``tf.contrib.training``)."""
