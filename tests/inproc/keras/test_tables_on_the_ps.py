@@ -17,8 +17,8 @@ from headwater.keras.embeddings.variables import TableVariable
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
 
-NUMBERS = np.random.default_rng(1).integers(0, 50, (96, 4))
-Y = NUMBERS.sum(1) % 3
+NUMBERS = np.random.default_rng(1).integers(0, 50, (96, 4), np.int32)
+Y = (NUMBERS.sum(1) % 3).astype(np.int32)
 SETTINGS: dict[str, Any] = {"batch_size": 16, "shuffle": False, "verbose": 0}
 
 INITIALIZERS: dict[str, Any] = {
