@@ -488,7 +488,7 @@ class CompiledPlan:
                         None,
                         None,
                         f"{node.type} {node.name!r} changes a resource of {self.plan.task} in a branch or loop, where "
-                        "changes cannot be replicated: use it outside of them, or place the resource on a worker",
+                        "changes cannot be replicated: use it outside of branches and loops, or on a worker",
                     )
                 run(slots, step)
 
