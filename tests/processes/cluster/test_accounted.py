@@ -1,6 +1,6 @@
 """Each example of a graph's dataset counts once while workers are killed, stopped and join, and `ps` are killed.
 
-As real processes, proved from files.
+Tasks are processes, and the journals are audited.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PROGRAM = Path(__file__).with_name("programs") / "accounted.py"
 HEADWATER = (sys.executable, "-u", "-m", "headwater")
 ONCE = "counts [3.0] [3.0] [3.0]"
 ONCE_ON_THE_FIRST = re.compile(r"^counts \[.*\] \[3\.0\] \[.*\]$", re.MULTILINE)
-"""What is on the first `ps` is the second of three."""
+"""The first `ps` has the second of the three counts."""
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +64,7 @@ def test_workers_are_killed_and_stopped_and_join(tmp_path: Path) -> None:
         stopped.wait_for("A worker or parameter server was lost; the session is closed and a new one made")
         release(tmp_path, 0)
         for one in (chief, stopped, again):
-            # What the stopped one had on its way to the other ps came too late there, too, and nobody drops it there.
+            # The stopped worker's gradient arrived at the other ps too late as well, but that ps does not drop it.
             assert ONCE_ON_THE_FIRST.search(one.succeeds())
         for one in ps:
             one.succeeds()
@@ -104,7 +104,7 @@ def test_the_first_ps_restores_its_own_state(tmp_path: Path) -> None:
         for one in (chief, other):
             one.wait_for("holding")
         saves = tmp_path / "saves" / "+graph" / "ps-00000-of-00002"
-        while not list(saves.glob("*.full")):  # the first is due within the first fifth of a second
+        while not list(saves.glob("*.full")):  # the first save is due within 0.2 s
             threading.Event().wait(0.01)
         ps[0].kill()
         ps[0] = start(cluster, "ps", 0, tmp_path, **settings)
@@ -112,7 +112,7 @@ def test_the_first_ps_restores_its_own_state(tmp_path: Path) -> None:
         for number in range(2):
             release(tmp_path, number)
         for one in (chief, other):
-            assert ONCE_ON_THE_FIRST.search(one.succeeds())  # the other ps keeps what the first has made once more
+            assert ONCE_ON_THE_FIRST.search(one.succeeds())  # the other ps applies repeated steps a second time
         for one in ps:
             one.succeeds()
         audited(cluster, tmp_path)

@@ -1,4 +1,4 @@
-"""Sessions of programs that are not tasks, and what is left of workers and clients that come and go: nothing."""
+"""Sessions of programs that are not tasks; workers and clients leave no resources behind when they disconnect."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ pytestmark = pytest.mark.slow
 
 
 def wait_until(ready: Callable[[], bool]) -> None:
-    """Asks again and again. (What a task in another process does can only be asked for.)"""
+    """Polls until ``ready`` returns True, because the state of a task in another process can only be queried."""
     again = threading.Event()
     while not ready():
         again.wait(0.05)
 
 
 class Asked:
-    """What a task says of itself."""
+    """Queries the status details of a task."""
 
     def __init__(self, address: str) -> None:
         self._client = ControlClient(
@@ -77,7 +77,7 @@ def test_a_ps_does_not_grow_while_workers_join_and_leave() -> None:
         spec["worker"] = cluster.release("worker")
 
         def live(task: int, *, orderly: bool) -> None:
-            """One life of a worker: a server of a new generation, a session, some steps, the end."""
+            """Runs one incarnation of a worker: starts a server, opens a session, runs some steps, and ends."""
             server = tf.train.Server(spec, job_name="worker", task_index=task)
             filters = tf.ConfigProto(device_filters=["/job:ps"])
             session = tf.Session(server.target, graph, filters)
@@ -95,7 +95,8 @@ def test_a_ps_does_not_grow_while_workers_join_and_leave() -> None:
             kept.append(session)
 
         incarnations: list[int] = []
-        kept: list[object] = []  # a session that is collected is closed, and that is not what is tested here
+        # keep sessions referenced: garbage collection would close them, which is not tested here
+        kept: list[object] = []
         for _ in range(5):
             live(0, orderly=True)
             live(1, orderly=False)

@@ -1,4 +1,6 @@
-"""A table that is divided over two ps, used by two workers: every id gives its row, another one is named."""
+"""A table that is divided between two ps and used by two workers: every id returns its row; an error names any other
+id.
+"""
 
 from __future__ import annotations
 

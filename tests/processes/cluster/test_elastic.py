@@ -1,4 +1,4 @@
-"""Workers that join, leave, are killed, or stand still while others train."""
+"""Workers that join, leave, are killed, or stop making steps while others train."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def joins(cluster: Processes, *arguments: str) -> Process:
-    """Another worker, which the cluster's spec does not have."""
+    """Starts another worker, which is not in the cluster's spec."""
     return cluster.run(
         *HEADWATER,
         "worker",
@@ -66,7 +66,7 @@ def test_two_workers_join_and_one_leaves(consistency: str) -> None:
         wait_for_step(chief, newest_step(chief) + 80)
         wait_for_step(others[1], newest_step(others[1]) + 80)
         assert losses(chief)[-1] < joined
-        # Its place is free again.
+        # The task index of the killed worker is free again.
         third = joins(cluster, choice, "--steps=20")
         ps.wait_for(f"{left} joins the cluster", after=lines)
         third.wait_for("^step ")
@@ -149,7 +149,7 @@ def test_a_ps_that_is_stopped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stopped", ["ps 0", pytest.param("ps 1", marks=pytest.mark.long), "worker 0"])
 def test_each_acknowledged_step_was_done_once(stopped: str) -> None:
-    """Tasks that are stopped in the middle of steps, for long enough to be noticed, and continue."""
+    """Tasks are stopped in the middle of steps for long enough to be noticed, and continue."""
     program, steps = PROGRAMS / "counted.py", 3000
     with processes(ps=2, worker=1) as cluster:
         tasks = {f"ps {index}": cluster.start("ps", index, program) for index in range(2)}
@@ -173,7 +173,7 @@ def test_the_launcher_lets_workers_join_and_leave() -> None:
         (second,) = [child for child in psutil.Process(job.pid).children() if "--task_index=1" in child.cmdline()]
         second.kill()
         job.wait_for("worker 1 is lost .*another worker takes its place")
-        # Whatever the lost one had printed has been shown before.
+        # All output of the lost worker has been shown before.
         job.wait_for(r"\[worker 1\] step", after=job.line_count())
         third = cluster.run(*HEADWATER, "worker", "--flags", "--join", address, program, "--steps=20")
         third.wait_for("^step ")

@@ -1,6 +1,6 @@
-"""Jobs without a launcher end by themselves: the ps tasks hear that the chief is done, or count tokens.
+"""Jobs without a launcher end by themselves: the ps tasks learn that the chief has finished, or count tokens.
 
-That they end when all workers are done is in `test_training.py`, too.
+`test_training.py` also tests that they end when all workers have finished.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def test_a_ps_does_not_end_when_the_chief_fails() -> None:
         server = cluster.start("ps", 0, program)
         for how, code in (("raise", 1), ("exit", 3)):
             assert cluster.start("worker", 0, program, f"--folder={how}").ends() == code
-        # The same ps, with what it holds, serves the next life of the chief.
+        # The same ps, with its state, serves the next incarnation of the chief.
         assert "step 3" in cluster.start("worker", 0, program).succeeds()
         server.succeeds()
 
@@ -40,7 +40,7 @@ def test_done_queues() -> None:
 
 
 def wait_for_the_last_tokens(cluster: Processes, folder: Path) -> tuple[list[Process], list[Process]]:
-    """Starts the ps and the workers, which wait before they give the last tokens."""
+    """Starts the ps and the workers; the workers wait before they enqueue the last tokens."""
     program, flag = PROGRAMS / "done_queue.py", f"--folder={folder}"
     for index in range(2):
         os.mkfifo(folder / str(index))
@@ -52,14 +52,16 @@ def wait_for_the_last_tokens(cluster: Processes, folder: Path) -> tuple[list[Pro
 
 
 def go_on(folder: Path) -> None:
-    """The workers give the last tokens."""
+    """Lets the workers enqueue the last tokens."""
     for index in range(2):
         (folder / str(index)).write_text("continue\n")
 
 
 @contextmanager
 def a_stopped_ps_when_the_last_tokens_come(folder: Path, ps: int) -> Iterator[tuple[Process, list[Process]]]:
-    """The first ps, which is stopped, and the workers, which wait for it. All other ps have ended with all tokens."""
+    """Yields the first ps, which is stopped, and the workers, which wait for it. All other ps have received all tokens
+    and have ended.
+    """
     with processes(ps=ps, worker=2) as cluster:
         (stopped, *others), workers = wait_for_the_last_tokens(cluster, folder)
         stopped.suspend()
@@ -98,7 +100,8 @@ def test_done_queues_of_a_ps_restarted_during_the_last_tokens(tmp_path: Path) ->
     with processes(ps=2, worker=2) as cluster:
         servers, workers = wait_for_the_last_tokens(cluster, tmp_path)
         servers[0].kill()
-        cluster.start("ps", 0, PROGRAMS / "done_queue.py")  # the first tokens were lost: it waits until it is killed
+        # its tokens were lost in the restart: it waits until it is killed
+        cluster.start("ps", 0, PROGRAMS / "done_queue.py")
         go_on(tmp_path)
         for task in (servers[1], *workers):
             task.succeeds()

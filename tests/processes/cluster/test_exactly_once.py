@@ -1,4 +1,6 @@
-"""Values are what acknowledged steps say, with tasks stopped and connections lost in the middle of steps."""
+"""Values equal the effects of the acknowledged steps, although tasks are stopped and connections lost in the middle of
+steps.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tests.support.relay import Relay, relay
 PROGRAM = str(Path(__file__).with_name("programs") / "values.py")
 AHEAD = str(Path(__file__).with_name("programs") / "values_ahead.py")
 STEPS = 1000
-#: Steps that a worker may make while it is disturbed once.
+#: The maximum number of steps that a worker makes during one disturbance.
 _ENOUGH = 200
 QUICK = ("connections lost", "all connections lost", "ps stopped", "worker stopped")
 
@@ -25,7 +27,7 @@ pytestmark = pytest.mark.slow
 def _disturb(
     kind: str, choice: random.Random, ps: list[Process], workers: list[Process], networks: list[Relay]
 ) -> None:
-    """One disturbance in the middle of steps."""
+    """Causes one disturbance in the middle of steps."""
     number = choice.randrange(len(ps))
     match kind:
         case "connections lost":
@@ -72,7 +74,8 @@ def test_values_equal_the_acknowledged_steps(seed: int) -> None:
         for worker in workers:
             wait_for_step(worker, 20)
         for kind in kinds:
-            if max(map(newest_step, workers)) > STEPS - _ENOUGH:  # a slow machine: what is left would end in the middle
+            # on a slow machine, the workers could finish during a further disturbance
+            if max(map(newest_step, workers)) > STEPS - _ENOUGH:
                 break
             _disturb(kind, choice, ps, workers, networks)
             for worker in workers:

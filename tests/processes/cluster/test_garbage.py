@@ -1,4 +1,4 @@
-"""A task that only serves leaves its modules out of full collections of cyclic garbage."""
+"""A task that only serves excludes its modules from full collections of cyclic garbage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is let in: tokens, certificates, specs that fit; and what is said to all others, in time and by name."""
+"""Access control: tokens, certificates and matching specs; all other connections are refused in time, with a reason."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_replicas_of_a_chief_that_is_done_end(tmp_path: Path) -> None:
         chief = cluster.start("worker", 0, program, "--steps=20", "--last_step=100")
         worker = cluster.start("worker", 1, program, "--steps=20")
         chief.succeeds()
-        worker.succeeds()  # it waits for a step that will not come
+        worker.succeeds()  # it waits for a step that never happens
         ps.succeeds()
 
 
@@ -88,7 +88,7 @@ def test_a_deadline_and_a_spec_that_does_not_fit() -> None:
         cluster.start("ps", 0, TASK).wait_for("serving")
         program = PROGRAMS / "loop.py"
         late = other.start("worker", 0, program, HEADWATER_CONNECT_DEADLINE_S="1")
-        # The same address, but another task in this one's spec.
+        # The same address, which is another task in this task's spec.
         swapped = other.run(
             *EXEC,
             str(program),

@@ -1,4 +1,4 @@
-"""What a stranger sends to a task that trains: refused, nothing of it runs, and the training continues."""
+"""Data that an attacker sends to a training task is refused, none of it is executed, and the training continues."""
 
 from __future__ import annotations
 
@@ -84,13 +84,14 @@ def malformed(trap: bytes) -> list[bytes]:
         with_layout([[99, [1]]], 64),  # a dtype that does not exist
         with_layout([[float32, [1] * 300]], 64),
         with_layout([[float32]] * 100, 64),
-        with_layout([[7, [2], 32]], 64) + struct.pack("<QQ", 1 << 60, 1) + bytes(48),  # strings longer than they are
-        prefix(2, 0, 0) + b"\xc7\x01",  # msgpack that stops in the middle
+        # lengths of strings beyond the end of the data
+        with_layout([[7, [2], 32]], 64) + struct.pack("<QQ", 1 << 60, 1) + bytes(48),
+        prefix(2, 0, 0) + b"\xc7\x01",  # msgpack that is cut off
     ]
 
 
 def wrong() -> list[Frame]:
-    """Frames that say something no task understands."""
+    """Returns frames with contents that no task accepts."""
     return [
         Frame(RUN, ()),
         Frame(RUN, ("nobody's session", 1, 1, None, False, False)),
@@ -104,7 +105,7 @@ def wrong() -> list[Frame]:
 
 
 def until_closed(channel: Channel) -> None:
-    """Takes what the task says until it closes the channel, or says nothing for a moment."""
+    """Receives frames until the task closes the channel, or sends nothing for a moment."""
     try:
         channel.recv(0.05)
     except OpError:
@@ -114,7 +115,7 @@ def until_closed(channel: Channel) -> None:
 
 
 def fuzzed(choice: random.Random, count: int) -> list[bytes]:
-    """Frames with some bytes changed, cut off, or put in twice."""
+    """Returns frames with some bytes changed, removed or repeated."""
     good = [wire(frame) for frame in wrong()] + [wire(Frame(RUN, ("s", 1, 2, None, False, True), [np.ones((3, 5))]))]
     result: list[bytes] = []
     for _ in range(count):
@@ -141,7 +142,7 @@ def test_unauthenticated_input_is_refused(tmp_path: Path) -> None:
         memory = psutil.Process(ps.pid)
         before = memory.memory_info().rss
 
-        for data in [trap, *malformed(trap)]:  # before anybody said who it is
+        for data in [trap, *malformed(trap)]:  # before the peer has identified itself
             with dial(address, timeout_s=10) as sock:
                 sock.sendall(data)
         for local in (True, False):
@@ -179,7 +180,9 @@ def test_unauthenticated_input_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_graph_cannot_bring_functions_along() -> None:
-    """A ``py_func`` is a name of a function in the program that made it; other processes have none of that name."""
+    """A ``py_func`` is the name of a function in the program that created it; other processes have no function of that
+    name.
+    """
     with processes(ps=1) as cluster:
         ps = cluster.run(*EXEC, str(LOOP), f"--ps_hosts={cluster.release('ps')[0]}", "--job_name=ps", "--task_index=0")
         ps.wait_for("serving")

@@ -1,7 +1,7 @@
-"""Workers that join a running job of 200 variables do not hold up the worker that trains.
+"""Workers that join a running job of 200 variables do not delay the worker that trains.
 
-How long the longest step takes is measured in medians of the same worker's steps. The machine does other things, too:
-the bound is what the worker meets beside a second one that rests, where that is more.
+The longest step is measured in medians of the same worker's steps. Since other programs also use the machine, the limit
+is raised to the longest step that the worker has beside an idle second worker, if that is longer.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import pytest
 
 from tests.support.processes import EXEC
 
-#: How many medians of its steps a worker's longest step may take while others join.
+#: The maximum length of a worker's longest step while others join, in medians of its steps.
 BOUND = 5.0
 RESTS, JOINS = 0, 2
-#: How many joins have to keep it, and how many rounds may fail to, for what else the machine does.
+#: The number of joins that must stay within the limit, and the number of rounds that may exceed it because of other
+#: programs.
 ENOUGH, MISSES = 10, 5
 
 

@@ -1,4 +1,4 @@
-"""A ``ps`` of graphs that gets SIGTERM leaves what it has with the chief, as real processes: every step counts once."""
+"""A ``ps`` of a graph that gets SIGTERM deposits its state with the chief: every step counts once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def tell_each_ps_to_end_twice(cluster: Processes, program: Path, folder: Path) -> tuple[list[Process], list[Process]]:
-    """Trains with a program; each of two ``ps`` gets SIGTERM between steps, and is started again, twice.
+    """Trains with a program; each of two ``ps`` gets SIGTERM between steps and is restarted, twice.
 
     Returns:
       The workers, and the ``ps``.

@@ -16,13 +16,13 @@ pytestmark = pytest.mark.slow
 
 
 def newest_step(process: Process) -> int:
-    """The last step that a process has printed, or 0."""
+    """Returns the last step that a process has printed, or 0."""
     found = re.findall(r"^[Ss]tep:? (\d+)", process.output, re.MULTILINE)
     return int(found[-1]) if found else 0
 
 
 def wait_for_step(process: Process, wanted: int) -> int:
-    """Waits until a process prints a step of at least ``wanted``; gives it."""
+    """Waits until a process prints a step of at least ``wanted``; returns the step."""
     at = 0
     while True:
         lines = process.line_count()
@@ -58,7 +58,7 @@ def test_all_shards_are_restored_to_one_step(tmp_path: Path) -> None:
         lines = chief.line_count()
         cluster.start("ps", 1, program)
         chief.wait_for(r"Restored step \d+ from .*model.ckpt", after=lines)
-        # The program compares what the two hold in every step.
+        # The program compares both values in every step.
         wait_for_step(chief, newest_step(chief) + 100)
         assert "Traceback" not in chief.output
         assert list(tmp_path.glob("model.ckpt-*.data-*-of-00002"))
@@ -70,7 +70,7 @@ def test_the_first_program(shared: Path, tmp_path: Path) -> None:
     assert text.count(LOGDIR) == 1
     logdir = tmp_path / "logs"
     program = tmp_path / "linear_ps.py"
-    program.write_text(text.replace(LOGDIR, str(logdir)))  # a test writes to no folder of others
+    program.write_text(text.replace(LOGDIR, str(logdir)))  # tests write only to their own folders
     with processes(ps=1, worker=2) as cluster:
         ps = cluster.start("ps", 0, program)
         chief = cluster.start("worker", 0, program)
@@ -79,7 +79,7 @@ def test_the_first_program(shared: Path, tmp_path: Path) -> None:
         wait_for_step(worker, 200)
 
         worker.kill()
-        wait_for_step(chief, newest_step(chief) + 200)  # nobody misses it
+        wait_for_step(chief, newest_step(chief) + 200)  # the job does not need it
         worker = cluster.start("worker", 1, program)
         wait_for_step(worker, newest_step(chief))
 
@@ -88,7 +88,7 @@ def test_the_first_program(shared: Path, tmp_path: Path) -> None:
         wait_for_step(worker, before + 200)
         assert list(logdir.glob("model.ckpt-*.index"))
         chief = cluster.start("worker", 0, program)
-        wait_for_step(chief, before)  # the variables were with the ps all the time
+        wait_for_step(chief, before)  # the variables stayed on the ps throughout
         assert (logdir / "checkpoint").exists()
 
         for process in (chief, worker, ps):

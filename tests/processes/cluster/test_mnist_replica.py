@@ -1,4 +1,4 @@
-"""The example of handwritten digits: as tasks that run it, and as clients of servers that run no program."""
+"""The MNIST example: run by tasks, and by clients of servers that run no program."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_synchronous_replicas_under_the_launcher(shared: Path) -> None:
         output = job.succeeds()
     first, second = accuracies(output)
     assert first == second > 0.94
-    # Every update has a gradient of each of them.
+    # Every update contains a gradient of each worker.
     assert output.count("training step 1000 done (global step: 1000)") == 2
 
 
@@ -72,7 +72,7 @@ def test_clients_of_existing_servers(shared: Path) -> None:
 
 
 def test_missing_data_are_reported(tmp_path: Path) -> None:
-    # A web server that is not there, in place of the network.
+    # An address without a web server, in place of the network.
     nowhere = {"HEADWATER_DATA_DIR": str(tmp_path), "HOME": str(tmp_path), "https_proxy": "http://127.0.0.1:9"}
     with processes() as cluster:
         example = cluster.run(*EXEC, str(EXAMPLE), "--download_only", f"--data_dir={tmp_path}", **nowhere)

@@ -1,4 +1,4 @@
-"""A task that has as many open files as it may have: who wants another connection is told, the others continue."""
+"""A task at its limit of open files: a new connection is refused with the reason, and existing ones continue."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [
 
 
 def limit(process: Process, spare: int | None) -> None:
-    """The process may open only this number of files more; None: as many as before.
+    """Limits the process to ``spare`` further files; None restores its previous limit.
 
     A new file gets the lowest free number; a socket that the process was given may have a high one.
     """

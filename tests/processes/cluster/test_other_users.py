@@ -1,4 +1,4 @@
-"""What another user of the machine gets at the ports, sockets and processes of a job: nothing."""
+"""Another user of the machine has no access to the ports, sockets and processes of a job."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def stack() -> Iterator[ExitStack]:
 
 
 def as_user(user: int) -> tuple[str, ...]:
-    """What runs a command as another user."""
+    """Returns the prefix of a command that runs the command as another user."""
     return ("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def others_can_run_python() -> None:
-    """Skips where another user cannot read the interpreter or its packages, such as one in a home folder."""
+    """Skips if another user cannot read the interpreter or its packages, for example in a home folder."""
     tried = subprocess.run(
         [*as_user(NOBODY), sys.executable, "-c", "import numpy"], capture_output=True, text=True, check=False
     )
@@ -50,7 +50,7 @@ def others_can_run_python() -> None:
 
 
 def everything(pids: list[int]) -> dict[str, list[Any]]:
-    """Where the processes and their children listen, and who they are."""
+    """Returns the addresses at which the processes and their children listen, and the process ids."""
     family = [psutil.Process(pid) for pid in pids]
     family += [child for process in family for child in process.children(recursive=True)]
     ports: set[int] = set()
@@ -65,14 +65,14 @@ def everything(pids: list[int]) -> dict[str, list[Any]]:
 
 
 def stranger(cluster: Processes, targets: dict[str, list[Any]], user: int = NOBODY) -> dict[str, str]:
-    """What became of all attempts of another user."""
+    """Runs all attempts as another user, and returns their outcomes."""
     command = (*as_user(user), sys.executable, str(PROGRAMS / "stranger.py"), json.dumps(targets))
     output = cluster.run(*command, HEADWATER_TOKEN="", HOME="/").succeeds()
     return dict(json.loads(output.splitlines()[-1]))
 
 
 def started(stack: ExitStack, kind: str, folder: Path) -> tuple[Processes, list[Process], int]:
-    """The tasks of a job that have met, and how many ports they must have."""
+    """Waits until the tasks of a job are connected; returns them with their expected number of ports."""
     jobs = {
         "graphs": {"ps": 1, "worker": 1},
         "parameters": {"ps": 1, "worker": 1},
@@ -115,7 +115,7 @@ def test_another_user_is_refused_at_every_port_and_socket(stack: ExitStack, tmp_
     assert "refused a connection from 127.0.0.1:" in output
     assert "it has another user's token" in output
     assert "it has no token" in output
-    # The same attempts as the tasks' own user are let in.
+    # The same attempts succeed for the tasks' own user.
     ours = stranger(cluster, {"ports": targets["ports"][:1], "sockets": targets["sockets"][:1], "pids": []}, user=0)
     assert ours[f"{targets['ports'][0]} channel own"] == "let in"
 
@@ -131,14 +131,14 @@ def test_another_user_is_refused_by_the_platform_and_its_tasks(stack: ExitStack,
     assert len(targets["ports"]) >= 3
     found = stranger(cluster, targets)
     assert [name for name, result in found.items() if result == "let in"] == []
-    # Its own user sees how a task fares, as the platform's page does.
+    # The job's own user can query a task's status, as the platform's page does.
     places = [task["address"].rpartition(":")[2] for task in running.job(job_id)["tasks"]]
     ours = stranger(cluster, {"ports": [int(places[0])], "sockets": [], "pids": []}, user=0)
     assert ours[f"{places[0]} status own"] == "let in"
 
 
 def running_of(process: psutil.Process, folder: str) -> bool:
-    """Whether a process belongs to the server in ``folder`` or to one of its jobs."""
+    """Returns whether a process belongs to the server in ``folder`` or to one of its jobs."""
     try:
         return any(folder in word for word in process.cmdline()) or folder in process.environ().get("TMPDIR", "")
     except psutil.Error:

@@ -1,4 +1,4 @@
-"""A ``ps`` of graphs that saves its own state, as real processes: one is killed, and the other keeps its updates."""
+"""A ``ps`` of a graph saves its own state: one is killed, and the other keeps its updates. Tasks are processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read(worker: Process) -> list[tuple[int, int, float]]:
 
 
 def falls(numbers: list[int]) -> list[tuple[int, int]]:
-    """Where numbers go down: before and after."""
+    """Returns the values before and after each decrease."""
     return [(before, after) for before, after in itertools.pairwise(numbers) if after < before]
 
 
@@ -33,7 +33,7 @@ def test_the_other_ps_keeps_its_updates_and_the_loss_is_reported(tmp_path: Path)
         for worker in workers:
             worker.wait_for(r"^step \d{3}")
         folder = tmp_path / "saves" / "+graph" / "ps-00001-of-00002"
-        while not list(folder.glob("*.full")):  # the first is due within the first half second
+        while not list(folder.glob("*.full")):  # the first save is due within 0.5 s
             workers[0].wait_for("^step ", after=workers[0].line_count())
         ps[1].kill()
         before = max(count for worker in workers for _, count, _ in read(worker))
@@ -41,7 +41,8 @@ def test_the_other_ps_keeps_its_updates_and_the_loss_is_reported(tmp_path: Path)
         told = ps[1].wait_for(r"continues with its own state of \d+ variables, saved [\d.]+ s ago: (.*)")[1]
         for worker in workers:
             worker.wait_for("^step ", after=worker.line_count() + 10)
-        # To count began with the first update, the initial value; the kill came after what the workers have read.
+        # The initial value was the first update of count; the kill happened after the values that the workers have
+        # read.
         lost = re.search(r"updates? (?:(\d+) to )?(\d+) of [^;]*\bcount\b", told)
         if lost is not None:
             assert int(lost[2]) - 1 >= before
@@ -79,5 +80,5 @@ def test_a_ps_that_gets_sigterm_loses_nothing(tmp_path: Path) -> None:
             one.succeeds()
     found = read(worker)
     assert falls([count for _, count, _ in found]) == []
-    # A step that was under way may have been made on one ps, and was made again on both.
+    # A step in progress may have been applied on one ps, and was repeated on both.
     assert abs(found[-1][0] - found[-1][1]) <= 1

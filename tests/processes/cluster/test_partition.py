@@ -1,4 +1,4 @@
-"""The network is parted, another chief takes over, and the network is whole again: the former chief is refused."""
+"""During a network partition another chief takes over; when the partition ends, the previous chief is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_chief_that_was_replaced_is_refused(tmp_path: Path) -> None:
         first, second = cluster.release("worker")
         task = ("--job_name=worker", "--task_index=0", f"--folder={tmp_path}")
         (place,) = cluster.release("ps")
-        # Where the cluster has its chief from now on.
+        # This ps has the cluster spec with the new chief.
         ps = cluster.run(
             *EXEC,
             str(PROGRAMS / "loop.py"),
@@ -64,7 +64,7 @@ def test_a_worker_of_an_earlier_cluster_does_not_disturb_the_one_in_its_place(tm
         ps.kill()
         start(ps_task, present)
         living = start(worker_task, present)
-        assert stale.ends() != 0  # whichever of the two came first
+        assert stale.ends() != 0  # regardless of which of the two connected first
         assert "FailedPreconditionError" in stale.output
         assert "is of another cluster: this one has /job:worker/replica:0/task:0 at" in stale.output
         wait_for_step(living, newest_step(living) + 100)

@@ -1,4 +1,6 @@
-"""Rows that two ps combine in bags, under synchronous replicas, as processes: two workers train as one process does."""
+"""Rows that two ps combine in bags, with synchronous replicas: two workers train as one process does. Tasks are
+processes.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def test_bags_train_alike_on_two_ps_with_synchronous_replicas(wire: str, tmp_pat
         assert set(expected) == set(found)
         assert expected["steps"] == found["steps"] == 4
         for name in set(expected) - {"steps"}:
-            # Numbers that travel in halves, and those of a table of halves, are rounded to 8 bits.
+            # Numbers that are sent in half precision, and the values of a half-precision table, are rounded to 8 bits.
             rounded = wire == "bfloat16" or name.startswith("halves")
             bound = 2.0**-6 if rounded else 1e-6
             np.testing.assert_allclose(found[name], expected[name], rtol=bound, atol=bound)

@@ -1,6 +1,7 @@
 """Synchronous replicas wait while a task is killed, or stopped and continued; all then use the restored state.
 
-``HEADWATER_TEST_FAULTS`` says how many faults of each kind there are, at moments that the seed says; 1 by default.
+``HEADWATER_TEST_FAULTS`` is the number of faults of each kind, 1 by default; ``HEADWATER_TEST_SEED`` determines their
+times.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ FAULTS = int(os.environ.get("HEADWATER_TEST_FAULTS", "1"))
 SEED = int(os.environ.get("HEADWATER_TEST_SEED", "0"))
 CONSISTENT = "consistent.py", "--consistency=synchronous 2"
 REPLICAS = "sync.py", ""
-#: The ps where the replicas of a program wait for each other.
+#: The ps at which the replicas of a program wait for each other.
 MEETING_PLACE = {CONSISTENT: 1, REPLICAS: 0}
 
 pytestmark = pytest.mark.slow
@@ -30,9 +31,9 @@ class Training:
     """Two ps and two synchronous replicas, each needed for every step.
 
     Args:
-      cluster: for them.
-      folder: of the checkpoints.
-      program: what the workers run, and an argument.
+      cluster: the processes.
+      folder: the folder of the checkpoints.
+      program: the workers' program, and an argument.
     """
 
     def __init__(self, cluster: Processes, folder: Path, program: tuple[str, str]) -> None:
@@ -49,7 +50,7 @@ class Training:
         return self._cluster.start(job, index, PROGRAMS / name, *arguments, HEADWATER_BEHIND_AFTER_S="1")
 
     def goes_on(self, steps: int) -> None:
-        """Waits until both workers have made so many steps more than now."""
+        """Waits until both workers have made ``steps`` further steps."""
         begun = [worker.line_count() for worker in self.workers]
         for worker, line in zip(self.workers, begun, strict=True):
             for _ in range(steps):
@@ -68,7 +69,7 @@ def ps_killed(training: Training, index: int) -> None:
 
 
 def ps_stopped(training: Training, index: int) -> None:
-    # The chief needs both for each update; the other one may have done its part, and wait at a barrier.
+    # The chief needs both ps for each update; the other worker may have sent its gradient and wait at a barrier.
     chief = training.workers[0]
     lines = chief.line_count()
     training.ps[index].suspend()
@@ -95,7 +96,7 @@ FAULT: dict[str, Callable[[Training], None]] = {
 }
 
 
-#: The others are run by `make test-long`, and so is the other program.
+#: `make test-long` runs the other faults, and the other program.
 _SHORT = ("chief-killed", "first-ps-killed", "second-ps-stopped")
 
 CASES = [

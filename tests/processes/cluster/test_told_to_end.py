@@ -1,4 +1,4 @@
-"""A task that only serves ends when it is told to, whichever of its threads the signal comes to."""
+"""A task that only serves ends when it gets SIGTERM, whichever of its threads receives the signal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import sys
 
 from tests.support.processes import processes
 
-#: Serves nothing. A thread tells it to end, as the kernel may where a process is stopped when SIGTERM comes.
+#: Serves nothing. SIGTERM is delivered to a thread other than the main one, as the kernel may do when a stopped process
+#: gets the signal.
 PROGRAM = """
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""Two ps and two workers: everything is counted once, saved in shards, and restored by somebody else."""
+"""Two ps and two workers: everything is counted once, saved in shards, and restored by another process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_training_over_two_ps(tmp_path: Path) -> None:
         assert f"saved {tmp_path}/model-200" in results[0]
         shards = sorted(path.name for path in tmp_path.glob("model-200.data-*"))
         assert shards == [f"model-200.data-0000{index}-of-00002" for index in range(2)]
-        # Their work is done, and so they are; others can continue with what was saved.
+        # Their work is complete, so they end; other processes can continue from the checkpoint.
         assert [server.ends() for server in servers] == [0, 0]
         servers = [cluster.start("ps", index, program) for index in range(2)]
         client = cluster.run(*EXEC, str(PROGRAMS / "restore.py"), f"grpc://{cluster.address('ps')}", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Each ``ps`` of graphs has a backup: what is killed or stopped costs no acknowledged step."""
+"""Each ``ps`` of a graph has a backup: no acknowledged step is lost when a task is killed or stopped."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ pytestmark = pytest.mark.slow
 
 
 def end(folder: Path, workers: Sequence[Process], ps: Sequence[Process]) -> list[str]:
-    """Ends the program: each acknowledged step is in the values on both ``ps``, once, and no other one is.
+    """Ends the program, and checks that both ``ps`` have the effects of each acknowledged step once, and of no other
+    step.
 
     Returns:
-      What the workers have shown.
+      The workers' output.
     """
     (folder / "stop").touch()
     shown = [worker.succeeds() for worker in workers]
@@ -41,7 +42,9 @@ def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_further_process_joins_and_leaves(tmp_path: Path) -> None:
-    """A graph's two tasks are on two processes, on three, on two again, on two others, and on one as one is killed."""
+    """The two tasks of a graph run on two processes, on three, on two again, on two others, and on one after one is
+    killed.
+    """
     with processes(ps=3, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
         ps = tasks.ps
@@ -88,7 +91,7 @@ def test_a_draining_ps_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> 
 
 @pytest.mark.long
 def test_all_ps_shut_down_at_once(tmp_path: Path) -> None:
-    """The chief keeps what they have until they are back."""
+    """The chief keeps their state until they are back."""
     with processes(ps=2, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
         tasks.go_on()

@@ -1,4 +1,4 @@
-"""Each ``ps`` has a backup, with the account of examples: each counts once, though each ``ps`` is killed."""
+"""Each ``ps`` has a backup with the ledger of examples: each example counts once, although each ``ps`` is killed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ REPLICAS = {"HEADWATER_REPLICAS": "2"}
 
 
 def kill_each_ps(cluster: Processes, folder: Path, holding: Sequence[Collection[int]], *options: str) -> list[str]:
-    """Each ``ps`` is killed in turn, while some workers have examples in hand; what the workers have printed in the
-    end."""
+    """Kills each ``ps`` in turn while examples are assigned to some workers; returns the workers' output."""
     for number in range(2):
         os.mkfifo(folder / f"hold-{number}")
     ps = [start(cluster, "ps", index, folder, *options, **REPLICAS) for index in range(2)]
@@ -59,7 +58,7 @@ def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["sync=2", "replicas 2"])
 def test_each_ps_is_killed_in_the_midst_of_a_round(tmp_path: Path, mode: str) -> None:
-    """One worker has its examples in hand, the other one has given its gradient."""
+    """One worker has examples but has not sent its gradient; the other one has sent its gradient."""
     with processes(ps=2, worker=2) as cluster:
         for shown in kill_each_ps(cluster, tmp_path, [(0,), (1,)], f"--mode={mode}"):
             assert ONCE in shown

@@ -1,4 +1,4 @@
-"""Each ``ps`` of synchronous replicas has a backup: a round counts once, though a ``ps`` is killed or stopped."""
+"""Each ``ps`` of synchronous replicas has a backup: a round counts once, although a ``ps`` is killed or stopped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def end(folder: Path, workers: Sequence[Process], ps: Sequence[Process]) -> None:
-    """Ends the program: each round is in the values on both ``ps`` once, with what both workers gave."""
+    """Ends the program, and checks that both ``ps`` have each round once, with the gradients of both workers."""
     (folder / "stop").touch()
     shown = [worker.succeeds() for worker in workers]
     assert re.search(r"global step (\d+) of \1, counts are exact", shown[0])

@@ -1,11 +1,12 @@
-"""A worker that counts accounted examples on two ps: each batch adds 1 in the places of its examples; three epochs.
+"""A worker that counts accounted examples on two ps for three epochs: each batch adds 1 at the positions of its
+examples.
 
-With ``--hold_at=3 --hold_at=6`` it waits in the midst of its third step, and again of its sixth, with their examples in
-hand, until a pipe named ``hold-TASK`` in the folder is opened. It prints ``step N`` after each, and in the end the
-counts.
+With ``--hold_at=3 --hold_at=6`` it stops within its third step and again within its sixth, while their examples are
+assigned to it, until a pipe named ``hold-TASK`` in the folder is opened. It prints ``step N`` after each step, and the
+counts at the end.
 
-With ``--mode`` an update takes the gradients of several workers: ``replicas 3`` by a `SyncReplicasOptimizer`, else that
-of a `ConsistentOptimizer`. They are added up, not averaged.
+With ``--mode``, an update combines the gradients of several workers: with ``replicas 3`` through a
+`SyncReplicasOptimizer`, otherwise through a `ConsistentOptimizer`. The gradients are added up, not averaged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A task that is asked after the last line of its program, as by another that closes its session then."""
+"""A task that receives a status request after the last line of its program, as from another task that closes its
+session then.
+"""
 
 from __future__ import annotations
 

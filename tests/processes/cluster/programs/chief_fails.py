@@ -1,4 +1,4 @@
-"""A chief that makes a step, and then fails as ``--folder`` says."""
+"""A chief that performs one step, and then fails in the way that ``--folder`` selects."""
 
 from __future__ import annotations
 

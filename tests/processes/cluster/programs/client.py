@@ -1,4 +1,4 @@
-"""A client that is not a task of its cluster: adds to a shared variable, and stays until it is killed if asked to."""
+"""A client that is not a task of its cluster: adds to a shared variable and, if requested, stays until it is killed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""A worker that fits a line, as consistently as it is told, and says now and then the loss on examples of its own
-that stay the same: it falls with every update, however long training continues.
+"""A worker that fits a line with the given consistency, and regularly prints the loss on fixed examples of its own.
 
-With ``--pause_at N`` it stands still, for ever, before its step N: alive, and of no use; with ``--stuck_at N`` within
-it.
+The loss decreases with every update, however long training continues.
+
+With ``--pause_at N`` the worker stops for ever before its step N, although its process stays alive; with ``--stuck_at
+N`` it stops within that step.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ with replicas():
         with tf.control_dependencies([weights.read_value()]):
             fed = tf.py_func(perhaps_stuck, [x], tf.float32)
         fed.set_shape(x.shape)
-    loss = tf.reduce_mean(tf.square(tf.matmul(fed, weights)))  # the line is at 0, near which no update is too small
+    # the solution is 0: updates near it are never too small to be visible
+    loss = tf.reduce_mean(tf.square(tf.matmul(fed, weights)))
     held_out = tf.reduce_mean(tf.square(tf.matmul(tf.eye(8), weights)))
     optimizer = ConsistentOptimizer(tf.train.GradientDescentOptimizer(0.00005), from_text(args.consistency))
     train_op = optimizer.minimize(loss, global_step=global_step)

@@ -1,4 +1,6 @@
-"""A worker that counts what it was told was done, on two `ps`, and at the end what the `ps` have done."""
+"""A worker that counts its acknowledged steps on two `ps`, and at the end prints them with the steps that the `ps` have
+applied.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Looks up every row of a table that is divided over two ps, alone and in bags, trains some, and asks for rows that it
-does not have."""
+"""Looks up every row of a table that is divided between two ps, singly and in bags, trains some rows, and requests rows
+that do not exist.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ ROWS = 401
 
 
 def numbered(shape, dtype, partition_info):
-    """Row i of the whole table is filled with i."""
+    """Returns a part of the table in which row i is filled with i."""
     first = partition_info.var_offset[0]
     return tf.tile(tf.cast(tf.range(first, first + shape[0]), dtype)[:, tf.newaxis], [1, shape[1]])
 
@@ -27,7 +28,7 @@ with replicas():
     bags = tf.nn.embedding_lookup_sparse(table, sparse, None, "div", combiner="sum")
     done = tf.get_variable("done", [2], tf.int32, initializer=tf.zeros_initializer(), trainable=False)
     finish = tf.scatter_update(done, [args.task_index], [1])
-    # Each row loses what its gradient says; the workers train different rows.
+    # The gradient decreases each row by a value of its own; the workers train different rows.
     train, train_bags = [
         tf.train.GradientDescentOptimizer(1.0).minimize(tf.reduce_sum(found)) for found in (rows, bags)
     ]

@@ -1,7 +1,7 @@
-"""Ends without a launcher as it was done of old: each ps waits for tokens of every worker in a queue of its own.
+"""Ends without a launcher, as older programs do: each ps waits for tokens of every worker in its own queue.
 
-A worker gives two tokens; where a folder is given, it waits for a line in the folder's pipe of its number before the
-second.
+A worker enqueues two tokens. If a folder is given, it waits for a line in its own pipe in the folder before the second
+token.
 """
 
 from __future__ import annotations

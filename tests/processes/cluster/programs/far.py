@@ -1,4 +1,4 @@
-"""The worker of ``loop.py`` as if on another machine: without the memory that tasks on one machine share."""
+"""The worker of ``loop.py`` as if on another machine: without shared memory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A worker that learns on two ps: the global step is on the first, what it learns and a count on the second.
+"""A worker that trains on two ps: the global step is on the first, the trained variables and a count are on the second.
 
-Until there is a file ``stop`` in its folder it prints what a step has given: ``step S count C loss L``.
+Until a file ``stop`` exists in its folder, it prints the results of each step: ``step S count C loss L``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A worker that trains until it is told to end, and whose session outlives the loss of its ps."""
+"""A worker that trains until it is asked to end, and whose session survives the loss of its ps."""
 
 from __future__ import annotations
 

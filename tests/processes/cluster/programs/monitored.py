@@ -1,4 +1,4 @@
-"""A worker that trains in a monitored session until it is told to end; no checkpoint is due for long."""
+"""A worker that trains in a monitored session until it is asked to end; no checkpoint is due for a long time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that may open no further file."""
+"""A client that cannot open any further file."""
 
 from __future__ import annotations
 

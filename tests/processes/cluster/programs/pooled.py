@@ -1,8 +1,10 @@
-"""Trains tables whose rows are combined in bags: one of float32 in two parts, one of bfloat16, and that of a feature
-column. The gradients of two workers' batches are one update.
+"""Trains tables whose rows are combined in bags: a float32 table in two parts, a bfloat16 table, and a feature column's
+table.
 
-Without ps, this process makes both workers' batches of each step, one after the other: its tables are what a cluster's
-are to be. Tables go to ``--folder``, a file."""
+Each update combines the gradients of two workers' batches. Without ps, this process computes both workers' batches of
+each step, one after the other; its tables are the expected result for a cluster. The tables are written to the file
+``--folder``.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ alone = "ps" not in cluster.jobs
 
 
 def fed(step, worker):
-    """Bags of 15 to 25 ids, and weights."""
+    """Returns bags of 15 to 25 ids, and their weights."""
     random = np.random.RandomState(10 * step + worker)
     counts = random.randint(15, IDS + 1, BAGS)
     where = np.array([[bag, place] for bag, count in enumerate(counts) for place in range(count)])
@@ -57,7 +59,7 @@ with tf.device("") if alone else replicas():
 
 
 def meet(times):
-    """Waits for the other worker, so that neither takes the token of the other and makes two gradients of a step."""
+    """Waits for the other worker, so that neither takes the other's token and contributes two gradients to a step."""
     if not alone:
         session.run(tell)
         while session.run(done).min() < times:

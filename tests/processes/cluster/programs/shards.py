@@ -1,4 +1,4 @@
-"""A chief whose global step is on one ps and a twin of it on another: steps, and each restore, change both alike."""
+"""A chief with its global step on one ps and a copy of it on another: steps and restores change both equally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tries everything at the ports, sockets and processes of a job that it is not a part of, and prints what became of it.
+"""Attempts every kind of access to the ports, sockets and processes of a job that it is not part of, and prints the
+outcomes.
 
 Usage: stranger.py '{"ports": [...], "sockets": [...], "pids": [...]}'
 """

@@ -1,4 +1,4 @@
-"""A worker under `SyncReplicasOptimizer`, which is told how many gradients make an update."""
+"""A worker with `SyncReplicasOptimizer`; an argument sets the number of gradients for each update."""
 
 from __future__ import annotations
 

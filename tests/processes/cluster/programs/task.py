@@ -1,4 +1,4 @@
-"""What the programs of these tests share: flags, and the task's server."""
+"""The common part of these tests' programs: flags, and the task's server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ cluster = tf.train.ClusterSpec({job: hosts.split(",") for job, hosts in jobs.ite
 
 
 def start_server() -> Any:
-    """The task's server. Does not return on a ps."""
+    """Starts and returns the task's server. Does not return on a ps."""
     server = tf.train.Server(cluster, job_name=args.job_name, task_index=args.task_index)
     print("serving", server.target, flush=True)
     if args.job_name == "ps":
@@ -37,7 +37,7 @@ def start_server() -> Any:
 
 
 def replicas() -> Any:
-    """Variables on the ps tasks, all else on this worker."""
+    """Places variables on the ps tasks, and all other operations on this worker."""
     return tf.device(
         tf.train.replica_device_setter(worker_device=f"/job:worker/task:{args.task_index}", cluster=cluster)
     )

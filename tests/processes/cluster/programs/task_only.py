@@ -1,4 +1,4 @@
-"""A task, and nothing more."""
+"""A task without a program of its own."""
 
 from __future__ import annotations
 

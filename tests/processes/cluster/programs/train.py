@@ -1,4 +1,4 @@
-"""Trains over two ps: partitioned variables, an exact global step, a sharded checkpoint, tensors from ps to ps."""
+"""Trains on two ps: partitioned variables, an exact global step, a sharded checkpoint, tensors sent from ps to ps."""
 
 from __future__ import annotations
 

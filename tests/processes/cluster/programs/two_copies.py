@@ -1,7 +1,7 @@
-"""A worker that counts its steps in variables on both ps, of which each may have two copies.
+"""A worker that counts its steps in variables on both ps; each ps may have a backup.
 
-Until there is a file ``stop`` in its folder it takes steps. Then it says how many were acknowledged, and the chief what
-the variables hold once all workers are done.
+It runs steps until a file ``stop`` exists in its folder. Then it prints how many steps were acknowledged, and the chief
+prints the values of the variables once all workers have finished.
 """
 
 from __future__ import annotations

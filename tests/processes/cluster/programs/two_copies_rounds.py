@@ -1,6 +1,7 @@
-"""A worker under `SyncReplicasOptimizer` that counts its gradients in variables on both ps.
+"""A worker with `SyncReplicasOptimizer` that counts its gradients in variables on both ps.
 
-Once there is a file ``stop`` in its folder, the chief says in which round both end, and then what the variables hold.
+Once a file ``stop`` exists in its folder, the chief announces the round in which both workers end, and then prints the
+values of the variables.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ with tf.train.MonitoredTrainingSession(server.target, is_chief=me == 0, hooks=ho
             if (folder / "last").exists():
                 last = int((folder / "last").read_text())
             elif me == 0 and (folder / "stop").exists():
-                (folder / "last.new").write_text(str(rounds + 40))  # the other one is in the same round, or the next
+                # the other worker is in the same round, or in the next one
+                (folder / "last.new").write_text(str(rounds + 40))
                 (folder / "last.new").rename(folder / "last")
         paused.wait(0.005)  # leaves the machine to the other tests
     if me == 0:

@@ -1,7 +1,8 @@
-"""A worker whose steps change two `ps` such that a step that is done twice, or left out, shows in the values.
+"""A worker whose steps change two `ps`, so that the values reveal a step that is applied twice or not at all.
 
-Each step takes a number from a queue on the first `ps`, changes a variable there and one on the second, in a way that
-depends on the order, adds to variables that all workers share, and puts its number into a queue on the second `ps`.
+Each step takes a number from a queue on the first `ps`; changes a variable there and one on the second, in a way that
+depends on the order of the steps; adds to variables that all workers share; and puts its number into a queue on the
+second `ps`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from headwater.cluster.transport import connect
 PRIME = 1_000_003
 
 if args.job_name == "worker":
-    connect.machine_id = lambda: ""  # as if on another machine: the network is all that joins them
+    connect.machine_id = lambda: ""  # as if on another machine: tasks are connected by the network only
 server = start_server()
 workers = cluster.num_tasks("worker")
 total = args.steps * workers

@@ -1,7 +1,8 @@
-"""A worker whose steps change one `ps`, and may read ahead: a step that is done twice or left out, or that has not seen
-what its worker's steps before it did, shows in the values.
+"""A worker whose steps change one `ps` and may read values ahead.
 
-Each step changes a variable of its worker in a way that depends on the order, and adds to one that all workers share.
+The values reveal a step that is applied twice or not at all, or that did not see the effects of its worker's previous
+steps. Each step changes a variable of its worker, in a way that depends on the order of the steps, and adds to a
+variable that all workers share.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from headwater.cluster.transport import connect
 PRIME = 1_000_003
 
 if args.job_name == "worker":
-    connect.machine_id = lambda: ""  # as if on another machine: the network is all that joins them
+    connect.machine_id = lambda: ""  # as if on another machine: tasks are connected by the network only
 server = start_server()
 workers = cluster.num_tasks("worker")
 with tf.device("/job:ps/task:0"):
@@ -28,7 +29,8 @@ with tf.device(f"/job:worker/task:{args.task_index}"):
     seen = [own * 1, sums * 1]
 with tf.control_dependencies([new_own, new_sums]):
     alone = own.assign(new_own)  # reads one variable, which no other worker changes
-    together = tf.group(own.assign(new_own), sums.assign_add(new_sums * 0 + share))  # reads one that others change
+    # also reads a variable that other workers change
+    together = tf.group(own.assign(new_own), sums.assign_add(new_sums * 0 + share))
 
 expected, total, least = 1, 0, 0
 with tf.train.MonitoredTrainingSession(server.target, is_chief=args.task_index == 0) as session:

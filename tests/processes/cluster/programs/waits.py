@@ -1,4 +1,4 @@
-"""A task of a Keras job that has met the others, and waits."""
+"""A task of a Keras job that has connected to the others, and waits."""
 
 from __future__ import annotations
 

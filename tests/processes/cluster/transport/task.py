@@ -1,6 +1,6 @@
-"""A task with nothing behind it: echoes frames, answers the control plane, prints its port, ends with its stdin.
+"""A task without a service: echoes frames, answers the control plane, prints its port, ends with its standard input.
 
-A frame of kind `BUSY` says what to do first, without letting any other thread have the interpreter's lock.
+A frame of kind `BUSY` names work to do first, during which no other thread gets the interpreter lock.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def hold(seconds: int) -> None:
 
 
 def copy(times: int) -> None:
-    """Copies half a GiB so often."""
+    """Copies half a GiB ``times`` times."""
     block = bytearray(1 << 29)
     for _ in range(times):
         bytes(block)
 
 
 def compute(exponent: int) -> None:
-    """Computes a long number, and forgets it."""
+    """Computes a long number, and discards it."""
     pow(3, exponent)
 
 

@@ -1,4 +1,4 @@
-"""What needs processes: ports that others hold, tasks that are stopped or killed, memory that two processes share."""
+"""Transport tests that need processes: ports of other programs, tasks that are stopped or killed, shared memory."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_task_in_another_process(start: Start) -> None:
         assert tensor.shape == (100_000 + number,)
         assert (tensor == number).all()
     del kept, tensor, received
-    # With nothing kept, the same memory serves again and again.
+    # If no tensor is kept, the same memory is used again for each frame.
     before = len(list(Path("/proc/self/fd").iterdir()))
     for size in [1_000_000, 10, 50_000] * 20:
         channel.send(Frame(1, (), [np.zeros(size)]))
@@ -136,13 +136,13 @@ def test_a_task_that_is_killed(start: Start) -> None:
 
 @pytest.fixture
 def linked(start: Start) -> Iterator[Linked]:
-    """A task, and a link to it over which it is heard."""
+    """Yields a task's process, and a link to it whose heartbeats are being received."""
     process, address = start(str(TASK))
     link = Link(Wiring(me=WORKER, waiter=Waiter(Patience())), TaskName("ps", 0), address)
     with contextlib.closing(link):
         link.reach()
         assert link.control.is_alive()
-        # Its helper process has taken over what came before this, and has begun to send.
+        # The helper process has taken over earlier connections, and has begun to send heartbeats.
         with connect_lifeline(address, me=WORKER, wanted=PS, security=OURS, timeout_s=60.0) as beats:
             beats.settimeout(None)
             assert beats.recv(1)
@@ -154,7 +154,7 @@ def linked(start: Start) -> Iterator[Linked]:
     ("what", "amount", "loops_per_core"), [("hold", 20, 0), ("copy", 8, 0), ("compute", 3_000_000, 8)]
 )
 def test_a_task_that_is_busy_is_not_lost(linked: Linked, what: str, amount: int, loops_per_core: int) -> None:
-    """It keeps the interpreter's lock for longer than it may be silent, copies 4 GiB, or waits for a core."""
+    """The task holds the interpreter lock for longer than the silence deadline, copies 4 GiB, or waits for a core."""
     _, link = linked
     with ExitStack() as stack:
         for _ in range(loops_per_core * (os.cpu_count() or 1)):
@@ -163,7 +163,7 @@ def test_a_task_that_is_busy_is_not_lost(linked: Linked, what: str, amount: int,
             stack.callback(loop.kill)
         first = link.open_channel()
         first.send(Frame(BUSY, (what, amount)))
-        # Who wants something of it meanwhile waits for it, on a new channel and on the control plane.
+        # Meanwhile, requests wait for the task, on a new channel and on the control plane.
         second = link.open_channel()
         second.send(Frame(1, ("hello",)))
         assert second.recv().header == ("hello",)
@@ -179,7 +179,7 @@ def test_a_call_to_a_task_that_is_stopped_ends(linked: Linked) -> None:
     process, link = linked
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-    # It would wait for minutes, as the task has shown that it lives.
+    # Without the lifeline, the call would wait for minutes, since the task had proved to be alive.
     with pytest.raises(UnavailableError, match="no longer answers: it is stopped"):
         link.control.list_devices()
     assert link.control.lost()
@@ -197,7 +197,7 @@ def test_the_helper_process_ends_with_its_task_and_is_replaced(
     (helper,) = psutil.Process(process.pid).children()
     assert "heartbeat_process" in " ".join(helper.cmdline())
     helper.kill()
-    # Another lifeline is opened, for which there is another helper.
+    # The link opens another lifeline, for which the task starts another helper process.
     while helper.is_running() or len(psutil.Process(process.pid).children()) != 1:
         assert not link.control.lost()
         link.control.status()
@@ -222,7 +222,7 @@ def test_a_task_that_is_stopped_is_noticed_each_time(start: Start) -> None:
     client.status()
     for _ in range(3):
         assert not client.lost()
-        # All but the first come so soon after it continued that no beat says that it ran.
+        # Except for the first time, the task is stopped too soon after it has continued for any heartbeat to be sent.
         process.send_signal(signal.SIGSTOP)
         with pytest.raises(UnavailableError, match=r"/job:ps/task:0 .* no longer answers"):
             channel.recv()
@@ -244,7 +244,7 @@ def test_the_directory_of_a_killed_task_is_removed_by_the_next(
     process.wait()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     Workplace().close()
-    assert left.exists()  # too young to tell from one that is being made
+    assert left.exists()  # too new to distinguish from a directory that is being created
     os.utime(left, (1, 1))
     living = Workplace()
     os.utime(living.path, (1, 1))
@@ -284,7 +284,7 @@ def test_doctor_with_other_servers(start: Start) -> None:
 
 @pytest.fixture
 def dropping() -> Iterator[Address]:
-    """A port that answers nothing at all: its queue is full, and the kernel drops what comes."""
+    """Yields a port that never answers: its queue is full, and the kernel drops connection attempts."""
     with ExitStack() as stack:
         full = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(8):
@@ -345,7 +345,7 @@ def test_a_parameter_server_does_not_grow_while_workers_join_and_leave(start: St
     come_and_go(5)
     files, memory = task.num_fds(), task.memory_info().rss
     come_and_go(15)
-    # It hears of the last ends a moment later.
+    # The task notices the last disconnections a moment later.
     again = threading.Event()
     while task.num_fds() > files + 8:
         again.wait(0.05)
