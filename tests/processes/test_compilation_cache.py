@@ -1,4 +1,4 @@
-"""Compiled programs on disk: another process finds them."""
+"""Compiled programs are cached on disk: another process uses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored of TensorFlow 1.15 (``tests/conformance``) is what it gives."""
+"""The recorded results of TensorFlow 1.15 (``tests/conformance``) equal its current results."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def test_stored_outcomes_are_tensorflows(tf1_python: Path, tmp_path: Path) -> No
     )
     for case in cases:
         name = case.with_suffix(".json").name
-        # Sums of many floats differ in the last digits from process to process.
+        # Sums of many floats differ in the last digits between processes.
         same(json.loads((tmp_path / name).read_text()), json.loads((FOLDER / "expected" / name).read_text()), name)

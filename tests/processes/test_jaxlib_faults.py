@@ -1,4 +1,4 @@
-"""What jaxlib gets wrong on CPUs in some versions comes out right in every process that imports headwater."""
+"""Computations that some versions of jaxlib get wrong on CPUs are right in every process that imports headwater."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_flags_of_the_user_stay_as_they_are(first: str) -> None:
     flags = "--xla_force_host_platform_device_count=2"
     done = run(f"{first}wanted = {flags!r}\n{SUMS_OF_PRODUCTS}{ENVIRONMENT}", XLA_FLAGS=flags)
     assert done.returncode == 0, done.stderr
-    # Until JAX starts its backend they may still be set.
+    # These settings can be changed until JAX starts its backend.
     late = f"import os\nwanted = os.environ['XLA_FLAGS'] = {flags!r}\n"
     done = run(f"{first}import headwater\nimport jax\n{late}{SUMS_OF_PRODUCTS}{ENVIRONMENT}")
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,7 @@
-"""Pushes gradients to two ``ps`` that clip by the norm of all: ``CONSISTENCY same``, or ``other`` for a worker 0 with
-another optimizer."""
+"""Pushes gradients to two ``ps`` that clip by the norm of all gradients.
+
+Usage: ``CONSISTENCY same``, or ``CONSISTENCY other`` to give worker 0 another optimizer.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ rate = 0.2 if sys.argv[-1] == "other" and task == {"type": "worker", "index": 0}
 params = {"first": np.zeros(3, np.float32), "second": np.zeros(2, np.float32)}
 optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(rate))
 server = ParameterServer(params, optimizer, consistency=sys.argv[-2])
-# The mean over all workers is twos and sixes.
+# The mean over all workers has elements 2 and 6.
 share = (2 * task["index"] + 1) / len(config["cluster"]["worker"])
 server.push({"first": np.full(3, 2 * share, np.float32), "second": np.full(2, 6 * share, np.float32)})
 found = server.finish()

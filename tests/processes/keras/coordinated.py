@@ -1,4 +1,4 @@
-"""Functions that a coordinator schedules change variables of no model, by themselves and by an optimizer."""
+"""Functions that a coordinator schedules change variables of no model, directly and through an optimizer."""
 
 import json
 import os

@@ -1,7 +1,6 @@
-"""A model of Keras goes through an array, or ``--data``, three times, on parameter servers.
+"""Trains a Keras model on parameter servers for three epochs of an array, or of the data named by ``--data``.
 
-With ``--hold_at=3`` a worker waits, with its third batch in hand, until a pipe named ``hold-WORKER`` in the folder is
-opened.
+With ``--hold_at=3`` a worker stops at its third batch until a pipe named ``hold-WORKER`` in the folder is opened.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ task = json.loads(os.environ["TF_CONFIG"])["task"]
 
 
 class Hold(keras.callbacks.Callback):
-    """Waits with a batch in hand."""
+    """Waits while a batch is assigned to this worker."""
 
     batches = 0
 
@@ -56,7 +55,7 @@ y = x.sum(1)
 
 
 class Batches(keras.utils.PyDataset):
-    """All batches of the array."""
+    """The batches of the array, in order."""
 
     def __len__(self) -> int:
         return SIZE // BATCH
@@ -67,7 +66,7 @@ class Batches(keras.utils.PyDataset):
 
 
 def of_line(line: Any) -> Any:
-    """The example of a number."""
+    """Returns the example with a number."""
     return x[int(line.item())], y[int(line.item())]
 
 

@@ -1,4 +1,4 @@
-"""What replicas gather within a function that is compiled, and outside of it."""
+"""Prints the values that replicas gather within a compiled function, and outside of it."""
 
 import tensorflow as tf
 

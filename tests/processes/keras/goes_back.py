@@ -1,8 +1,7 @@
-"""Trains a model of Keras on parameter servers that save their own states, until a file ``stop`` is in the folder; with
-``--recovery copy``, on those that do not.
+"""Trains a Keras model on parameter servers that save their own states, until a file ``stop`` exists in the folder.
 
-Its embedding is a table, of which each ``ps`` has half of the rows. After each step a worker prints how many updates
-each ``ps`` has seen.
+With ``--recovery copy``, the parameter servers do not save their states. The model's embedding is a table, of which
+each ``ps`` has half of the rows. After each step a worker prints how many updates each ``ps`` has seen.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ keras: Any = tf.keras
 
 
 class Stop(keras.callbacks.Callback):
-    """Says how far each ``ps`` is, and stops training."""
+    """Prints the number of updates of each ``ps``, and stops training on request."""
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         del batch, logs

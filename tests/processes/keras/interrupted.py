@@ -1,4 +1,4 @@
-"""Trains a small model on the workers of a cluster; the last worker may send itself a signal on the way, once.
+"""Trains a small model on the workers of a cluster; the last worker may send itself a signal during training, once.
 
     interrupted.py FOLDER STEP SIGNAL
 

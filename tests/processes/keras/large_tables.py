@@ -1,4 +1,4 @@
-"""Trains a model with tables, and tells how much memory each process took at most."""
+"""Trains a model with tables, and prints the peak memory of each process."""
 
 from __future__ import annotations
 

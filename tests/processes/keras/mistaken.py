@@ -1,4 +1,4 @@
-"""Trains with a mistake, which ``--mistake`` names, on all tasks or on the last worker."""
+"""Trains with a mistake, which ``--mistake`` names, on all tasks or only on the last worker."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ else:
 if mistake == "train_on_batch":
     for at in range(4):
         model.train_on_batch(x[16 * at : 16 * at + 16], y[16 * at : 16 * at + 16])
-elif mistake == "ends":  # only the end of a generator tells how much it gives
+elif mistake == "ends":  # the size of a generator is known only at its end
     model.fit(((x[:16], y[:16]) for _ in range(2 if wrong else 4)), epochs=1, verbose=0)
 else:
     model.fit(x, y, batch_size=16, epochs=2, verbose=0)

@@ -1,4 +1,4 @@
-"""Brings a few gradients to a parameter server, and raises at the end if it is told to."""
+"""Pushes a few gradients to a parameter server, and raises an error at the end if requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trains two towers whose rows grow on the ps, until a file named ``stop`` is in the folder that is given."""
+"""Trains two towers with dynamic embeddings on the ps, until a file named ``stop`` exists in the given folder."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Saves one file after the other until it is killed: a life for each line of standard input.
+"""Saves one file after the other until it is killed; starts one such process for each line of standard input.
 
     saves_until_killed.py FOLDER KIND
 
-All weights of a file are its number. A life prints its process, the number that it has found, and each number before
-it saves that. Lives are forked from a process that has imported everything, which prints the end of each.
+All weights of a file are its number. Each process prints its process id, the number that it has found, and each number
+before it saves a file with it. The processes are forked from one that has imported everything, which prints the exit of
+each.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def number_in(model: Any) -> int:
 
 
 def newest(model: Any, backup: Any) -> int:
-    """What a program finds that is started again."""
+    """Returns the number of the file that a restarted program finds."""
     if kind == "backup":
         backup.on_train_begin()
         found = number_in(model) if (folder / "training-state").exists() else 0
@@ -85,7 +86,7 @@ def live() -> None:
             Path(str(folder / NAMES[kind]).format(epoch=number - 2)).unlink(missing_ok=True)
 
 
-# JAX computes nothing before the fork, and has no threads there.
+# JAX computes nothing before the fork, and has no threads in this process.
 warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
 warnings.filterwarnings("ignore", "You are saving your model as an HDF5 file")
 for _ in sys.stdin:

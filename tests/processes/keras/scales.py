@@ -1,4 +1,4 @@
-"""Every update of a model of Keras takes 1 from each weight, while the chief has its variables move between ``ps``."""
+"""Every update of a Keras model subtracts 1 from each weight, while the chief moves its variables between ``ps``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ strategy = tf.distribute.experimental.ParameterServerStrategy(shards=4)
 
 
 class Scale(keras.callbacks.Callback):
-    """Moves the variables now and then."""
+    """Moves the variables at intervals."""
 
     batches = 0
 

@@ -1,8 +1,8 @@
-"""Trains on parameter servers until a file named ``stop`` is in the folder that is given.
+"""Trains on parameter servers until a file named ``stop`` exists in the given folder.
 
-Asynchronously, or synchronously with ``--sync``. With ``--backup`` it saves there where it is when it is asked to end,
-and continues from there. An evaluator stops after each epoch while there is a named pipe ``hold`` to which nothing was
-written.
+Training is asynchronous, or with ``--sync`` synchronous. With ``--backup`` it saves its progress in the folder when it
+is asked to end, and resumes from it. While a named pipe ``hold`` exists, an evaluator stops after each epoch until
+something is written to the pipe.
 """
 
 from __future__ import annotations

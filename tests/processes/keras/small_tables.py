@@ -1,4 +1,6 @@
-"""Trains a model whose tables are small, and says what it lost and what it sent: part of test_small_tables.py."""
+"""Trains a model with small tables, and prints its loss and the number of rows that it has read: part of
+test_small_tables.py.
+"""
 
 import numpy as np
 

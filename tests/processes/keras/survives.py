@@ -1,10 +1,10 @@
-"""Every update of a model of Keras takes 1 from each weight, with a backup of each part.
+"""Every update of a Keras model subtracts 1 from each weight, with a backup of each part.
 
-With ``--table rows`` there is a table in rows, too; an update takes 1/8 from each of its rows. With ``--table grows``
-there is one that grows, and each worker says what its acknowledged pushes have taken from each row. It may push for a
-batch twice, where the first ``ps`` was lost with the account of who had that batch.
+With ``--table rows`` there is also a table in rows; an update subtracts 1/8 from each of its rows. With ``--table
+grows`` there is a dynamic table, and each worker prints how much its acknowledged pushes have subtracted from each row.
+A worker may push twice for a batch if the first ``ps`` was lost with the record of the batch's assignment.
 
-Every worker holds before its 20th batch and before its 30th, until the pipes ``hold-WORKER-20`` and ``hold-WORKER-30``
+Every worker stops before its 20th and before its 30th batch, until the pipes ``hold-WORKER-20`` and ``hold-WORKER-30``
 in the folder are opened.
 """
 
@@ -40,7 +40,7 @@ push = client_class.push
 
 
 def counted(client: TableClient, divided: Any, sums: Any) -> None:
-    """Pushes gradients of rows, and counts them when that is acknowledged."""
+    """Pushes gradients of rows, and counts them when the push is acknowledged."""
     push(client, divided, sums)
     for name, keys in divided.items():
         np.add.at(pushed, keys.words, sums[name][:, 0])
@@ -50,7 +50,7 @@ client_class.push = counted
 
 
 class Hold(keras.callbacks.Callback):
-    """Waits now and then."""
+    """Waits before certain batches."""
 
     batches = 0
 

@@ -1,4 +1,4 @@
-"""Training loops of programs' own, on several processes."""
+"""Custom training loops on several processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def printed(*command: str) -> str:
-    """What a run on several processes prints."""
+    """Returns the output of a run on several processes."""
     run = [sys.executable, "-m", "headwater", "run", *command]
     done = subprocess.run(run, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -28,7 +28,7 @@ def printed(*command: str) -> str:
 
 
 def figures(*command: str) -> list[float]:
-    """The losses and accuracies that a run prints."""
+    """Returns the losses and accuracies that a run prints."""
     done = subprocess.run([sys.executable, "-m", "headwater", *command], text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     return [float(number) for number in re.findall(r"(?:loss|accuracy) (\d+\.\d+)", done.stdout)]
@@ -45,7 +45,7 @@ def test_two_mirrored_workers_train_like_one_and_resume_from_the_checkpoint(tmp_
         "ckpt-2.index",
     ]
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
-    # On the same examples as the first epoch.
+    # The epoch has the same examples as the first one.
     onward = figures("exec", str(PROGRAM), "--steps", "10", "--folder", str(tmp_path), "--epochs", "3")
     assert len(onward) == 2
     assert onward[0] < together[0]
@@ -56,7 +56,7 @@ def test_workers_run_scheduled_functions_on_variables_of_two_ps() -> None:
     done = subprocess.run([sys.executable, "-m", "headwater", *command], text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     epochs = re.findall(r"accuracy (\S+) of (\d+) examples", done.stdout)
-    assert [int(count) for _, count in epochs] == [640, 640]  # each step once, on whichever worker
+    assert [int(count) for _, count in epochs] == [640, 640]  # each step once, on any worker
     assert float(epochs[0][0]) < float(epochs[1][0])
     assert float(epochs[1][0]) > 0.99
     assert "done True" in done.stdout
@@ -67,9 +67,9 @@ def test_workers_run_scheduled_functions_on_variables_of_two_ps() -> None:
 def test_two_models_with_moving_averages_in_one_loop_on_two_ps() -> None:
     found = printed("--chief", "--ps", "2", "--workers", "2", str(FOLDER / "adversaries.py"))
     (made,) = re.findall(r"from (-?[.\d]+) to (-?[.\d]+)", found)
-    assert float(made[0]) + 0.3 < float(made[1])  # the generator moves to where the real ones are
+    assert float(made[0]) + 0.3 < float(made[1])  # the generator's outputs move towards the real data
     (moved,) = re.findall(r"moved ([.\d]+)", found)
-    assert float(moved) > 0.1  # from the ones that moving variances begin with, by both workers
+    assert float(moved) > 0.1  # both workers have changed the moving variances from their initial values
 
 
 def test_replicas_gather_within_compiled_functions() -> None:
@@ -104,7 +104,7 @@ def test_variables_of_no_model_are_the_same_for_all_that_a_coordinator_schedules
 
 
 def test_two_devices_of_a_process_make_the_steps_of_one() -> None:
-    """The values are those of the same program with one device, but for the average, of two losses in each step."""
+    """The values equal the single-device program's, except for the mean of two losses in each step."""
     run = [sys.executable, "-m", "headwater", "exec", str(FOLDER / "two_devices.py")]
     environ = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     done = subprocess.run(run, text=True, capture_output=True, check=False, env=environ)

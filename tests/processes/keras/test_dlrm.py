@@ -1,4 +1,4 @@
-"""The recommender among the examples, with a ps that is killed on the way."""
+"""The recommender of the examples, with a ps that is killed during training."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_dlrm_learns_a_planted_rule_and_uses_saved_rows_after_a_ps_is_killed(tmp
         at = chief.line_count()
         servers[1].kill()
         servers[1] = start("ps", 1)
-        # With the rows of one ps begun anew, it would be far less.
+        # If the rows of one ps had been initialised again, the result would be far worse.
         chief.wait_for(r"sends /job:ps/task:1 the values", after=at)
         after = float(chief.wait_for(r"AUC (0\.\d+)", after=chief.line_count())[1])
         assert after > before - 0.01

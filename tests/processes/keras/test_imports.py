@@ -37,7 +37,7 @@ def run(folder: Path, way: tuple[str, ...], program: str, **env: str) -> subproc
     path = folder / "program.py"
     path.write_text(program)
     environ = {name: value for name, value in os.environ.items() if name != "KERAS_BACKEND"}
-    # Without a configuration of the user's, which might name a backend.
+    # Without the user's Keras configuration, which might name a backend.
     environ |= {"KERAS_HOME": str(folder / "home"), "PYTHONPATH": str(LIGHT), **env}
     command = [*way, str(path), str(folder / "logs")]
     return subprocess.run(
@@ -50,7 +50,7 @@ def run(folder: Path, way: tuple[str, ...], program: str, **env: str) -> subproc
     "way", [pytest.param(EXEC, marks=pytest.mark.long, id="exec"), pytest.param(PLAIN, id="python")]
 )
 def test_every_order_works(tmp_path: Path, way: tuple[str, ...], order: str) -> None:
-    # Under plain python nothing of Headwater's is there when Keras comes first: the environment names the backend.
+    # Under plain python, no code of Headwater runs if Keras is imported first: the environment names the backend.
     env = {"KERAS_BACKEND": "jax"} if way is PLAIN and order.startswith("keras") else {}
     ended = run(tmp_path, way, ORDERS[order] + USE, **env)
     assert ended.returncode == 0, ended.stdout

@@ -1,4 +1,6 @@
-"""A process killed while it saves Keras's files, more than fifty times: the newest complete one loads each time."""
+"""A process is killed while it saves Keras's files, more than fifty times: each time, the newest complete file can be
+loaded.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,8 @@ def test_the_newest_file_loads(tmp_path: Path, kind: str) -> None:
             last = found
             for _ in range(choice.randint(1, 3)):
                 _, begun = read()
-            # Kill it somewhere in the saving that it has begun; reading the folder takes as long as parts of that.
+            # Kill it at a random moment of the save that it has begun; reading the folder takes as long as parts of the
+            # save.
             for _ in range(choice.randint(0, 400)):
                 list(folder.iterdir())
             os.kill(incarnation, signal.SIGKILL)
@@ -63,5 +66,5 @@ def test_the_newest_file_loads(tmp_path: Path, kind: str) -> None:
         stdin.close()
         assert process.wait() == 0
     assert last > LIVES // 2
-    # A file without a name goes with the process that was writing it.
+    # An unnamed file vanishes with the process that was writing it.
     assert len(list(folder.iterdir())) <= 3

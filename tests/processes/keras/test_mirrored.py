@@ -1,4 +1,4 @@
-"""Mirrored workers as real processes: what they do when one of them is lost."""
+"""Mirrored workers as processes: their reactions to the loss of one of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def results(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What a run gives in which nothing happens."""
+    """Returns the result of an undisturbed run."""
     first, second = results(launch(PROGRAM, tmp_path_factory.mktemp("undisturbed"), 0, 0))
     assert first == second
     return first
@@ -40,11 +40,11 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_run_that_loses_a_worker_ends_like_an_undisturbed_one(
     tmp_path: Path, undisturbed: str, signum: signal.Signals
 ) -> None:
-    done = launch(PROGRAM, tmp_path, 7, signum.value)  # in the second epoch, between two times of saving
+    done = launch(PROGRAM, tmp_path, 7, signum.value)  # in the second epoch, between two saves
     assert results(done) == [undisturbed] * 2
     assert "all tasks restart from the last save" in done.stderr
     if signum is signal.SIGTERM:
-        # Nothing was lost: everything up to the step at which all heard of it was saved.
+        # Nothing was lost: each worker saved at the step after which all learnt of the request to end.
         assert len(re.findall(r"saved after epoch 1, step [23], because", done.stderr)) == 2
     assert not (tmp_path / "backup").exists()  # not needed any more
 
@@ -60,7 +60,7 @@ def test_without_a_launcher_processes_name_the_lost_one_and_request_a_restart(
             processes.run(
                 *EXEC,
                 *(str(PROGRAM), str(tmp_path), "7", str(signum.value)),
-                PYTHONWARNINGS="ignore",  # with the newest JAX, Keras asks for shapes of 64 bits
+                PYTHONWARNINGS="ignore",  # with the newest JAX, Keras requests 64-bit shapes
                 TF_CONFIG=json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}),
             )
             for index in range(2)
@@ -68,7 +68,7 @@ def test_without_a_launcher_processes_name_the_lost_one_and_request_a_restart(
         assert first.ends() == 75
     finally:
         processes.stop()
-    # Before it, perhaps, that the other one is slow to come.
+    # Earlier lines may report that the worker waits for the other one.
     *others, line = first.output.splitlines()
     assert all(" waits for " in other for other in others), first.output
     assert line.startswith(f"headwater: worker 1 ({addresses[1]}) is lost: ")

@@ -1,4 +1,4 @@
-"""Programs that would go wrong in silence: each ends with one line that says what is wrong."""
+"""Programs that would otherwise compute wrong results silently: each ends with one line that names the mistake."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_workers_with_another_program_end_with_one_line(mistake: str, line: str)
         wrong = tasks["worker"][1]
         wrong.wait_for(line)
         assert wrong.ends() == 1
-        if mistake == "length":  # no task can tell which of the two is right
+        if mistake == "length":  # no task can know which of the two is right
             assert tasks["worker"][0].ends() == 1
             assert "number of examples" in tasks["worker"][0].output
         assert "trained" not in wrong.output

@@ -1,4 +1,4 @@
-"""Keras on parameter servers as real processes: workers and a ps are killed and restarted."""
+"""Keras on parameter servers as processes: workers and a ps are killed and restarted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 def start(cluster: Processes, job: str, index: int, folder: Path, *options: str) -> Process:
     config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
-    if job == "evaluator":  # it has no place in the cluster
+    if job == "evaluator":  # it is not in the cluster spec
         return cluster.run(*EXEC, str(PROGRAM), str(folder), TF_CONFIG=config)
     return cluster.start(job, index, PROGRAM, *options, str(folder), TF_CONFIG=config)
 
@@ -34,7 +34,7 @@ def test_workers_and_a_ps_join_and_leave_while_the_others_train(tmp_path: Path) 
         chief.wait_for("epoch", after=chief.line_count())
 
         other = start(cluster, "worker", 1, tmp_path)
-        # It continues in the epoch that the chief is in.
+        # The restarted worker continues in the chief's current epoch.
         assert int(other.wait_for(r"epoch (\d+)")[1]) > 0
 
         evaluator.wait_for(r"epoch \d+ updates \d+ with \['val_loss'\]")
@@ -51,7 +51,7 @@ def test_workers_and_a_ps_join_and_leave_while_the_others_train(tmp_path: Path) 
         for worker in (chief, other):
             assert "trained [0.0, 1.0, 2.0, 3.0] [1.0]" in worker.succeeds().replace("-0.0", "0.0")
         assert evaluator.ends() == 0
-        for task in ps:  # nobody tells them to
+        for task in ps:  # they end without a request
             task.succeeds()
 
 
@@ -69,7 +69,7 @@ def test_an_evaluator_ends_after_a_restarted_ps_has_ended(tmp_path: Path) -> Non
         chief.wait_for("sends /job:ps/task:1 the values of version")
         (tmp_path / "stop").touch()
         chief.succeeds()
-        second.succeeds()  # the evaluator has not met it
+        second.succeeds()  # the evaluator has not connected to it
         hold.write_bytes(b"")
         evaluator.wait_for("not validated: .* gave up waiting for /job:ps/task:1")
         assert evaluator.ends() == 0
@@ -85,9 +85,9 @@ def test_a_ps_ends_when_the_chief_is_done_and_all_workers_have_connected() -> No
 
         server = begin("ps", 0, "")
         assert begin("worker", 0, "raise").ends() == 1
-        # The same ps, with what it holds, serves the next life of the chief.
+        # The same ps, with its state, serves the next incarnation of the chief.
         assert "weights [-4.0, -4.0, -4.0]" in begin("worker", 0, "").succeeds()
-        # Nor does it end while there is one that has yet to come.
+        # The ps does not end before the remaining worker has connected and finished.
         assert "weights [-6.0, -6.0, -6.0]" in begin("worker", 1, "").succeeds()
         server.succeeds()
 
@@ -102,7 +102,7 @@ def test_ps_ends_on_request_while_workers_are_connected(tmp_path: Path) -> None:
 
 def test_chief_saves_on_request_to_end_and_resumes(tmp_path: Path) -> None:
     def live(cluster: Processes, first: int) -> tuple[int, int]:
-        """A life of a job that has lost all it had in memory; the epochs and the updates when it was asked to end."""
+        """Runs a job whose tasks have lost all memory; returns the epochs and the updates at the request to end."""
         start(cluster, "ps", 0, tmp_path)
         chief = start(cluster, "worker", 0, tmp_path, "--backup")
         epoch, updates = map(int, chief.wait_for(r"epoch (\d+) updates (\d+)").groups())
@@ -127,7 +127,7 @@ def test_norms_are_over_the_leaves_of_all_ps(consistency: str, optimizer: str, w
         for job, index in (("ps", 0), ("ps", 1), *(("worker", number) for number in range(workers))):
             config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
             started = cluster.start(job, index, CLIPPED, consistency, optimizer, TF_CONFIG=config)
-        if optimizer == "same":  # the norm of three twos and two sixes is the root of 84
+        if optimizer == "same":  # three elements are 2, and two are 6: the norm is the square root of 84
             assert "clipped -0.021822 -0.021822 -0.021822 -0.065465 -0.065465" in started.succeeds()
         else:
             started.wait_for("worker/task:0 has other optimizer than /job:ps/task:0: digest of its update is")

@@ -1,4 +1,4 @@
-"""The page about recommenders: its programs and commands, on a file of clicks."""
+"""The programs and commands of the documentation page about recommenders, on a click log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def blocks(language: str) -> list[str]:
 
 
 def write_clicks(path: Path) -> None:
-    """Users of even number click on shoes, those of odd number on hats."""
+    """Writes a click log: users with an even number click on shoes, users with an odd number on hats."""
     rng = np.random.default_rng(0)
     items = [f"{colour} {thing}" for colour in ("red", "blue", "green") for thing in ("shoes", "hat")]
     with path.open("w", newline="") as file:

@@ -1,4 +1,4 @@
-"""Keras models whose embeddings grow on the ps, as processes."""
+"""Keras models with dynamic embeddings on the ps, as processes."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def test_two_workers_train_rows_that_grow_and_the_model_is_saved_with_them(
         if ps == 2:
             servers[1].kill()
             servers[1] = start(cluster, "ps", 1, tmp_path, *options)
-            chief.wait_for(r"(lost|continues with) /job:ps/task:1")  # the model's conversation or the tables' is first
-            # Without the rows that were saved, the loss would be that of the beginning, 0.69.
+            # either the model's or the tables' connection notices first
+            chief.wait_for(r"(lost|continues with) /job:ps/task:1")
+            # Without the saved rows, the loss would be the initial one, 0.69.
             assert float(chief.wait_for(r"loss (\d\.\d+) rows", after=chief.line_count())[1]) < 0.5
         rows = json.loads(chief.wait_for(r"rows (\[.*\])", after=chief.line_count())[1])
         assert len(rows) == ps
@@ -50,5 +51,5 @@ def test_two_workers_train_rows_that_grow_and_the_model_is_saved_with_them(
             assert float(worker.succeeds().rpartition("accuracy ")[2]) > 0.95
         for server in servers:
             server.succeeds()
-        # Another process, without a cluster, has the rows from the file.
+        # Another process, without a cluster, loads the rows from the file.
         assert cluster.run(*EXEC, str(PROGRAM), "--load", str(tmp_path)).succeeds().endswith("predicts the same")

@@ -1,4 +1,4 @@
-"""Small tables of a Keras model in rows, on several ps and workers."""
+"""Small tables of a Keras model, stored by rows, on several ps and workers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def trained(*, servers: int, workers: int) -> list[tuple[float, int]]:
-    """Of each worker the loss of the last epoch, and how many rows it has read."""
+    """Returns, for each worker, the loss of the last epoch and the number of rows that it has read."""
     with processes(ps=servers, worker=workers) as cluster:
         tasks = [("ps", index) for index in range(servers)] + [("worker", index) for index in range(workers)]
         started = [

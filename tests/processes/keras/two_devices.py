@@ -1,4 +1,4 @@
-"""Replicas on two devices of one process, within functions that are compiled elsewhere."""
+"""Replicas on two devices of one process, within functions that run as Python because of the two devices."""
 
 import numpy as np
 import tensorflow as tf

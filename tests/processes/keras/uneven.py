@@ -1,4 +1,4 @@
-"""How many examples two workers see whose data are uneven, in a loop of the program's own."""
+"""Counts the examples that two workers with uneven data process in a custom training loop."""
 
 import numpy as np
 import tensorflow as tf

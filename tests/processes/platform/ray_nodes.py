@@ -1,5 +1,6 @@
-"""The Ray backend on a cluster of two nodes on this machine, one of which is killed. A process of its own, because Ray
-leaves files and sockets open in whoever uses it.
+"""The Ray backend on a cluster of two nodes on this machine, one of which is killed.
+
+This is a separate process, because Ray leaves files and sockets open in any process that uses it.
 
 Usage: ray_nodes.py FOLDER
 """
@@ -35,7 +36,7 @@ def try_it(cluster: Cluster, folder: Path) -> None:
     assert len({place.detail["node"] for place in places}) == 2
     dying, staying = sorted(places, key=lambda place: place.detail["node"] != other.node_id)
 
-    # A task that ends by itself, and is started again at its place.
+    # A task that ends by itself, and is restarted at its place.
     ends = order(backend, folder, "print('ran'); sys.exit(4)", task=staying.task, place=staying)
     handle = backend.start(ends)
     state = backend.poll(handle)
@@ -51,15 +52,15 @@ def try_it(cluster: Cluster, folder: Path) -> None:
     assert backend.start(again) == living
     assert backend.adopt(living)
 
-    # There is nothing left for others.
+    # No resources are left for other tasks.
     impatient = RayBackend(RaySettings(state_dir=folder, address=str(cluster.address), place_s=0.5))
     for asked, beyond in ((ONE_CPU, False), (Resources(gpus=1), True)):
         with pytest.raises(NotEnough) as refused:
             impatient.reserve("j2", [TaskRequest(task=WORKER, resources=asked)])
-        # A Ray cluster may grow: what is beyond it today is waited for, and said.
+        # A Ray cluster may grow, so a job that is too large for it now waits, with a message.
         assert ("more than the cluster has now" in str(refused.value)) is beyond, refused.value
 
-    # A task whose node dies was taken away; the other continues until its job is released.
+    # A task whose node dies counts as preempted; the other task continues until its job is released.
     lost = backend.start(order(backend, folder, pause, task=dying.task, place=dying))
     told()
     cluster.remove_node(other, allow_graceful=False)
@@ -70,7 +71,7 @@ def try_it(cluster: Cluster, folder: Path) -> None:
     assert "is lost" in state.reason, state
     assert isinstance(backend.poll(living), Running)
 
-    # It gets another place when there is one, and what it gives back is for others.
+    # The task gets another place once there is one, and other tasks can use the resources that it releases.
     backend.release("j1", [dying.task])
     cluster.add_node(**NODE)
     (anew,) = backend.reserve("j1", [TaskRequest(task=dying.task, resources=ONE_CPU)])

@@ -1,4 +1,4 @@
-"""A bit flipped in a record of the platform, or its loss: an error names the file, or nothing changes."""
+"""A bit of a platform record flips, or the record is lost: an error names the file, or nothing changes."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def told(tmp_path: Path) -> Iterator[Told]:
 
 
 def records(tmp_path: Path) -> AttemptFolder:
-    """Those of the only attempt."""
+    """Returns the records of the only attempt."""
     (path,) = (tmp_path / "state" / "jobs").glob("*/*/0")
     return AttemptFolder(path)
 
 
 def with_each_byte_damaged(path: Path, check: Callable[[], None]) -> None:
-    """Calls ``check`` with a bit flipped in every byte, then with the file cut off at some places."""
+    """Calls ``check`` with a bit flipped in every byte, then with the file truncated at some positions."""
     content = path.read_bytes()
     for place in range(len(content)):
         path.write_bytes(content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
@@ -79,7 +79,7 @@ def test_a_damaged_keeper_record(backend: LocalBackend, tmp_path: Path, told: To
 
     with_each_byte_damaged(path, check)
     path.write_bytes(b"?")
-    # It counts as lost, and is started again: by then nothing may be left of it.
+    # It counts as lost and is restarted; before that, all its processes must have ended.
     backend.release(ordered.job_id)
     assert not Path(f"/proc/{pid}").exists() or Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
 

@@ -1,4 +1,4 @@
-"""A full disk below the platform's server: jobs continue, how they ended is known once there is room."""
+"""A full disk below the platform's server: jobs continue, and their ends are recorded once there is room."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_jobs_continue_on_a_full_disk(disk: SmallDisk, tmp_path: Path) -> None:
             submit_until_refused()
         assert platform.job(job_id)["phase"] == "running"
         told.write_text("continue\n")
-        # Nothing can be written of its end yet; the server answers all the same.
+        # The end cannot be recorded yet, but the server still answers.
         assert platform.job(job_id)["phase"] == "running"
         disk.free()
         assert platform.over(job_id)["phase"] == "succeeded"

@@ -1,4 +1,6 @@
-"""The local backend with real processes: how tasks end, that they outlive the server, that nothing outlives them."""
+"""The local backend with processes: ends of tasks, tasks that outlive the server, and no process that outlives its
+task.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,7 @@ def test_a_task_killed_by_a_signal_says_so(backend: TaskBackend, tmp_path: Path)
 
 
 def start_server(tmp_path: Path, program: str) -> Process:
-    """A process that does what ``program`` says with a ``folder``, and then waits."""
+    """Starts a process that runs ``program`` with a ``folder``, and then waits."""
     preamble = """
 import signal, sys
 from pathlib import Path
@@ -170,7 +172,7 @@ tell("runs")
 while True: signal.pause()
 """
 )
-#: Commands around a program, as job files have them; ``$P`` is the program.
+#: Command lines around a program, as in job files; ``$P`` is the program.
 COMMANDS = {
     "program": [sys.executable, "{program}"],
     "shell": ["/bin/sh", "-c", "$P; echo after"],
@@ -187,9 +189,9 @@ COMMANDS = {
     ],
     "module": [sys.executable, "-m", "program"],
 }
-#: Ways in which a task is asked to end. Scaling down and a drained host stop tasks, as `stop` of a job does.
+#: Ways to ask a task to end. Scaling down and draining a host stop tasks as `stop` of a job does.
 REQUESTS = ("stopped", "preempted", "stopped after the server was killed")
-#: One command of each way, and each way of one command; others are `long`.
+#: One command line with each way, and each way with one command line; other combinations are `long`.
 SHORT = {("pipeline", request) for request in REQUESTS} | {("program", "stopped"), ("trap behind", "stopped")}
 
 
@@ -228,7 +230,7 @@ def test_the_program_behind_any_command_saves_at_the_end(
     else:
         backend.stop(handle, grace_s=60)
     assert told() == "hears"
-    # While it saves, the request is made again, as a restarted server does.
+    # While the task saves, the request is repeated, as by a restarted server.
     backend.stop(handle, grace_s=60)
     assert isinstance(backend.poll(handle), Running)
     (tmp_path / "go_on").write_text("continue")
@@ -272,7 +274,7 @@ def test_an_attempt_starts_when_nothing_of_the_last_is_left(backend: TaskBackend
     ordered = order(backend, tmp_path, program)
     first = backend.start(ordered)
     left = told()
-    # Without its keeper the task is killed by the kernel, but not what it had started.
+    # Without its keeper, the kernel kills the task, but not the processes that the task has started.
     os.kill(keeper_of(first), signal.SIGKILL)
     wait_for_end(keeper_of(first))
     state = backend.poll(first)
@@ -362,7 +364,7 @@ def test_resources_are_accounted_for(tmp_path: Path, told: Told) -> None:
     with pytest.raises(NotEnough) as refused:
         backend.reserve("j2", two)
     assert not refused.value.ever
-    # A restarted server knows the ports in use.
+    # A restarted server knows which ports are in use.
     again = new_backend(tmp_path, memory_bytes=4 << 30)
     again.restore("j1", [ordered.place])
     assert again.capacity().hosts[0].free.memory_bytes == 3 << 30

@@ -1,4 +1,4 @@
-"""The page's TensorBoard behind a whole server: who sees it, what it gets to see, and when it ends."""
+"""The page's TensorBoard behind a whole server: who can see it, which requests it receives, and when it ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_S = 120.0
 
 @contextmanager
 def browser(running: Server) -> Iterator[httpx.Client]:
-    """A client with a session, as a browser has it."""
+    """Yields a client with a session, as a browser has."""
     with httpx.Client(base_url=running.address, trust_env=False, timeout=PATIENCE_S) as client:
         answer = client.post("/sign-in", data={"token": running.token, "next": "/new"})
         assert (answer.status_code, answer.headers["location"]) == (303, "/new")
@@ -27,7 +27,7 @@ def browser(running: Server) -> Iterator[httpx.Client]:
 
 
 def boards(folder: Path) -> list[psutil.Process]:
-    """The processes of TensorBoard that show ``folder``."""
+    """Returns the processes of TensorBoard that show ``folder``."""
     return [
         process
         for process in psutil.process_iter(["cmdline"])
@@ -56,7 +56,7 @@ def test_the_tensorboard_of_a_job(tmp_path: Path) -> None:
             assert "has no log_dir" in refused.text
         started = boards(log)
         assert started != []
-        # Not asked, and with no chance to do anything about it.
+        # The server is killed without a chance to end its TensorBoards.
         running.kill()
         assert psutil.wait_procs(started, PATIENCE_S)[1] == []
         running.start()

@@ -1,4 +1,4 @@
-"""The store in a real PostgreSQL, which the test starts; skips where none is installed."""
+"""The store in a PostgreSQL server, which the test starts; skipped if PostgreSQL is not installed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def _program(name: str) -> str | None:
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """A server of its own, at a Unix socket in its folder."""
+    """Returns the URL of a new PostgreSQL server at a Unix socket in its folder."""
     pytest.importorskip("psycopg")
     initdb, pg_ctl = _program("initdb"), _program("pg_ctl")
     if initdb is None or pg_ctl is None:
         pytest.skip("PostgreSQL is not installed")
-    # It refuses to run as root.
+    # PostgreSQL refuses to run as root.
     user = None
     if os.geteuid() == 0:
         if "postgres" not in {entry.pw_name for entry in pwd.getpwall()}:

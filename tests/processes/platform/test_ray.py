@@ -1,4 +1,4 @@
-"""The Ray backend on a real cluster of two nodes on this machine, one of which is killed."""
+"""The Ray backend on a cluster of two nodes on this machine, one of which is killed."""
 
 from __future__ import annotations
 

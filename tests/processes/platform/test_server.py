@@ -1,4 +1,4 @@
-"""Whole servers: jobs at once, crashes of tasks and of the server, preemption, waiting for resources, scaling."""
+"""Whole servers: concurrent jobs, crashes of tasks and of the server, preemption, waiting for resources, scaling."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.support.platform import HEADWATER, Server, server, shell_job
 from tests.support.processes import Process
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-# A parameter server waits to be ended, all others run what follows.
+# A parameter server waits until it is asked to end; all other tasks run the following code.
 PS_WAITS = 'case "$TF_CONFIG" in *\'"type": "ps"\'*) exec sleep 1000;; esac; '
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server for all tests that leave it alone: it takes seconds to start."""
+    """Yields a server for all tests that do not disturb it, since it takes seconds to start."""
     with server(tmp_path_factory.mktemp("server")) as running:
         yield running
 
@@ -42,7 +42,7 @@ def open_gate(path: Path) -> None:
 
 def test_twenty_jobs_at_once(running: Server, tmp_path: Path) -> None:
     gate = fifo(tmp_path)
-    # Opened for reading and writing: no task waits for another one to open it.
+    # Opened for reading and writing, so that no task waits for another one to open it.
     script = f'exec 3<>{gate}; echo "$TF_CONFIG"; read line <&3; echo done'
     ids = [running.submit(script, name=f"job-{number}", workers=2) for number in range(20)]
     for job_id in ids:
@@ -75,7 +75,7 @@ def test_a_killed_server_finds_its_jobs_again(tmp_path: Path) -> None:
         assert running.over(waits)["phase"] == "succeeded"
         open_gate(gates[0])
         assert running.over(goes_on)["phase"] == "succeeded"
-        # Nothing was started twice.
+        # No task was started twice.
         assert running.log(goes_on, "worker-0") == ["started", "go"]
         assert running.log(ends_meanwhile, "worker-0") == ["started"]
         assert running.log(waits, "worker-0") == ["ran"]
@@ -111,7 +111,7 @@ def test_a_preempted_job_saves_and_continues(running: Server, tmp_path: Path) ->
     assert any("returns to the queue" in line for line in running.events(job_id))
 
 
-# Counts steps; saves at the begin and when it is asked to end, and no more in between.
+# Counts steps; saves at the beginning and when it is asked to end, but not in between.
 TRAINING = """
 import os, sys
 import tensorflow as tf
@@ -139,7 +139,9 @@ with tf.train.MonitoredTrainingSession(
 
 @pytest.mark.parametrize("ps", [0, 1])
 def test_preempted_training_resumes_at_its_step(running: Server, tmp_path: Path, ps: int) -> None:
-    """SIGTERM: a checkpoint within the period of grace, then the queue, then on from the checkpoint."""
+    """A preempted job gets SIGTERM, saves a checkpoint within the grace period, is queued, and resumes from the
+    checkpoint.
+    """
     program = tmp_path / "train.py"
     program.write_text(TRAINING)
     job = {
@@ -196,7 +198,7 @@ def test_scaling_and_the_end_of_ps(running: Server, tmp_path: Path) -> None:
 
 
 def test_a_task_that_makes_no_progress_is_restarted(running: Server) -> None:
-    # An attempt that takes too long just to start, on a busy machine, is followed by another one.
+    # On a busy machine, an attempt may take too long to start, and is followed by another one.
     script = "if [ $HEADWATER_ATTEMPT != 0 ]; then exit 0; fi; exec sleep 1000"
     job_id = running.submit(script, deadlines={"progress": "500ms"}, restart={"backoff": "10ms", "limit": 50})
     assert running.over(job_id)["phase"] == "succeeded"
@@ -219,7 +221,7 @@ def test_a_killed_task_of_a_mirrored_job_restarts_all(running: Server, tmp_path:
 
 
 def test_real_training_with_the_commands(running: Server, tmp_path: Path) -> None:
-    """The linear example as a job, handled by commands alone; its progress arrives."""
+    """Runs the linear example as a job that is controlled by commands alone; its progress is reported."""
     job_file = tmp_path / "job.yaml"
     job_file.write_text(
         f"""
@@ -375,7 +377,7 @@ def test_a_job_without_a_server(tmp_path: Path) -> None:
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_of_a_job_without_a_server(tmp_path: Path, signum: signal.Signals) -> None:
     gate = fifo(tmp_path)
-    # The gate's end is noticed when the last process that holds it open for writing is gone.
+    # The end of the gate is noticed when the last process that has it open for writing has ended.
     running = run_job(tmp_path, f"exec 3>{gate}; (sleep 1000 &); echo ready; exec sleep 1000", workers=1)
     with gate.open() as reading:
         running.wait_for("ready")
@@ -410,7 +412,7 @@ def test_no_server(tmp_path: Path) -> None:
 
 
 def test_a_graph_needs_a_fixed_number_of_ps(running: Server) -> None:
-    """Each task ends with what to write in the job's file."""
+    """Each task ends with an error that names the setting for the job's file."""
     job = {
         "name": "graph",
         "program": str(REPOSITORY / "examples" / "linear.py"),

@@ -1,4 +1,4 @@
-"""The Slurm backend on a real Slurm: a controller and three nodes on this machine."""
+"""The Slurm backend on a Slurm cluster: a controller and three nodes on this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 PS, FIRST, SECOND = TaskName("ps", 0), TaskName("worker", 0), TaskName("worker", 1)
 
-# Tells who it is and where; a ps stays until it is asked to end.
+# Reports its identity and place; a ps stays until it is asked to end.
 CLUSTER = (
     PREAMBLE
     + """
@@ -47,9 +47,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
 
 @pytest.fixture(scope="module")
 def out_of_time(cluster: Slurm, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-    """Two jobs that run into their time limits, one of them unasked.
+    """Starts two jobs that exceed their time limits; one of them is not asked to end before.
 
-    Slurm looks at the clock twice a minute: they are there before the other tests are, which run meanwhile.
+    Slurm checks time limits twice a minute, so these jobs start before the other tests, which run meanwhile.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name, value in cluster.environment.items():
@@ -73,7 +73,7 @@ signal.pause()
         told.close()
         for handle, limit in zip(handles, ("TimeLimit=1", "EndTime=now"), strict=True):
             number = json.loads(handle)["id"]
-            # A job cannot end in the very second in which it has started.
+            # A job cannot exceed its limit in the second in which it has started.
             while cluster.run("squeue", "--noheader", f"--jobs={number}", "--format=%M").strip() == "0:00":
                 pass
             cluster.run("scontrol", "update", f"JobId={number}", limit)
@@ -112,7 +112,7 @@ def order(tmp_path: Path, program: str, *, job_id: str = "linear-x1", attempt: i
 
 
 def over(backend: SlurmBackend, handle: str) -> JobReport:
-    """Waits for the job to be over."""
+    """Waits for the job's end; returns its last report."""
     report = backend.poll_job(handle)
     while report.phase in ("waiting", "running"):
         report = backend.poll_job(handle)
@@ -145,7 +145,7 @@ print(role, index, "of", os.environ["SLURM_JOB_NUM_NODES"], said == os.environ["
     assert isinstance(ended, Exited)
     assert ended.preempted
     assert report.restarts == {PS: 0, FIRST: 0, SECOND: 0}
-    # A server that never heard of it hears of the same job, not of another one.
+    # A server that does not know of the submission gets the same job instead of submitting another one.
     assert json.loads(backend.submit_job(ordered))["id"] == json.loads(handle)["id"]
 
 
@@ -218,7 +218,7 @@ signal.pause()
     cluster.run("scontrol", "requeue", number)
     while "PENDING" not in cluster.run("squeue", "--noheader", f"--jobs={number}", "--format=%T"):
         pass
-    # Slurm would wait for two minutes.
+    # Otherwise Slurm would wait for two minutes.
     cluster.run("scontrol", "update", f"JobId={number}", "StartTime=now")
     report = over(backend, handle)
     assert report.phase == "succeeded"
@@ -276,7 +276,7 @@ def test_a_job_that_asks_for_too_much_waits_and_says_why(backend: SlurmBackend, 
 
 
 def waiting(backend: SlurmBackend, handle: str) -> JobReport:
-    """Waits for the job to be no longer running."""
+    """Waits until the job is no longer running; returns its report."""
     report = backend.poll_job(handle)
     while report.phase == "running":
         report = backend.poll_job(handle)
@@ -307,7 +307,9 @@ def test_a_job_that_makes_room_for_others_is_preempted(
 
 
 def elastic(tmp_path: Path, program: str, job_id: str, **fields: Any) -> JobOrder:
-    """One worker beside the ``ps`` on a node, and two on another one that come and go."""
+    """Returns the order of a job with one worker beside the ``ps`` on one node, and two elastic workers on another
+    node.
+    """
     ordered = order(
         tmp_path,
         program,
@@ -363,14 +365,14 @@ print("done")
     assert over(backend, other).phase == "succeeded"
 
     numbers = cluster.run("squeue", "--noheader", "--array", "--name=linear-e1-workers", "--format=%i").split()
-    for number in numbers:  # Slurm would wait for two minutes
+    for number in numbers:  # otherwise Slurm would wait for two minutes
         cluster.run("scontrol", "update", f"JobId={number}", "StartTime=now")
     assert sorted(told() for _ in range(2)) == [[1, "1", 2], [2, "1", 3]]
     report = backend.poll_job(handle)
     assert (report.tasks[PS], report.tasks[FIRST]) == before
     assert set(report.restarts.values()) == {0}
 
-    # Those that have a place are waited for.
+    # The job waits for workers that have a place.
     for index in (0, 1):
         (work / f"end-{index}").touch()
         while not isinstance(report.tasks[TaskName("worker", index)], Exited):

@@ -1,4 +1,4 @@
-"""The ssh backend with real sshds, in network namespaces of their own."""
+"""The ssh backend with sshd processes, in network namespaces of their own."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ print("from", host, said == os.environ["HEADWATER_TOKEN"])
 
 
 def test_logs_and_programs_travel(backend: SshBackend, tmp_path: Path) -> None:
-    # More than one piece of each: an archive that cannot be compressed, a log that takes several answers.
+    # Each is transferred in several pieces: an incompressible archive, and a log that exceeds one answer.
     (tmp_path / "data").write_bytes(os.urandom(3 << 20))
     (tmp_path / "main.py").write_text("print(len(open('data', 'rb').read()))\nfor n in range(100_000): print(n)\n")
     archive = tmp_path / "program.tar.gz"
@@ -145,7 +145,7 @@ def test_a_host_that_is_cut_off_is_lost_and_found(
     handle = backend.start(ordered)
     told()
     impatient = new_backend(hosts, tmp_path, call_timeout_s=3.0, retry_s=0.0, lost_after_s=0.5)
-    # Its agents take longer to start, perhaps, than it has patience; those that run answer at once.
+    # The new server's agents may take longer to start than its timeout; agents that already run answer at once.
     while any(host.problem for host in impatient.capacity().hosts):
         pass
     number = hosts.addresses.index(ordered.place.host)
@@ -162,7 +162,7 @@ def test_a_host_that_is_cut_off_is_lost_and_found(
         with pytest.raises(BackendError) as refused:
             impatient.start(ordered)
         assert refused.value.temporary
-        # What has nothing on that host can do without it.
+        # Tasks without a place on that host can be started without it.
         (elsewhere,) = impatient.reserve("j2", [TaskRequest(task=WORKER)])
         assert elsewhere.host != ordered.place.host
         impatient.release("j2")
@@ -171,7 +171,7 @@ def test_a_host_that_is_cut_off_is_lost_and_found(
     finally:
         hosts.mend(number)
         impatient.close()
-    # What was lost is ended before the next attempt starts, as soon as the host can be reached.
+    # A lost task is killed before its next attempt starts, as soon as the host can be reached.
     second = None
     while second is None:
         with contextlib.suppress(BackendError):

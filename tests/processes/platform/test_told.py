@@ -1,4 +1,4 @@
-"""What a job's tasks tell by printing and reporting, and who may read what the server keeps of it."""
+"""Output and progress reports of a job's tasks, and who can read the server's records of them."""
 
 from __future__ import annotations
 

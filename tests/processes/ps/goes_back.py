@@ -1,9 +1,9 @@
-"""Counts updates on parameter servers that save their own states, until a file named ``stop`` is in the folder; with
-``--recovery copy``, on those that do not.
+"""Counts updates on parameter servers that save their own states, until a file named ``stop`` exists in the folder.
 
-Each push adds 1 to every number of two variables, of which each is on a ``ps`` of its own. A worker prints what it
-reads: how often each ``ps`` was updated. With ``--table`` it does the same to rows of a table that grows, of which each
-``ps`` has some, and prints their numbers at the end.
+With ``--recovery copy``, the parameter servers do not save their states. Each push adds 1 to every element of two
+variables, which are on two ``ps``. A worker prints the values that it reads, which are the numbers of updates of each
+``ps``. With ``--table`` it also adds 1 to rows of a dynamic table, which are divided between the ``ps``, and prints
+their values at the end.
 """
 
 from __future__ import annotations

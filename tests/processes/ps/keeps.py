@@ -1,4 +1,4 @@
-"""Keeps all parameters that it reads while it pushes gradients; prints whether they stay what they were."""
+"""Keeps all parameters that it reads while it pushes gradients; prints whether the kept parameters are unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import optax
 
 from headwater import ParameterServer
 
-#: Large enough to travel through shared memory, of which a channel has less than the program keeps.
+#: Large enough to be sent through shared memory; a channel has less of it than the program keeps.
 SHAPE = (300, 1000)
 PUSHES = 12
 

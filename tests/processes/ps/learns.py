@@ -1,6 +1,6 @@
-"""Trains a line on parameter servers, without Keras, until a file named ``stop`` is in the folder that is given.
+"""Trains a line on parameter servers, without Keras, until a file named ``stop`` exists in the given folder.
 
-With ``--still_at=20`` it stands still after so many steps.
+With ``--still_at=20`` it stops making steps after this number of steps.
 """
 
 from __future__ import annotations

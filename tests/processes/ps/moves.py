@@ -1,9 +1,9 @@
-"""Adds something to every parameter with each push, until a file named ``end`` is in the folder; says how often.
+"""Adds a constant to every parameter with each push until a file named ``end`` exists in the folder; prints the number
+of pushes.
 
-The chief moves shards when there is a file ``scale-N``, to the first N ``ps``, and for a file ``rebalance``, and says
-what has moved. At the end it says what the parameters are. With ``--table`` each row of a table that grows gets 1 with
-each push, too. A task that logs what ``--stop-at`` looks like stops there,
-until a file ``go`` is in the folder.
+When a file ``scale-N`` exists, the chief moves the shards to the first N ``ps``; for a file ``rebalance`` it evens out
+the traffic. It prints the moves, and at the end the parameters. With ``--table``, each push also adds 1 to each row of
+a dynamic table. A task whose log message matches ``--stop-at`` stops there until a file ``go`` exists in the folder.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ arguments, _ = parser.parse_known_args()
 
 
 def stop(record: logging.LogRecord) -> bool:
-    """Holds up the thread that logs."""
+    """Blocks the thread that logs a matching message."""
     if re.search(arguments.stop_at, record.getMessage()):
         print("stops", flush=True)
         while not (arguments.folder / "go").exists():

@@ -1,6 +1,6 @@
-"""Two workers push different gradients in each of 100 synchronous rounds; the chief says what the parameters are.
+"""Two workers push different gradients in each of 100 synchronous rounds; the chief prints the resulting parameters.
 
-The second worker holds before some rounds, when the first one has given its gradient of that round, until the pipe
+Before some rounds, the second worker waits, after the first one has pushed its gradient of that round, until the pipe
 ``hold-ROUND`` in the folder is opened.
 """
 

@@ -1,7 +1,8 @@
-"""Adds 1 to every parameter with each push, until a file named ``end`` is in the folder; says how often it was done.
+"""Adds 1 to every parameter with each push, until a file named ``end`` exists in the folder; prints the number of
+pushes.
 
-Each worker says how many of its pushes were taken. At the end the chief waits until a file ``pushed-WORKER`` of every
-worker is there, and says what the parameters are.
+Each worker prints how many of its pushes were applied. At the end the chief waits for a file ``pushed-WORKER`` of every
+worker, and prints the parameters.
 """
 
 from __future__ import annotations

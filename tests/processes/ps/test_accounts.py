@@ -1,4 +1,6 @@
-"""Each example counts once while workers are killed, stopped and join: as real processes, proved from files."""
+"""Each example counts once while workers are killed, stopped and join. Tasks are processes, and the journals are
+audited.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,8 @@ def test_workers_are_killed_and_stopped_and_join(
         for released in ("0", joined):
             (tmp_path / f"hold-{released}").write_bytes(b"")
         ps[0].wait_for("of epoch 0, held by /job:worker/task:2, is assigned again")
-        if consistency == "async":  # else the stopped worker may reconnect before another one has received its batch
+        # otherwise the stopped worker may reconnect before another one has received its batch
+        if consistency == "async":
             joins.wait_for("^batch ", after=joins.line_count())
         chief.wait_for("batch 4 ")
         stopped.resume()

@@ -1,6 +1,6 @@
-"""A shard's ``ps`` or the one that gets it is killed in the midst of the move: each update is in the values, once.
+"""The sender or the receiver of a shard is killed during the move: each update is in the values, once.
 
-A ``ps`` stops where it logs how far the move is, so that the moment is the same each time.
+A ``ps`` stops at a log message about the progress of the move, so that the moment is the same each time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tests.support.processes import Process, Processes, processes
 
 PROGRAM = Path(__file__).with_name("moves.py")
 
-#: What the ``ps`` that gives a shard logs when nothing changes there any more, and nothing has been sent.
+#: The sender's log message once the shard no longer changes there, before it is sent.
 GIVES = "gives shard [1-9]"
-#: What the one that gets it logs when it serves it, and has not said so.
+#: The receiver's log message once it serves the shard, before it has reported that.
 HAS = "has shard [1-9] .* now"
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,9 @@ pytestmark = pytest.mark.slow
     ids=["giver-that-holds-it", "taker-before-it-comes", "taker-that-has-it", "giver-that-was-not-told"],
 )
 def test_a_ps_is_killed_while_a_shard_moves(tmp_path: Path, stopped: int, at: str, killed: int) -> None:
-    """Shards go from the second ``ps`` to the first. There is one worker: what a lost ``ps`` had it has read."""
+    """Shards move from the second ``ps`` to the first. There is only one worker, so it has read all values of a lost
+    ``ps``.
+    """
     with processes(ps=2, worker=1) as cluster:
 
         def run(job: str, index: int, *arguments: str) -> Process:
@@ -61,7 +63,7 @@ def test_a_ps_is_killed_while_a_shard_moves(tmp_path: Path, stopped: int, at: st
     assert said is not None
     assert values is not None
     taken, pushed = int(said[1]), int(said[2])
-    # Not taken everywhere: what was under way, and the next push, which finds that a channel has ended.
+    # Some pushes were not applied everywhere: the push in progress, and the next one, which finds its channel closed.
     assert pushed - taken <= 2
     assert all(taken <= value <= pushed for value in ast.literal_eval(values[1]))
 

@@ -1,4 +1,4 @@
-"""Parameter servers that are told to end leave their state with the chief, and continue with it when they are back."""
+"""Parameter servers that get SIGTERM deposit their state with the chief, and continue with it after their restart."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def test_nothing_is_lost_though_each_ps_gets_sigterm(consistency: str, tmp_path:
             one.succeeds()
     for worker in workers:
         assert falls(counts(worker, 0)) == falls(counts(worker, 1)) == []
-    # The last update that a worker has read on both is the same, and each was made once.
+    # The last update that a worker has read is the same on both, and each update was applied once.
     made = [max(counts(worker, at)[-1] for worker in workers) for at in range(2)]
     read = sum(len(counts(worker, 0)) for worker in workers)
     assert made == ([read] * 2 if consistency == "async" else [max(len(counts(worker, 0)) for worker in workers)] * 2)
-    # Who looks last has all pushes.
+    # The worker that reads last sees all pushes.
     rows = [int(row) for worker in workers for row in re.findall(r"^rows \[(\d+)\]$", worker.output, re.MULTILINE)]
     assert len(rows) == 2
     assert max(rows) == read
@@ -63,6 +63,6 @@ def test_rows_of_an_embedding_are_left_too(tmp_path: Path) -> None:
             one.succeeds()
     first, second = (counts(worker, at) for at in range(2))
     assert first == second
-    # A gradient may be computed anew, whose examples the first ps had given out before it ended.
+    # A gradient may be computed again if the first ps had assigned its examples before the ps ended.
     assert {after - before for before, after in itertools.pairwise(first)} <= {0, 1}
     assert first[-1] >= len(first) - 2

@@ -30,7 +30,7 @@ def start(
     known: int = 2,
     program: Path = PROGRAM,
 ) -> Process:
-    """Starts a task that knows of some ``ps``; the first two have the shards at the beginning."""
+    """Starts a task that knows some of the ``ps``; the first two have the shards at the beginning."""
     hosts = {"ps": cluster.hosts["ps"][:known], "worker": cluster.hosts["worker"]}
     config = json.dumps({"cluster": hosts, "task": {"type": job, "index": index}})
     more = {"TF_CONFIG": config, "HEADWATER_FIRST_PS": "2", "HEADWATER_LOG_DIR": str(folder / "logs")}
@@ -52,9 +52,11 @@ def go_on(*workers: Process) -> None:
 
 
 def end(folder: Path, workers: list[Process], *, in_rounds: bool = False) -> int:
-    """Ends the program: each push that was taken is in the values, once, and no other one is. How many these were.
+    """Ends the program, and checks that the values contain each applied push once and no other; returns the number of
+    pushes.
 
-    ``in_rounds`` each update is one of all workers; the worker that sees the end last may make one more.
+    With ``in_rounds``, each update combines the gradients of all workers; the worker that notices the end last may push
+    once more.
     """
     (folder / "end").touch()
     shown = [worker.succeeds() for worker in workers]
@@ -82,7 +84,7 @@ def test_two_ps_become_three_then_two_then_one(tmp_path: Path, consistency: str)
         assert ps[1].terminate() == 0
         assert "has given away its shards" in ps[1].output
         go_on(*workers)
-        # The chief asks for it; in rounds, the other worker waits for its gradient meanwhile.
+        # The chief requests the move; in rounds, the other worker waits for the chief's gradient meanwhile.
         (tmp_path / "scale-1").touch()
         workers[0].wait_for("scaled: 3 moves")
         go_on(*workers)
@@ -132,7 +134,7 @@ def test_a_hot_shard_moves_by_itself_where_that_is_allowed(tmp_path: Path, monke
     arguments = ("--shards", "4", "--size", "1000", "--hot", "100")
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path, *arguments)
-        # Shard 1 is hot, and 0 stays where it is. Which other one goes depends on what has travelled at the first look.
+        # Shard 1 is hot, and shard 0 stays. Which other shard moves depends on the traffic before the first check.
         workers[0].wait_for(r"shard [23] has moved by itself from /job:ps/task:\d to /job:ps/task:\d: ")
         go_on(*workers)
         end(tmp_path, workers)
@@ -142,7 +144,7 @@ def test_a_hot_shard_moves_by_itself_where_that_is_allowed(tmp_path: Path, monke
 
 @pytest.mark.long
 def test_variables_of_keras_move(tmp_path: Path) -> None:
-    """Each update of the epochs is made, once, on each variable, wherever it is."""
+    """Each update of the epochs is applied once on each variable, on whichever ``ps`` it is."""
     with processes(ps=2, worker=2) as cluster:
 
         def run(job: str, index: int) -> Process:
@@ -162,7 +164,7 @@ def test_variables_of_keras_move(tmp_path: Path) -> None:
 
 
 def test_two_ps_with_copies_become_three_then_two_and_one_is_killed(tmp_path: Path) -> None:
-    """Each update is in the values, and in the rows of a table that grows, once."""
+    """Each update is in the values and in the rows of a dynamic table, once."""
     chosen = "--replicas", "2", "--shards", "4", "--table"
     with processes(ps=3, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path, *chosen)
@@ -202,7 +204,7 @@ def test_a_draining_ps_gives_its_copies_to_one_that_was_lost_and_is_back(tmp_pat
 
 @pytest.mark.long
 def test_all_ps_with_copies_shut_down_at_once(tmp_path: Path) -> None:
-    """None waits for another one, and the chief keeps what they have until they are back."""
+    """No ``ps`` waits for another one, and the chief keeps their state until they are back."""
     chosen = "--replicas", "2", "--shards", "4", "--table"
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path, *chosen)
@@ -242,7 +244,7 @@ def test_examples_stay_assigned_when_the_first_shard_moves(tmp_path: Path) -> No
 @pytest.mark.long
 @pytest.mark.parametrize("table", ["rows", "grows"])
 def test_a_model_of_keras_with_a_table_moves_and_a_ps_is_killed(table: str, tmp_path: Path) -> None:
-    """Each update of the epochs is made, once, and each example counts once."""
+    """Each update of the epochs is applied once, and each example counts once."""
     chosen = "--shards", "4", "--table", table
     with processes(ps=3, worker=2) as cluster:
 

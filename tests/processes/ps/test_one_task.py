@@ -1,4 +1,4 @@
-"""What tasks of graphs tell of themselves, and let happen, tasks of parameters do, too: as real processes."""
+"""Tasks with parameter servers offer the same status reports and elasticity as tasks of graphs. Tasks are processes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def start(cluster: Processes, job: str, index: int, program: Path, *options: str
 
 
 def reports(cluster: Processes, address: str) -> dict[str, Any]:
-    """What ``headwater status`` says of each task."""
+    """Returns the reports of ``headwater status`` for each task."""
     shown = cluster.run(*HEADWATER, "status", "--json", "--interval", "0.1", address)
     return {report["task"]: report for report in json.loads(shown.succeeds().splitlines()[-1])}
 
 
 def joins(cluster: Processes, program: Path, *options: str) -> Process:
-    """A worker that the cluster spec does not have."""
+    """Starts a worker that is not in the cluster spec."""
     return cluster.run(*HEADWATER, "worker", "--join", cluster.hosts["ps"][0], str(program), *options)
 
 
@@ -50,7 +50,7 @@ def test_status_and_metrics(program: Path, tmp_path: Path) -> None:
         for snapshot in servers:
             (group,) = snapshot["groups"]
             assert group["updates"] > 0
-            assert group["staleness_max"] >= 1  # two workers, and nothing holds one up
+            assert group["staleness_max"] >= 1  # two workers, and neither delays the other
             assert group["workers"] == ["/job:worker/task:0", "/job:worker/task:1"]
             assert group["consistency"] == "asynchronous"
             assert "adam" in group["optimizer"].lower()
@@ -103,7 +103,7 @@ def test_a_worker_joins_and_leaves(consistency: str, tmp_path: Path) -> None:
 
 
 def late(cluster: Processes, folder: Path) -> Process:
-    """A worker that has got its place, and finds the cluster as it is now."""
+    """A worker that has joined, and reads the current cluster."""
     with bound() as kept:
         own = f"localhost:{kept.getsockname()[1]}"
     hosts = {**cluster.hosts, "worker": [*cluster.hosts["worker"], own]}

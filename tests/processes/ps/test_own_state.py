@@ -1,4 +1,4 @@
-"""Parameter servers that save their own states, as real processes: one is lost, and the other keeps its updates."""
+"""Parameter servers save their own states: one is lost, and the other keeps its updates. Tasks are processes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def start(cluster: Processes, job: str, index: int, folder: Path, *options: str,
 
 
 def counts(worker: Process, of: int) -> list[int]:
-    """How often a ``ps`` was updated, each time that a worker looked."""
+    """Returns the number of updates of a ``ps``, each time that a worker has read it."""
     return [int(found[of]) for found in map(list, READ.findall(worker.output))]
 
 
 def falls(counts: list[int]) -> list[tuple[int, int]]:
-    """Where counts go down: before and after."""
+    """Returns the counts before and after each decrease."""
     return [(before, after) for before, after in itertools.pairwise(counts) if after < before]
 
 
@@ -51,7 +51,7 @@ def test_the_other_ps_keeps_its_updates_and_the_loss_is_reported(
             worker.wait_for(r"^read \d{3}")
         (states,) = (tmp_path / "states").iterdir()
         folder = states / f"ps-{lost:05d}-of-00002"
-        # What it saves from now on is not found again: some updates are lost for certain.
+        # The restarted ps will not find later saves, so some updates are certainly lost.
         aside = folder.rename(tmp_path / "aside")
         for worker in workers:
             last = worker.line_count() + 10
@@ -72,7 +72,8 @@ def test_the_other_ps_keeps_its_updates_and_the_loss_is_reported(
     for worker in workers:
         assert falls(counts(worker, 1 - lost)) == []
         assert len(falls(counts(worker, lost))) <= 1
-    # The first that is answered reads what was saved, perhaps with its own gradient that had got no answer.
+    # The first answer contains the saved state, possibly with this worker's own gradient that had not been
+    # acknowledged.
     assert min(after for worker in workers for _, after in falls(counts(worker, lost))) in (saved, saved + 1)
     assert not any(folder.iterdir())  # the job is over
 

@@ -1,4 +1,4 @@
-"""Each part of the parameters has a backup: what is killed or stopped costs no acknowledged update."""
+"""Each part of the parameters has a backup: no acknowledged update is lost when a task is killed or stopped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def start(cluster: Processes, job: str, index: int, folder: Path, program: Path 
 def begin(
     cluster: Processes, folder: Path, program: Path = PROGRAM, *options: str
 ) -> tuple[list[Process], list[Process]]:
-    """Two ``ps``, each with a copy of both parts, and two workers."""
+    """Starts two ``ps``, each with a replica of both parts, and two workers."""
     ps = [start(cluster, "ps", index, folder, program, *options) for index in range(2)]
     workers = [start(cluster, "worker", index, folder, program, *options) for index in range(2)]
     for shard, one in enumerate(ps):
@@ -39,7 +39,7 @@ def begin(
 
 
 def has_copies(one: Process, after: int) -> None:
-    """Waits until a ``ps`` has said that the other one has copies of both parts, in a line from ``after`` on."""
+    """Waits until a ``ps`` has logged, in a line from ``after`` on, that the other one has replicas of both parts."""
     for shard in (0, 1):
         one.wait_for(f"has a copy of shard {shard} ", after=after)
 
@@ -56,7 +56,7 @@ def comes_back(
 
 
 def gives_back(other: Process, index: int, after: int) -> None:
-    """Waits until a ``ps`` has said that the part of the other one is served there again."""
+    """Waits until a ``ps`` has logged the handoff of the other one's part back to that ``ps``."""
     other.wait_for(f"has handed shard {index} of .* over to /job:ps/task:{index} in ", after=after)
 
 
@@ -66,7 +66,7 @@ def goes_on(*workers: Process) -> None:
 
 
 def ends(folder: Path, ps: list[Process], workers: list[Process]) -> None:
-    """Ends the program: each push that was taken is in the values, once, and no other one is."""
+    """Ends the program, and checks that the values contain each applied push once and no other."""
     (folder / "end").touch()
     shown = [worker.succeeds() for worker in workers]
     taken = [re.search(r": (\d+) of (\d+) pushes were taken", text) for text in shown]
@@ -124,7 +124,7 @@ def test_a_draining_ps_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> 
 
 @pytest.mark.long
 def test_both_ps_shut_down_at_once(tmp_path: Path) -> None:
-    """The chief keeps what they have until they are back."""
+    """The chief keeps their state until they are back."""
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
         goes_on(*workers)
@@ -136,7 +136,7 @@ def test_both_ps_shut_down_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_training_continues_after_both_ps_are_killed_together(tmp_path: Path) -> None:
-    """Both copies of each part are gone: the chief brings what it has."""
+    """Both replicas of each part are lost: the chief restores its own copy."""
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
         goes_on(*workers)
@@ -170,7 +170,9 @@ def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_synchronous_rounds_are_whole_though_each_ps_is_killed_in_one(tmp_path: Path) -> None:
-    """Each is killed while it has the gradient of one worker, and waits for the other, which computes for long."""
+    """Each ``ps`` is killed while it has one worker's gradient and waits for the other worker, which computes for a
+    long time.
+    """
     holds = {20: 0, 60: 1}
     options = ("--hold", *map(str, holds))
     with processes(ps=2, worker=2) as cluster:
@@ -196,9 +198,9 @@ def test_synchronous_rounds_are_whole_though_each_ps_is_killed_in_one(tmp_path: 
 
 
 def exact(cluster: Processes, folder: Path, workers: list[Process], counts: float = 3.0) -> None:
-    """Each example was applied once in each epoch, on either part, and no gradient was dropped.
+    """Checks that each example was applied once in each epoch, on either part, and that no gradient was dropped.
 
-    ``counts`` is what that makes of each parameter: 3, or half of that where updates are means of two gradients.
+    ``counts`` is the resulting value of each parameter: 3, or half of that if updates are means of two gradients.
     """
     for worker in workers:
         shown = worker.succeeds()
@@ -211,7 +213,7 @@ def exact(cluster: Processes, folder: Path, workers: list[Process], counts: floa
 @pytest.mark.long
 @pytest.mark.parametrize("consistency", ["async", "sync"])
 def test_examples_stay_assigned_while_each_ps_is_killed(consistency: str, tmp_path: Path) -> None:
-    """One of the workers comes to the other copy first, and asks for examples while the other worker still computes."""
+    """One worker connects to the new primary first and requests examples while the other worker still computes."""
     options = ("--replicas=2", f"--consistency={consistency}", "--hold_at=10", "--hold_at=30")
     with processes(ps=2, worker=2) as cluster:
         for worker in (0, 1):
@@ -227,7 +229,7 @@ def test_examples_stay_assigned_while_each_ps_is_killed(consistency: str, tmp_pa
             other.wait_for(rf"serves shard {index} ", after=before)
             ps[index] = comes_back(cluster, other, index, tmp_path, COUNTS, *options)
             (tmp_path / "hold-1").write_bytes(b"")
-            if consistency == "async":  # else it waits for the gradient of the other one
+            if consistency == "async":  # otherwise it waits for the other worker's gradient
                 workers[1].wait_for("^batch ", after=seen[1])
             (tmp_path / "hold-0").write_bytes(b"")
         exact(cluster, tmp_path, workers, 3.0 if consistency == "async" else 1.5)
@@ -236,7 +238,7 @@ def test_examples_stay_assigned_while_each_ps_is_killed(consistency: str, tmp_pa
 
 
 def listed(shown: str, name: str) -> list[float]:
-    """The numbers that a program has printed."""
+    """Returns the numbers that a program has printed."""
     found = re.search(rf"^{name} (\[.*\])$", shown, re.MULTILINE)
     assert found is not None
     return json.loads(found[1])
@@ -246,7 +248,7 @@ def listed(shown: str, name: str) -> list[float]:
 @pytest.mark.parametrize("table", ["none", "rows", "grows"])
 @pytest.mark.parametrize("consistency", ["async", "sync"])
 def test_a_model_of_keras_loses_nothing(consistency: str, table: str, tmp_path: Path) -> None:
-    """Each update of the epochs is made, once, though each ``ps`` is killed in turn."""
+    """Each update of the epochs is applied once, although each ``ps`` is killed in turn."""
     options = ("--consistency", consistency, "--table", table)
     with processes(ps=2, worker=2) as cluster:
         for worker in (0, 1):

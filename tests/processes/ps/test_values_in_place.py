@@ -1,4 +1,4 @@
-"""A JAX program computes on the memory in which parameters came, and what it keeps of them does not change."""
+"""A JAX program computes with received parameters in place, and values that it keeps do not change."""
 
 from __future__ import annotations
 

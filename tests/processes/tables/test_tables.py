@@ -1,4 +1,4 @@
-"""Embedding tables on two ps, used by two workers, as processes."""
+"""Embedding tables on two ps, used by two workers. Tasks are processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_workers_train_a_table_and_a_killed_ps_resumes_from_the_last_save(tmp_pa
         other.wait_for(r"step \d+ loss 0\.0\d+")
         servers[1].kill()
         servers[1] = start("ps", 1)
-        # No step is made without the ps. Without its rows of the save the loss would be that of the beginning.
+        # No step is possible without the ps. Without its saved rows, the loss would be the initial one.
         pattern = r"saved at step \d+ loss ([0-9.]+) rows 200"
         first = chief.next_line(pattern, after=chief.line_count())
         assert float(chief.wait_for(pattern, after=first + 1)[1]) < 0.5

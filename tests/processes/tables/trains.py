@@ -1,4 +1,6 @@
-"""Trains a table of weights, one number a key, on 2 ps: the sum of an example's weights is to be what was planted."""
+"""Trains a table of weights, one number per key, on 2 ps: the sum of an example's weights should become the planted
+value.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse features from records to an exported model, and ragged tensors, beside the output of TensorFlow 1.15."""
+"""Sparse features from records to an exported model, and ragged tensors: the output equals TensorFlow 1.15's."""
 
 from __future__ import annotations
 

@@ -11,7 +11,9 @@ import pytest
 
 @pytest.fixture(scope="session")
 def tf1(tf1_python: Path) -> Callable[..., str]:
-    """Runs a program of this folder under TensorFlow 1.15, ``tf1(name, argument, ...)``: what it prints."""
+    """Returns a function that runs a program of this folder under TensorFlow 1.15 and returns its output: ``tf1(name,
+    argument, ...)``.
+    """
 
     def run(name: str, *arguments: object) -> str:
         program = Path(__file__).with_name(name)

@@ -1,6 +1,6 @@
-"""Trains, saves, meets a full disk, trains on, and saves again once there is room. Argument: a folder.
+"""Trains, saves, encounters a full disk, continues to train, and saves again once there is room. Argument: a folder.
 
-A limit on the size of files stands for the disk. Prints what happened, one fact a line.
+A limit on the size of files simulates the full disk. Prints what happened, one fact per line.
 """
 
 import resource

@@ -1,6 +1,6 @@
 """Saves one checkpoint after the other until it is killed. Arguments: folder, names (``same`` or ``numbered``).
 
-Prints a line before each. All values of one checkpoint are its number, in two shards that are merged.
+Prints a line before each save. All values of a checkpoint are its number, in two shards that are merged.
 """
 
 import sys

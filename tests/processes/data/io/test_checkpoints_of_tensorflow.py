@@ -1,4 +1,4 @@
-"""Checkpoints go to TensorFlow 1.15 and come from it."""
+"""TensorFlow 1.15 reads Headwater's checkpoints, and Headwater reads TensorFlow's."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def check(answer: str, tensors: dict[str, Any]) -> None:
 
 
 def test_tensorflow_restores_ours(tmp_path: Path, tf1: Callable[..., str]) -> None:
-    for _ in range(2):  # the second has two data files, of which one is empty
+    for _ in range(2):  # the second has two data files, one of which is empty
         with BundleWriter(tmp_path / "c") as writer:
             for name, value in TENSORS.items():
                 writer.add(name, value)

@@ -1,4 +1,6 @@
-"""The disk is full while a program saves: what was saved is whole, the error says so, training continues."""
+"""The disk is full while a program saves: earlier checkpoints stay complete, the error names the cause, training
+continues.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process killed while it saves, fifty times: the newest complete checkpoint loads each time."""
+"""A process is killed while it saves, fifty times: each time, the newest complete checkpoint can be loaded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def test_the_newest_checkpoint_loads(tmp_path: Path, names: str) -> None:
             begun = 0
             for _ in range(choice.randint(2, 6)):
                 begun = int(process.stdout.readline())
-            # Kill it somewhere in the saving that it has begun; reading the folder takes as long as parts of that.
+            # Kill it at a random moment of the save that it has begun; reading the folder takes as long as parts of the
+            # save.
             for _ in range(choice.randint(0, 400)):
                 list(tmp_path.iterdir())
             process.kill()

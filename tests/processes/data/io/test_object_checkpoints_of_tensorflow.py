@@ -1,4 +1,6 @@
-"""Checkpoints of objects go to TensorFlow 1.15 and come from it: it runs the same program in a process of its own."""
+"""TensorFlow 1.15 and Headwater read each other's checkpoints of objects; TensorFlow runs the same program in its own
+process.
+"""
 
 from __future__ import annotations
 

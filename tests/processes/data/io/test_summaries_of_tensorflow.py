@@ -1,4 +1,4 @@
-"""Summaries are those that TensorFlow 1.15 makes, and event files go to it and come from it."""
+"""Summaries equal TensorFlow 1.15's, and each reads the other's event files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.peer, pytest.mark.slow]
 
 def arrays() -> dict[str, Any]:
     random = np.random.default_rng(0)
-    # float16 arithmetic is not the same in both.
+    # float16 arithmetic differs between the two.
     pictures = {
         f"image_{name}": picture.astype(np.float32)
         for name, picture in {

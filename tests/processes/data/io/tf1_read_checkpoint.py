@@ -1,6 +1,7 @@
 """Runs under TensorFlow 1.15: restores a checkpoint and prints its tensors as JSON. Arguments: prefix, name=parts ...
 
-Each tensor is read by the checkpoint reader, and restored into variables; those of the arguments in so many parts.
+Each tensor is read by the checkpoint reader, and restored into variables; the tensors named in the arguments are
+restored into this number of parts.
 """
 
 import json

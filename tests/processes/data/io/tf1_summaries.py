@@ -1,6 +1,7 @@
 """Runs under TensorFlow 1.15: makes summaries of arrays. Arguments: file of arrays (.npz), file of records to write.
 
-The kind of summary is the start of an array's name: ``histogram``, ``image`` or ``audio``. Records are in name order.
+An array's name begins with the kind of its summary: ``histogram``, ``image`` or ``audio``. Records are in the order of
+the names.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What a `ConfigProto` says of the whole process."""
+"""Settings of a `ConfigProto` that concern the whole process."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_threads_of_the_cpu() -> None:
 def test_a_server_leaves_others_their_cores_and_children_their_environment() -> None:
     share = max(1, len(os.sched_getaffinity(0)) // 2)
     assert run(SHARE, WANTED="0")[0] == [share, False, None]
-    # What a session or the user asks for counts more.
+    # The session's and the user's settings take precedence.
     assert run(SHARE, WANTED="5")[0] == [5, False, None]
     assert run(SHARE, WANTED="0", NPROC="4")[0] == [4, True, "4"]
 

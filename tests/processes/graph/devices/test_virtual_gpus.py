@@ -1,4 +1,4 @@
-"""Several devices in one task: the CPU stands in for four GPUs, which a process must know before JAX starts."""
+"""Several devices in one task: the CPU simulates four GPUs, which must be configured before JAX starts."""
 
 from __future__ import annotations
 
@@ -139,13 +139,13 @@ def test_devices_of_a_task_run_at_the_same_time() -> None:
     assert values == [500.0, 500.0]
     for part in ("", "/executables"):
         first, second = (sorted(spans[f"device:GPU:{index}{part}"]) for index in range(2))
-        # Each began before the other one had ended.
+        # Each began before the other had ended.
         assert first[0][0] < second[-1][1]
         assert second[0][0] < first[-1][1]
 
 
 def test_tensors_stay_on_a_gpu_and_feeds_are_sent_with_the_call() -> None:
-    assert output(MOVES) == ["", 1, 1, 1, ""]  # from one GPU to the other only
+    assert output(MOVES) == ["", 1, 1, 1, ""]  # from one GPU to the other, not back
 
 
 def test_devices_that_a_session_shows() -> None:

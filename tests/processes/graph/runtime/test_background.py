@@ -1,4 +1,4 @@
-"""The end of a process during a compilation in the background."""
+"""A process ends during a compilation in the background."""
 
 from __future__ import annotations
 

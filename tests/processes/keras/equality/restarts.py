@@ -1,9 +1,9 @@
-"""Trains a model on workers, of which some may kill themselves once, and prints the result.
+"""Trains a model on workers, some of which may kill themselves once, and prints the result.
 
     restarts.py STRATEGY FOLDER KILLED STEP
 
 STRATEGY is ``mirrored``, ``sync`` or ``async``; KILLED is ``none``, ``worker`` (the last one), ``chief``, ``ps``, or
-``all``: all tasks at once, as where power fails. STEP is counted over all epochs.
+``all``: all tasks at once, as in a power failure. STEP is counted over all epochs.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ weights = random.uniform(0.5, 2, len(x)).astype("float32")
 
 
 def make() -> Any:
-    """Makes a network whose learning rate falls, and whose training stops early."""
+    """Makes a network with a decreasing learning rate, whose training stops early."""
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(6, activation="tanh"), keras.layers.Dense(1)])
     model.compile(keras.optimizers.Adam(0.2), "mse", metrics=["mae"])
     return model
 
 
 class Killed(callbacks.Callback):
-    """Kills this process, or all of the job, once."""
+    """Kills this process, or all processes of the job, once."""
 
     steps = 0
 

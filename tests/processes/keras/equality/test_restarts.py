@@ -1,4 +1,4 @@
-"""A job of which a task, or the whole, is killed at some step and started again gives what an undisturbed job gives."""
+"""If a task or the whole job is killed at some step and restarted, the result equals an undisturbed job's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEPS = range(1, 21)
 
 
 def launch(strategy: str, folder: Path, killed: str, step: int) -> subprocess.CompletedProcess[str]:
-    # The launcher restarts a mirrored job as a whole, and single workers where their number is a range.
+    # The launcher restarts a mirrored job as a whole, and single workers if their number is a range.
     tasks = ["--workers", "2"] if strategy == "mirrored" else ["--ps", "1", "--workers", "2:2"]
     command = [sys.executable, "-m", "headwater", "run", *tasks, str(PROGRAM)]
     arguments = [strategy, str(folder), killed, str(step)]
@@ -29,7 +29,7 @@ def launch(strategy: str, folder: Path, killed: str, step: int) -> subprocess.Co
 
 
 def result(strategy: str, folder: Path, killed: str = "none", step: int = 0) -> dict[str, Any]:
-    """The result of a job, which is launched again where its launcher does not restart it."""
+    """Returns the result of a job, which is launched again if its launcher does not restart it."""
     done = launch(strategy, folder, killed, step)
     if killed in ("all", "chief", "ps") and done.returncode:
         done = launch(strategy, folder, killed, step)
@@ -42,7 +42,7 @@ def result(strategy: str, folder: Path, killed: str = "none", step: int = 0) -> 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The result of a mirrored job in which nothing happens."""
+    """Returns the result of an undisturbed mirrored job."""
     return result("mirrored", tmp_path_factory.mktemp("undisturbed"))
 
 

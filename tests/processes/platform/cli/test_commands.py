@@ -55,7 +55,7 @@ def test_a_wrong_argument_is_one_line(arguments: list[str], message: str) -> Non
 
 
 def test_completion_knows_the_commands() -> None:
-    # Typer would else look for the shell among this process's ancestors.
+    # Without this setting, Typer would search this process's ancestors for the shell.
     script = run("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1").stdout
     assert "_HEADWATER_COMPLETE=complete_bash" in script
 

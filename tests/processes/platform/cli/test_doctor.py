@@ -1,4 +1,4 @@
-"""``headwater doctor`` against tasks that are there, are not, or are something else."""
+"""``headwater doctor`` with running tasks, missing tasks, and servers of other programs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def doctor(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def free_address() -> Iterator[str]:
-    """An address at which nothing listens."""
+    """Returns an address at which nothing listens."""
     with bound() as kept:
         yield "{}:{}".format(*kept.getsockname())
 
 
 @pytest.fixture
 def ps(free_address: str) -> Iterator[str]:
-    """The address of a parameter server."""
+    """Yields the address of a parameter server."""
     with subprocess.Popen(
         [HEADWATER, "exec", "-c", SERVER, free_address], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -53,7 +53,7 @@ def ps(free_address: str) -> Iterator[str]:
 
 @pytest.fixture
 def stranger() -> Iterator[str]:
-    """The address of something that is not Headwater."""
+    """Yields the address of a server that is not Headwater."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer() -> None:

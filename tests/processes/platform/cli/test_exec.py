@@ -1,4 +1,4 @@
-"""``headwater exec`` beside ``python``: the same program, the same behaviour."""
+"""``headwater exec`` compared with ``python``: the same program behaves the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(command: list[str], cwd: Path, stdin: str = "") -> subprocess.CompletedP
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """A folder of programs."""
+    """Returns a folder of programs."""
     (tmp_path / "look.py").write_text(LOOK)
     (tmp_path / "package").mkdir()
     (tmp_path / "package/__init__.py").write_text("")
@@ -160,7 +160,7 @@ def test_tensorflow_is_headwater_in_this_process_only(programs: Path) -> None:
 def test_a_missing_name_is_reported_without_frames_of_headwater(programs: Path) -> None:
     result = run([*HEADWATER, "-c", "import tensorflow.absent"], programs / "empty")
     assert result.returncode == 1
-    # From Python 3.13 on, the line itself is shown, too.
+    # Since Python 3.13, the source line itself is shown as well.
     assert [line for line in result.stderr.splitlines() if not line.startswith("    ")] == [
         "Traceback (most recent call last):",
         '  File "<string>", line 1, in <module>',
@@ -179,7 +179,8 @@ def test_importing_the_package_loads_next_to_nothing(programs: Path) -> None:
         [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(_source())!r}); {program}"], programs
     )
     assert "headwater" in loaded.stdout.split()
-    # What disarms broken versions of jaxlib, and chooses Keras's backend, works before either is loaded.
+    # The settings that avoid faulty versions of jaxlib, and the choice of Keras's backend, take effect before either is
+    # loaded.
     assert [name for name in loaded.stdout.split() if name.startswith("headwater.")] == [
         "headwater.import_hooks",
         "headwater.jaxlib_faults",

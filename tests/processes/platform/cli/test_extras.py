@@ -1,4 +1,4 @@
-"""Headwater without its extras: a cluster trains, and commands that need an extra name it."""
+"""Headwater without its extras: a cluster trains, and the errors of commands that need an extra name it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Finder
 
 
 def _without(folder: Path, *modules: str) -> dict[str, str]:
-    """An environment in which no process finds the modules, as where they are not installed."""
+    """Returns an environment in which processes cannot import the modules, as if these were not installed."""
     (folder / "sitecustomize.py").write_text(SITE.replace("{modules}", repr(set(modules))))
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
 

@@ -1,4 +1,4 @@
-"""``headwater run`` with real processes: how a job ends, and that nothing is left of it, however it ends."""
+"""``headwater run`` with processes: how a job ends, and that it leaves no process or file behind in any case."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from headwater.platform.host.guard import processes_of_job
 
 HEADWATER = str(Path(sys.executable).with_name("headwater"))
 
-# A task that takes over the socket of its address, as a server does, and tells what it is given.
+# A task that takes over the socket of its address, as a server does, and prints its settings.
 PREAMBLE = """
 import json, os, signal, socket, subprocess, sys, threading
 config = json.loads(os.environ["TF_CONFIG"])
@@ -51,7 +51,7 @@ else:
 """
 )
 
-# Tasks that never end by themselves, each with a child in a session of its own that does not either.
+# Tasks that never end by themselves, each with a child in its own session that does not end either.
 STAY = (
     PREAMBLE
     + """
@@ -80,7 +80,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 class Staying:
-    """A job of tasks that stay, and what they told: their processes, addresses, and the job's mark."""
+    """A job of tasks that do not end, with their reported processes and addresses, and the job's mark."""
 
     def __init__(self, lines: list[str]) -> None:
         found = [re.search(r"at (\S+) processes (\d+) (\d+) job (\w+)", line) for line in lines]
@@ -89,7 +89,7 @@ class Staying:
         self.job = next(match[4] for match in found if match)
 
     def wait_until_gone(self) -> None:
-        """Returns when every process has ended; then also checks that the ports are free."""
+        """Returns when every process has ended, and checks that the ports are free."""
         for process in self.processes:
             select.select([process], [], [])
         assert processes_of_job(self.job) == []
@@ -107,7 +107,7 @@ class Staying:
 
 
 def staying_job(launcher: subprocess.Popen[str]) -> Staying:
-    """Reads until all three tasks have told of themselves."""
+    """Starts the job; returns once all three tasks have reported."""
     assert launcher.stdout is not None
     lines: list[str] = []
     while sum(" processes " in line for line in lines) < 3:
@@ -145,7 +145,7 @@ def test_the_ps_ends_when_the_workers_are_done(folder: Path) -> None:
 
 
 def test_the_first_failure_is_shown_last_and_gives_the_exit_code(folder: Path) -> None:
-    # The worker fails when the ps, too, has printed its line.
+    # The worker fails once the ps has printed its line.
     (folder / "fail.py").write_text(
         PREAMBLE
         + "print('begins')\n"
@@ -293,7 +293,7 @@ def test_a_reader_that_stops_reading_does_not_keep_the_job_from_ending(folder: P
 
 
 def test_a_final_partial_line_does_not_prevent_the_end(folder: Path) -> None:
-    # A line without an end is shown when nobody can continue with it any more; until then the child could.
+    # A line without a line break is shown once no process can complete it; until then the child could.
     (folder / "begin.py").write_text(
         PREAMBLE
         + "subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'], start_new_session=True)\n"
@@ -344,7 +344,7 @@ def test_a_full_disk_ends_the_log_and_not_the_job(folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [12, pytest.param(50, marks=pytest.mark.long)])
 def test_launches_at_once_do_not_clash(folder: Path, count: int) -> None:
-    # None ends before all have been answered: until then each has its address.
+    # No task ends before all have received an answer, so each keeps its address until then.
     (folder / "gated.py").write_text(
         f"{ECHO}\n    import fcntl\n    fcntl.flock(os.open('gate', os.O_RDONLY), fcntl.LOCK_SH)\n"
     )

@@ -1,4 +1,4 @@
-"""People's own tests, written with ``tf.test``, under ``headwater exec``."""
+"""User programs' own tests, written with ``tf.test``, under ``headwater exec``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Two workers that step in a fixed order: what the distributed optimizers of `tf.contrib.opt` make of their variables.
+"""Two workers that step in a fixed order, and their variables under the distributed optimizers of `tf.contrib.opt`.
 
 ``python schedules.py expected.json`` with an interpreter that has TensorFlow 1.15 records its results. Like
-``tests/conformance`` this must run on Python 3.7.
+``tests/conformance``, this must run on Python 3.7.
 """
 
 import json
@@ -35,7 +35,7 @@ class Worker:
                 self.step = tf.train.get_or_create_global_step()
                 data = tf.constant([[1.0, 2.0], [0.5, -1.0 - index]])
                 self.loss = tf.reduce_sum(tf.square(tf.matmul(data, weight) + bias - 1.0))
-                # Each worker counts its own steps: one count on the parameter server would be of both.
+                # Each worker counts its own steps: a counter on the parameter server would count all workers' steps.
                 with tf.device(device):
                     self.opt = make(tf, self.getter)
                 self.train = self.make_train()
@@ -70,7 +70,7 @@ class Worker:
 
 
 def in_order(tf, targets, getter, make, kind=Worker):
-    """The names of all variables, and the values that each step leaves, of the worker that took it."""
+    """Returns the names of all variables, and their values on the stepping worker after each step."""
     workers = [kind(tf, index, target, getter, make) for index, target in enumerate(targets)]
     for worker in workers:
         worker.start()
@@ -116,7 +116,7 @@ def accumulated_gradients_with_momentum(tf, targets):
 
 
 def model_average(tf, targets):
-    """Both workers take steps together, since every second one waits for the other worker."""
+    """Both workers take steps concurrently, since every second step waits for the other worker."""
 
     def make(index):
         return lambda tf, getter: tf.contrib.opt.ModelAverageOptimizer(
@@ -161,7 +161,7 @@ class Delayed(Worker):
 
 
 def stale_gradients(tf, targets):
-    """Worker 1 computes gradients, worker 0 takes one step, and another, before these are applied."""
+    """Worker 1 computes gradients, worker 0 takes two steps, and then worker 1 applies its gradients."""
 
     def make(tf, getter):
         return tf.contrib.opt.DropStaleGradientOptimizer(tf.train.GradientDescentOptimizer(0.01), 1)
@@ -205,7 +205,7 @@ def main(path, *names):
     tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
     found = {}
     for name in names or sorted(SCHEDULES):
-        # Servers of a schedule of its own: a resource lives as long as its server.
+        # Servers of their own for each schedule: resources live as long as their server.
         sockets = [socket.socket() for _ in range(3)]
         for each in sockets:
             each.bind(("localhost", 0))

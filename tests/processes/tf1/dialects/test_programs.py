@@ -1,7 +1,7 @@
-"""Programs in the dialects of TensorFlow 0.8 to 1.15, as they were written then, run as they are.
+"""Programs in the dialects of TensorFlow 0.8 to 1.15, as they were written then, run unchanged.
 
-There are ten for each group of versions whose names and orders of arguments are alike. What each prints is in
-``printed.json``: where TensorFlow 1.15 still runs it, what it prints there.
+There are ten for each group of versions with similar names and orders of arguments. Their expected output is in
+``printed.json``: TensorFlow 1.15's, if it still runs the program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 PROGRAMS = Path(__file__).parent / "programs"
 
 PRINTED: dict[str, list[str]] = json.loads(PROGRAMS.with_name("printed.json").read_text(encoding="utf-8"))
-#: What TensorFlow 1.15 no longer runs, or not without the package portpicker.
+#: Programs that TensorFlow 1.15 no longer runs, or runs only with the package portpicker.
 OLD = ("cluster_1_10", "dataset_1_3")
 
 

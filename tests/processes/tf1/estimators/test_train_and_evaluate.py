@@ -1,4 +1,4 @@
-"""`train_and_evaluate` in a cluster: a chief, a worker, a ps and an evaluator, each told by ``TF_CONFIG``."""
+"""`train_and_evaluate` in a cluster: a chief, a worker, a ps and an evaluator, each configured by ``TF_CONFIG``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
     ("lead", "epochs"),
     [
         pytest.param("chief", "", id="until max_steps"),
-        # The evaluator is in the cluster spec, as no other task needs it, and only the chief can tell it of the end.
+        # No other task needs the evaluator, which is in the cluster spec, and only the chief can tell it of the end.
         pytest.param("master", "10", id="until the data end"),
     ],
 )

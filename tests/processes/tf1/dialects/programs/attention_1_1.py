@@ -1,4 +1,4 @@
-"""A decoder of TensorFlow 1.1 by hand: cells that are wrapped, a loop over steps, gradients through it."""
+"""A hand-written decoder in TensorFlow 1.1: wrapped cells, a loop over steps, gradients through it."""
 
 import numpy as np
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Distribution of TensorFlow 1.10: a cluster of a ps and two workers in one process, asynchronous, with hooks."""
+"""Distributed training in TensorFlow 1.10: a ps and two workers in one process, asynchronous, with hooks."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Feature columns of TensorFlow 1.3, put into a model by hand."""
+"""Feature columns of TensorFlow 1.3 in a hand-written model."""
 
 import tensorflow as tf
 

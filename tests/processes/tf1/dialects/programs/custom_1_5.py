@@ -1,4 +1,4 @@
-"""Gradients of one's own, variables in scopes, and updates by hand in TensorFlow 1.5."""
+"""Custom gradients, variables in scopes, and hand-written updates in TensorFlow 1.5."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Datasets of TensorFlow 1.3, which were in contrib then: text files, padded batches, an iterator for two datasets."""
+"""Datasets of TensorFlow 1.3, then in contrib: text files, padded batches, an iterator for two datasets."""
 
 import os
 import sys

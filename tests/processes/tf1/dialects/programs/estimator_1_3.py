@@ -1,4 +1,4 @@
-"""An estimator of TensorFlow 1.3 with a model function, and what it exports."""
+"""An estimator of TensorFlow 1.3 with a model function, and its export."""
 
 import os
 import sys

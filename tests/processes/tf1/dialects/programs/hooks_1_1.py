@@ -1,4 +1,4 @@
-"""A monitored session of TensorFlow 1.1 that is left by an error, and another one that continues."""
+"""A monitored session of TensorFlow 1.1 that ends with an error, and another one that continues."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A monitored session of TensorFlow 1.6 with hooks of one's own and a dataset that is initialised."""
+"""A monitored session of TensorFlow 1.6 with custom hooks and an initialisable dataset."""
 
 import sys
 
@@ -6,7 +6,7 @@ import tensorflow as tf
 
 
 class Stops(tf.train.SessionRunHook):
-    """Ends the training where the loss is small."""
+    """Ends the training once the loss is small."""
 
     def __init__(self, loss):
         self._loss = loss

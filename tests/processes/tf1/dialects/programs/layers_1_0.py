@@ -1,4 +1,4 @@
-"""A network of TensorFlow 1.0's layers, with dropout that a placeholder switches."""
+"""A network of TensorFlow 1.0's layers, with dropout that a placeholder controls."""
 
 import numpy as np
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Losses of TensorFlow 0.12's contrib.losses, collected, and gradients that are clipped by hand."""
+"""Losses of TensorFlow 0.12's contrib.losses, collected, and explicitly clipped gradients."""
 
 import numpy as np
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Variables of TensorFlow 1.2 that are divided, saved and restored whole."""
+"""Partitioned variables of TensorFlow 1.2, saved and restored whole."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Threads of TensorFlow 0.10 that fill a queue, a coordinator that stops them, and batches of what they made."""
+"""Threads of TensorFlow 0.10 that fill a queue, a coordinator that stops them, and batches from the queue."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""A recurrent network of TensorFlow 0.8: cells, an unrolled loop, and packing as it was called then."""
+"""A recurrent network of TensorFlow 0.8: cells, an unrolled loop, and packing under its earlier name."""
 
 import numpy as np
 import tensorflow as tf

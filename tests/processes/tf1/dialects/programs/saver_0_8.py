@@ -1,4 +1,4 @@
-"""Variables of TensorFlow 0.8 that are saved, and restored under other names."""
+"""Variables of TensorFlow 0.8, saved, and restored under other names."""
 
 import os
 import sys

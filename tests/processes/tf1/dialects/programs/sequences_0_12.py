@@ -1,4 +1,4 @@
-"""Sequences of several lengths in TensorFlow 0.12: batches that are padded, and a dynamic network."""
+"""Sequences of different lengths in TensorFlow 0.12: padded batches, and a dynamic network."""
 
 import tensorflow as tf
 

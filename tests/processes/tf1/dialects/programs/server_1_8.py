@@ -1,4 +1,4 @@
-"""One process of TensorFlow 1.8 that is a cluster by itself: variables on the server outlive sessions."""
+"""One process of TensorFlow 1.8 that is a whole cluster: variables on the server outlive sessions."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Queues of TensorFlow 1.2: padding, priorities, a stage, and what a closed queue does."""
+"""Queues of TensorFlow 1.2: padding, priorities, a staging area, and a closed queue."""
 
 import tensorflow as tf
 

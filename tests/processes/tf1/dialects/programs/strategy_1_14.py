@@ -1,4 +1,4 @@
-"""A strategy of TensorFlow 1.14 that is none, with a dataset and metrics."""
+"""A strategy of TensorFlow 1.14 without distribution, with a dataset and metrics."""
 
 import numpy as np
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""A supervisor of TensorFlow 0.12 that continues where another one ended."""
+"""A supervisor of TensorFlow 0.12 that resumes the training of an earlier one."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Variables of TensorFlow 0.12: scopes that are used again, slots, averages, a learning rate that falls."""
+"""Variables of TensorFlow 0.12: reused scopes, slots, averages, a decreasing learning rate."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Word vectors of TensorFlow 0.11: noise contrastive estimation, a divided table, checkpoints."""
+"""Word vectors of TensorFlow 0.11: noise contrastive estimation, a partitioned table, checkpoints."""
 
 import math
 import os

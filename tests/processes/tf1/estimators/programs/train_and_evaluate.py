@@ -1,4 +1,4 @@
-"""Every task of a cluster, as ``TF_CONFIG`` says: trains, serves variables or evaluates."""
+"""Any task of a cluster, as ``TF_CONFIG`` specifies: trains, serves variables or evaluates."""
 
 import os
 import sys
