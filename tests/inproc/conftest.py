@@ -19,7 +19,7 @@ class Cluster:
       spec: the cluster.
 
     Attributes:
-      targets: what a session connects to, by names such as ``"worker:0"``.
+      targets: the targets of sessions, by names such as ``"worker:0"``.
     """
 
     def __init__(self, spec: Any) -> None:
@@ -35,12 +35,12 @@ class Cluster:
         self._servers[name] = tf.train.Server(self._spec, job_name=job, task_index=int(index))
 
     def restart(self, name: str) -> None:
-        """Ends a task, with all it holds, and starts it again."""
+        """Ends a task, with all of its state, and restarts it."""
         self._servers[name].stop()
         self._start(name)
 
     def stop_one(self, name: str) -> None:
-        """Ends a task for good."""
+        """Ends a task permanently."""
         self._servers[name].stop()
 
     def stop(self) -> None:
@@ -56,7 +56,7 @@ StartCluster = Callable[..., Cluster]
 def start_cluster() -> Generator[StartCluster]:
     """Starts a cluster: ``start_cluster(ps=1, worker=2)``.
 
-    The ports are taken before the servers get them, and while none has them, so that nobody else can.
+    The ports are bound before the servers take them over, so that no other process can take them meanwhile.
     """
     with ExitStack() as ends:
 

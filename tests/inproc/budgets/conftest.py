@@ -1,4 +1,4 @@
-"""Counts of these tests are of a step in its steady state, in executables."""
+"""The counts of these tests are of a step in its steady state, with compiled executables."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from headwater.graph.runtime.ways import VARIABLE
 
 @pytest.fixture(autouse=True)
 def in_executables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has parts of plans be compiled at once, which otherwise happens after a number of runs."""
+    """Compiles parts of plans at once, which otherwise happens after a number of runs."""
     monkeypatch.setenv(VARIABLE, "on")

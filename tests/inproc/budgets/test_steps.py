@@ -1,6 +1,6 @@
-"""What a step of training on a parameter server costs, as counts: more of any than the table says is a regression.
+"""The cost of a training step on a parameter server, as counts: any count above the table's is a regression.
 
-``HEADWATER_TEST_BUDGETS=write`` writes the table anew, after a change that makes it smaller.
+After a change that lowers the counts, ``HEADWATER_TEST_BUDGETS=write`` rewrites the table.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from tests.support.counting import Calls, counting
 TABLE = Path(__file__).with_name("steps.json")
 WARM_UP, STEPS = 60, 50
 SLACK = 1.02
-"""Counts are means over steps; of a hundred Python calls one or two are of what happens now and then."""
-#: Functions in C that stand for a system call, or for bytes that are moved.
+"""Counts are means over steps; of a hundred Python calls, one or two belong to occasional events."""
+#: C functions that represent a system call, or a copy of bytes.
 NATIVE = {
     "sends": ("socket.sendall", "socket.sendmsg", "socket.send"),
     "receives": ("socket.recv_into", "socket.recv", "socket.recvmsg_into"),
@@ -40,11 +40,11 @@ NATIVE = {
 
 
 Program = tuple[Any, dict[Any, Any], list[Any]]
-"""What a step fetches, what it is fed, and hooks of its session."""
+"""The fetches of a step, its feeds, and the hooks of its session."""
 
 
 def linear() -> Program:
-    """A line with two scalars."""
+    """Builds a linear model with two scalars."""
     step = tf.train.get_or_create_global_step()
     x, y = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
     loss = tf.square(tf.get_variable("w", initializer=0.0) * x + tf.get_variable("b", initializer=0.0) - y)
@@ -52,12 +52,12 @@ def linear() -> Program:
 
 
 def mlp() -> Program:
-    """784-100-10 with Adam, batch 32."""
+    """Builds a 784-100-10 network with Adam, batch 32."""
     return _mlp(tf.train.AdamOptimizer(1e-3))
 
 
 def mlp_sync() -> Program:
-    """The same, synchronous, with one replica."""
+    """Builds the same network, synchronous, with one replica."""
     optimizer = tf.train.SyncReplicasOptimizer(tf.train.AdamOptimizer(1e-3), 1, total_num_replicas=1)
     fetches, feed, _ = _mlp(optimizer)
     return fetches, feed, [optimizer.make_session_run_hook(True)]
@@ -73,7 +73,7 @@ def _mlp(optimizer: Any) -> Program:
 
 
 def costs(calls: Calls) -> dict[str, int]:
-    """What is compared: Python calls of the worker and of the ``ps``, and what they ask of the system."""
+    """Returns the counts: Python calls of the worker and of the ``ps``, and their system calls, waits and copies."""
 
     def natives(counts: Counter[str]) -> dict[str, int]:
         return {what: sum(counts[name] for name in names) for what, names in NATIVE.items()}
@@ -137,7 +137,7 @@ def test_a_push_of_a_jax_program_costs_no_more_than_before() -> None:
 
 
 def compare(name: str, found: dict[str, int]) -> None:
-    """Fails where a count is above the table's."""
+    """Fails if a count is above the table's."""
     table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
     if os.environ.get("HEADWATER_TEST_BUDGETS") == "write":
         table[name] = found

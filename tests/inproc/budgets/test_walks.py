@@ -1,6 +1,6 @@
-"""Which functions a value passes on its way through a step: the lists of docs/walks.md, compared with what runs.
+"""The functions that a value passes on its way through a step: compares the lists of docs/walks.md with a run.
 
-``HEADWATER_TEST_BUDGETS=write`` writes the page anew.
+``HEADWATER_TEST_BUDGETS=write`` rewrites the page.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from tests.inproc.conftest import StartCluster
 from tests.inproc.keras.test_parameter_server_strategy import Cluster
 from tests.support.mirrored import with_workers
 
-# Keras's own variables, when NumPy asks them for their values.
+# Keras's own variables cause this warning when NumPy requests their values.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 SOURCE = f"{Path(headwater.__file__).parent}{os.sep}"
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "walks.md"
 WINDOWS = 24
-"""How many steps are looked at: what happens in fewer than half of them belongs to something else."""
+"""The number of steps that are recorded: functions that run in fewer than half of them belong to other work."""
 SLACK = 0.1
-"""The share of functions that may differ: where memory lies and which answer is first decide over some."""
+"""The share of functions that may differ: some depend on the alignment of memory, and on which answer arrives first."""
 
 
 class Walks:
     """The functions of Headwater that run in each of several steps, in the order in which they are first called.
 
     Attributes:
-      mine: by step, those of the thread that makes the steps.
-      others: by step, those of threads that are started meanwhile.
+      mine: by step, the functions in the thread that makes the steps.
+      others: by step, the functions in threads that are started meanwhile.
     """
 
     def __init__(self) -> None:
@@ -51,12 +51,12 @@ class Walks:
         self._lock = threading.Lock()
 
     def note(self, frame: FrameType, event: str, _: Any) -> None:
-        """What `sys.setprofile` calls."""
+        """The function for `sys.setprofile`."""
         path = frame.f_code.co_filename
         if event != "call" or not self.mine or not path.startswith(SOURCE):
             return
         name = frame.f_code.co_qualname if sys.version_info >= (3, 11) else frame.f_code.co_name
-        if "<" in name.rpartition(".")[2]:  # expressions
+        if "<" in name.rpartition(".")[2]:  # comprehensions and similar code objects
             return
         entry = f"{path[len(SOURCE) : -3].replace(os.sep, '.')}: {name.replace('.<locals>', '')}"
         with self._lock:
@@ -64,7 +64,7 @@ class Walks:
             seen[entry] = seen.get(entry, 0) + 1
 
     def step(self) -> None:
-        """A step begins."""
+        """Starts the record of a step."""
         with self._lock:
             self.mine.append({})
             self.others.append({})
@@ -72,7 +72,7 @@ class Walks:
 
 @contextmanager
 def noting() -> Iterator[Walks]:
-    """Notes from now on in threads that are started, and in this one."""
+    """A context in which calls are recorded, in this thread and in threads that start meanwhile."""
     walks, before = Walks(), sys.getprofile()
     threading.setprofile(walks.note)
     sys.setprofile(walks.note)
@@ -84,7 +84,7 @@ def noting() -> Iterator[Walks]:
 
 
 class Steps(keras.callbacks.Callback):
-    """Has each batch of `fit` be a step of ``walks``, from the third on."""
+    """Makes each batch of `fit`, from the third on, a step of ``walks``."""
 
     def __init__(self, walks: Walks) -> None:
         super().__init__()
@@ -140,7 +140,9 @@ def mirrored(_: StartCluster) -> Walks:
 
 
 def usual(steps: list[dict[str, int]]) -> list[str]:
-    """What runs in more than half of the steps, in the order of the first that has it all, and how often."""
+    """Returns the functions that run in more than half of the steps, in the order of the first step with all of them,
+    and their counts.
+    """
     common = Counter(name for step in steps for name in step)
     kept = {name for name, count in common.items() if 2 * count > len(steps)}
     order = list(

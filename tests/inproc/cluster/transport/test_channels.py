@@ -1,4 +1,4 @@
-"""What every channel does, whatever carries it."""
+"""The contract of channels, for every kind of channel."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_sending_to_an_end_that_closed(pair: Pair) -> None:
     first, second = pair
     second.close()
     with pytest.raises(UnavailableError):
-        # The system takes the first frames before it learns that nobody wants them.
+        # The system accepts the first frames before it learns that the peer has closed the connection.
         send_many(first, 100)
     assert first.closed
 
@@ -300,7 +300,7 @@ def test_buffers_are_reused_once_unreferenced() -> None:
     del view
     gc.collect()
     assert pool.acquire(990).ctypes.data == address
-    # One that is much too large is not wasted on a small frame.
+    # A buffer that is much too large is not used for a small frame.
     assert pool.acquire(100).ctypes.data != address
 
 

@@ -47,7 +47,7 @@ CPU = DeviceInfo(name="/job:ps/replica:0/task:0/device:CPU:0", type="CPU", memor
 
 
 class Recorder:
-    """Answers everything and notes what it was asked."""
+    """Answers every request and records it."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[object, ...]] = []
@@ -113,7 +113,7 @@ def echo(channel: Channel) -> None:
 
 
 class Server:
-    """A task with nothing behind it."""
+    """A task without a service."""
 
     def __init__(self, security: Security, stack: ExitStack) -> None:
         self.recorder = Recorder()

@@ -1,4 +1,4 @@
-"""Crowds of connections that do not say who they are: those that know the token are served as before."""
+"""Many connections that do not authenticate: clients with the token are served as before."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.inproc.cluster.transport.test_control import Recorder, echo
 PS = PeerIdentity(task="/job:ps/task:0", generation=11)
 WORKER = PeerIdentity(task="/job:worker/task:3", generation=7)
 TOKEN = Security(token="secret")
-# The time of a greeting is not what frees its place here: it is longer than any client waits.
+# Connections are not closed by the authentication deadline here: it is longer than any client waits.
 OPTIONS = TransportOptions(handshake_s=600.0, max_unauthenticated=64)
 HALF_OPEN, SLOW, GREETING, CALLING = 500, 200, 100, 100
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -68,7 +68,7 @@ def dial(listener: Listener) -> Channel:
 
 
 def crowd(listener: Listener, stack: ExitStack, count: int, said: bytes) -> list[socket.socket]:
-    """Connections that say that and no more."""
+    """Opens connections that send only ``said``."""
     found: list[socket.socket] = []
     for _ in range(count):
         sock = stack.enter_context(socket.create_connection(listener.address))
@@ -80,7 +80,7 @@ def crowd(listener: Listener, stack: ExitStack, count: int, said: bytes) -> list
 
 
 def trickle(slow: list[socket.socket], text: bytes) -> None:
-    """One more byte of each, where it was not sent away."""
+    """Sends one more byte on each connection that was not refused."""
     for sock in slow:
         try:
             sock.sendall(text)
@@ -103,7 +103,7 @@ def test_authenticated_peers_are_served_during_a_flood(listener: Listener) -> No
         crowd(listener, stack, CALLING, PREFACE)
         for step in range(1, len(PREAMBLE)):
             trickle(slow, PREAMBLE[step : step + 1])
-            # Who is there already, and who comes.
+            # Existing connections, and new ones.
             before.send(Frame(1, (step,)))
             assert before.recv().header == (step,)
             channel = dial(listener)
@@ -117,14 +117,14 @@ def test_authenticated_peers_are_served_during_a_flood(listener: Listener) -> No
             assert listener.statistics().unauthenticated <= OPTIONS.max_unauthenticated
             assert threading.active_count() <= threads + OPTIONS.max_unauthenticated + 20
         statistics = listener.statistics()
-        # All of them were accepted, and all but those that there is room for were sent away.
+        # All of them were accepted, and all in excess of the limit were closed.
         assert statistics.refused >= HALF_OPEN + SLOW + GREETING + CALLING - OPTIONS.max_unauthenticated - len(slow)
         assert not before.closed
         assert not client.lost()
 
 
 def test_a_connection_to_the_control_plane_must_bring_a_call_that_is_let_in(listener: Listener) -> None:
-    """One whose calls are refused stays a stranger, and goes when others come."""
+    """A connection whose calls are refused stays unauthenticated, and is closed when others need its place."""
     with ExitStack() as stack:
         candidate = ControlClient(listener.address, peer=PS.task, security=Security(token="another"))
         stack.callback(candidate.close)

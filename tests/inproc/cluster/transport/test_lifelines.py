@@ -61,7 +61,7 @@ def test_the_helper_process_beats_on_the_connection(stack: ExitStack, start: Sta
     listener = start(security)
     connection = connect_lifeline(listener.address, me=WORKER, wanted=PS, security=security, timeout_s=10)
     with connection:
-        # What comes after the handshake is plain.
+        # The data after the handshake is plain.
         plain = stack.enter_context(socket.socket(fileno=connection.detach()))
         plain.settimeout(None)
         assert plain.recv(1) == ALIVE

@@ -1,4 +1,4 @@
-"""The way to another task."""
+"""The link to another task."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATUS = TaskStatus(task="/job:worker/task:1", generation=2, started=0.0, pid=1,
 
 
 class Ending(Link):
-    """A link to a task that takes the connection and ends, so many times; then another one is there."""
+    """A link to a task that accepts the connection and then ends, a number of times; after that, the task stays."""
 
     ends = 1
 

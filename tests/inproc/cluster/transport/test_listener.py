@@ -224,13 +224,13 @@ def test_a_ticket_is_good_once(start: Start) -> None:
 def refused(
     listener: Listener, caplog: pytest.LogCaptureFixture, problem: Problem, **how: Any
 ) -> tuple[ConnectFailure, str]:
-    """Dials, is refused, and gives what the dialling end was told and what the accepting end has logged."""
+    """Connects, is refused, and returns the reason that the connecting end received and the accepting end's log."""
     before = listener.statistics().refused
     with caplog.at_level(logging.WARNING), pytest.raises(ConnectFailure) as caught:
         dial(listener, **how)
     assert caught.value.problem is problem, caught.value
     statistics = listener.statistics()
-    while statistics.unauthenticated:  # the accepting thread is at its last lines
+    while statistics.unauthenticated:  # the accepting thread may not have finished yet
         statistics = listener.statistics()
     assert statistics.channels == 0
     assert statistics.refused == before + 1
@@ -411,7 +411,7 @@ def test_stopping_closes_everything(start: Start) -> None:
         listener.stop()
         with pytest.raises(UnavailableError):
             channel.recv()
-        with contextlib.suppress(ConnectionResetError):  # one that was not accepted yet is reset
+        with contextlib.suppress(ConnectionResetError):  # the system resets a connection that was not accepted yet
             assert silent.recv(1) == b""
     with pytest.raises(ConnectFailure) as caught:
         dial(listener)
@@ -454,7 +454,7 @@ said = st.one_of(
 def test_a_listener_survives_arbitrary_input(listening: Listener, first: bytes, rest: bytes) -> None:
     with socket.create_connection(("127.0.0.1", listening.address.port)) as sock:
         received = b""
-        with contextlib.suppress(OSError):  # refused before all was said
+        with contextlib.suppress(OSError):  # refused before all data was sent
             sock.sendall(first + rest)
             sock.shutdown(socket.SHUT_WR)
             while more := sock.recv(4096):

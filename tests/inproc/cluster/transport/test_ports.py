@@ -1,4 +1,4 @@
-"""Taking a port."""
+"""Reservation of a port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared memory: when it is used again, and what a dishonest other end cannot do."""
+"""Shared memory: when it is reused, and that a malicious peer can do no harm."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_one_slot_serves_as_long_as_nothing_is_kept(pair: Pair) -> None:
 
 
 def test_kept_tensors_stay_unchanged(pair: Pair) -> None:
-    # More than there are slots: the rest goes through the socket, which holds this much.
+    # More frames than slots: the rest is sent through the socket, whose buffer is large enough.
     kept = [exchange(pair, SHARED_FROM_BYTES // 8, number)[1:][::2] for number in range(8)]
     assert len(pair[0]._slots) == 4
     for number, tensor in enumerate(kept):
@@ -123,11 +123,11 @@ LARGE = 4096 + 8 * ELEMENTS
 @pytest.mark.parametrize(
     ("slot", "new", "size", "seals"),
     [
-        (0, False, None, 0),  # a slot that was never made
+        (0, False, None, 0),  # a slot that was never created
         (4, True, LARGE, fcntl.F_SEAL_SHRINK),  # one slot too many
         (255, True, LARGE, fcntl.F_SEAL_SHRINK),
         (0, True, LARGE - 1, fcntl.F_SEAL_SHRINK),  # shorter than announced
-        (0, True, LARGE, 0),  # can be made shorter later
+        (0, True, LARGE, 0),  # can be truncated later
         (0, True, None, 0),  # no descriptor
     ],
 )

@@ -19,7 +19,7 @@ from headwater.errors import AlreadyExistsError, DataLossError, NotFoundError, U
 moto = pytest.importorskip("moto.server")
 pytest.importorskip("s3fs")
 
-# What the server and its client do by themselves is none of this project's business.
+# Warnings of the S3 server and of its client are not Headwater's.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 

@@ -1,4 +1,4 @@
-"""Drawn inputs for each operation that has a kernel: types, empty and 0-d arrays, broadcasting, equal indices, NaN."""
+"""Random inputs for each operation that has a kernel: types, empty and 0-d arrays, broadcasting, equal indices, NaN."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Case:
       op: its type.
       inputs: arrays.
       attrs: keyword attributes.
-      outputs: of which outputs gradients are given; of all where it is empty.
+      outputs: the outputs with given gradients; empty for all.
       slopes: whether the gradient is compared, too.
     """
 
@@ -291,7 +291,7 @@ def decompositions() -> Iterator[Case]:
             matrix = reals(*shape, dtype=dtype) + 4 * np.eye(shape[-1], dtype=dtype)
             rhs = reals(*shape[:-1], 2, dtype=dtype)
             yield Case("Cholesky", (matrix @ matrix.swapaxes(-1, -2),))
-            if matrix.size:  # JAX has no determinant of an empty matrix
+            if matrix.size:  # JAX cannot compute the determinant of an empty matrix
                 yield Case("MatrixDeterminant", (matrix,))
             for adjoint in (False, True):
                 yield Case("MatrixInverse", (matrix,), {"adjoint": adjoint})
@@ -564,7 +564,7 @@ def _given(names: str, dtype: Any, rows: int | None, **other: float) -> tuple[An
 
 
 def updates() -> Iterator[Case]:
-    """Calls of operations that change variables, which are the first inputs."""
+    """Returns calls of operations that change variables; the variables are the first inputs."""
     for op, names in _APPLY.items():
         for dtype in (F32, F64):
             yield Case(f"Apply{op}", _given(names, dtype, None))

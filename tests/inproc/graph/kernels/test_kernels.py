@@ -1,4 +1,4 @@
-"""Kernels on host arrays give what the operations' lowerings give, and their gradients what JAX's give."""
+"""Kernels on host arrays compute the same as the operations' lowerings, and their gradients equal JAX's."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _TOLERANCES = {"float32": 3e-5, "complex64": 3e-5, "float64": 1e-9, "float16": 1
 
 
 def _known(definition: OpDef, case: Case) -> frozenset[int]:
-    """Inputs whose values have to be known when the operation is traced."""
+    """Returns the inputs whose values must be known when the operation is traced."""
     taken = {name: value for name, value in case.attrs.items() if name in definition.attrs}
     return definition.static_positions(taken, len(case.inputs))
 
 
 def _slopes(definition: OpDef, case: Case, outputs: Sequence[Any]) -> tuple[list[bool], list[Any]]:
-    """Which inputs have gradients, and drawn ones of the outputs."""
+    """Returns which inputs have gradients, and random gradients of the outputs."""
     static = _known(definition, case)
     wanted = [
         value.dtype.kind in "fcV" and index not in static and index not in definition.constants
@@ -54,7 +54,7 @@ def _is_compared(case: Case, definition: OpDef) -> bool:
 
 
 def _reference(cases: Sequence[Case], kernels: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """Outputs and gradients of all cases, by one executable: each further one takes a twentieth of a second."""
+    """Returns outputs and gradients of all cases, from one executable: each further executable takes 50 ms."""
     computed: list[Callable[..., Any]] = []
     arguments: list[Any] = []
     for case, outputs in zip(cases, kernels, strict=True):
@@ -185,7 +185,7 @@ def test_every_kernel_has_a_case() -> None:
     cases = all_cases()
     drawn = {
         name for name in kernels if any(part in name for part in ("Random", "Truncated", "Multinomial", "Sampler"))
-    }  # in test_random.py
+    }  # these are tested in test_random.py
     untested = set(kernels) - drawn - {case.op for case in cases}
     differentiated = {case.op for case in cases if _is_compared(case, lookup(case.op))}
     assert not untested, f"no case of {sorted(untested)}"

@@ -1,4 +1,4 @@
-"""Random numbers of kernels are those of executables."""
+"""Random numbers of kernels equal the executables' random numbers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_draws_are_those_of_executables(op: str, inputs: tuple[Any, ...], attrs:
     expected = as_outputs(definition.lower(*wanted, *inputs, **attrs))
     for one, other in zip(as_outputs(found), map(np.asarray, expected), strict=True):
         assert one.dtype == other.dtype
-        # Floats are those of an executable, and the lowering by itself rounds otherwise.
+        # Floats are compared with an executable, because the lowering alone rounds differently.
         np.testing.assert_allclose(one, other, rtol=0 if other.dtype.kind in "iu" else 1e-6)
 
 

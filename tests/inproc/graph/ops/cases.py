@@ -1,8 +1,8 @@
 """Expressions whose graphs, values and gradients are compared with TensorFlow's.
 
-`INPUTS` are what the expressions are about: arrays, fed through placeholders whose static shape has a None where the
-table says so. The tool ``tools/record_ops.py`` evaluates all of this with TensorFlow; nothing here depends on either.
-Python 3.7 must be able to read this file.
+`INPUTS` are the arrays used in the expressions, fed through placeholders whose static shape has a None where the table
+says so. The tool ``tools/record_ops.py`` evaluates everything with TensorFlow; this file depends on neither library.
+Python 3.7 must be able to read it.
 """
 
 from __future__ import annotations
@@ -456,7 +456,7 @@ CASES = (
         "tf.clip_by_global_norm([x, None, w], 0.5)",
         "tf.clip_by_global_norm([x, w], 50.)",
     ]
-    # more of each
+    # more of each kind
     + [
         "tf.space_to_batch_nd(e[:, :4, :4], [2, 2], [[0, 0], [0, 0]])",
         "tf.space_to_batch_nd(s, [2], [[0, 1]])",
@@ -603,7 +603,7 @@ CASES = (
     ]
 )
 
-# What a program gets wrong: the class of the error counts.
+# Mistakes of programs: only the class of the error is compared.
 ERRORS = [
     "i + x",
     "x + i",

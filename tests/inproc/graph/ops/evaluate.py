@@ -1,4 +1,4 @@
-"""What an expression of `cases` gives: with TensorFlow to store it, with Headwater to compare. For Python 3.7, too."""
+"""Evaluates an expression of `cases`: with TensorFlow to record it, with Headwater to compare. Runs on Python 3.7."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 
 def inputs_of(expression, inputs):
-    """The names of inputs that an expression uses."""
+    """Returns the names of inputs that an expression uses."""
     return [name for name in inputs if re.search(r"(?<![\w.'])" + name + r"(?![\w'=(])", expression)]
 
 
 def weights(shape):
-    """The gradients that are given to outputs: different for every element."""
+    """Returns the gradients of outputs: a different number for every element."""
     return np.cos(np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.float64)).reshape(shape) + 0.25
 
 
 def encode(value):
-    """An array as JSON: element type, shape, elements."""
+    """Encodes an array as JSON: element type, shape, elements."""
     array = np.asarray(value, object) if isinstance(value, bytes) else np.asarray(value)
     if array.dtype == object:
         flat = [item.decode("latin1") for item in array.ravel()]
@@ -33,7 +33,7 @@ def encode(value):
 
 
 def dims_of(tensor):
-    """The static shape as a list; None where not even the rank is known."""
+    """Returns the static shape as a list; None if the rank is unknown."""
     return None if tensor.shape.ndims is None else tensor.shape.as_list()
 
 
@@ -46,7 +46,7 @@ def flatten(value):
 
 
 def record(tf, expression, cases):
-    """What TensorFlow makes of one expression."""
+    """Returns TensorFlow's result of one expression."""
     names = inputs_of(expression, cases.INPUTS)
     with tf.Graph().as_default() as graph:
         scope: dict[str, Any] = {"tf": tf, "np": np}

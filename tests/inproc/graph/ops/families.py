@@ -1,4 +1,6 @@
-"""As `cases`, for the families beside the core: classes drawn, transposed convolutions, and others."""
+"""Further expressions, as in `cases`, for families of functions outside the core: sampled classes, transposed
+convolutions, and others.
+"""
 
 from __future__ import annotations
 

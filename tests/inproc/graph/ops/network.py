@@ -1,4 +1,4 @@
-"""A network that TensorFlow differentiates, for a graph that holds its own gradient operations. For Python 3.7, too."""
+"""A network that TensorFlow differentiates, for a graph with its gradient operations. Python 3.7 must run it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INPUTS = {
 
 
 def build(tf):
-    """Adds the network to the default graph. Gives its loss and the gradients for all floating inputs, by name."""
+    """Adds the network to the default graph. Returns its loss and the gradients for all floating inputs, by name."""
     given = {name: tf.placeholder(value.dtype, [None] * value.ndim, name=name) for name, value in INPUTS.items()}
     for name, value in INPUTS.items():
         if name not in ("images", "labels"):

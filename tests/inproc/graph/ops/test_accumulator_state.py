@@ -1,4 +1,4 @@
-"""What accumulators count: TensorFlow's take the mean of all that has come, and want a least number."""
+"""The state of accumulators: like TensorFlow's, they return the mean of all gradients, and require a minimum number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _give(gathered: Accumulator, value: float, step: int) -> None:
 
 
 class _Asked:
-    """A thread that asks an accumulator of scalars to repeat something, and what comes of it."""
+    """A thread that repeats a request to an accumulator of scalars, and its results."""
 
     def __init__(self, gathered: Accumulator, times: int, run: Callable[[float], Any]) -> None:
         self.step = Step()
@@ -138,7 +138,7 @@ def test_gradients_beyond_the_number_count() -> None:
     assert gathered.count() == 3
     assert gathered.pop_mean(Step(), 2)[0][0][0] == 3.0
     assert gathered.count() == 0
-    # What comes after the mean was taken is of a version that is over.
+    # A gradient that arrives after the mean was taken is of an earlier version.
     gathered.apply([(np.array(5.0, np.float32),)], 0)
     assert (gathered.count(), gathered.dropped) == (0, 1)
     gathered.apply([(np.array(5.0, np.float32),)], 1)

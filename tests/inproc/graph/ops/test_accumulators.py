@@ -1,4 +1,4 @@
-"""Accumulators of several variables: their gradients come and go together."""
+"""Accumulators of several variables: their gradients are added and taken together."""
 
 from __future__ import annotations
 

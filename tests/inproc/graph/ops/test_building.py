@@ -1,4 +1,4 @@
-"""What building a graph does beyond single operations: names, devices, groups, gradient functions, old spellings."""
+"""Effects of building a graph beyond single operations: names, devices, groups, gradient functions, old spellings."""
 
 from __future__ import annotations
 

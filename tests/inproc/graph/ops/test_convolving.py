@@ -1,4 +1,4 @@
-"""Forms of convolutions for CPUs have the values and slopes of XLA's operation."""
+"""The CPU implementations of convolutions have the values and gradients of XLA's operation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DEEP = [
 
 
 def check(form: Any, plain: Any, *inputs: Any, twice: bool = True) -> None:
-    """Compares values, slopes and, if ``twice``, slopes of slopes."""
+    """Compares values, gradients and, if ``twice``, second derivatives."""
     tolerance = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "float64": 1e-10}[str(inputs[0].dtype)]
 
     def all_of(function: Any) -> Any:

@@ -1,4 +1,6 @@
-"""A graph that TensorFlow 1.15 built, with its own gradient operations, gives TensorFlow's values; so does ours."""
+"""A graph built by TensorFlow 1.15, with its own gradient operations, has TensorFlow's values; so has the same graph of
+Headwater.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indices out of range fail: before anything is computed, with TensorFlow's words, where they are given to a step."""
+"""Indices out of range fail with TensorFlow's message; if they are fed to a step, before anything is computed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_indices_that_the_step_computes(session: Any) -> None:
     session.run(tf.global_variables_initializer())
     rows = tf.gather(table, ids + 1, name="lookup")
     np.testing.assert_array_equal(session.run(rows, {ids: [4, 0]}), TABLE[[5, 1]])
-    for _ in range(2):  # as it is compiled, and after
+    for _ in range(2):  # at the step that compiles, and later
         with pytest.raises(InvalidArgumentError, match=r"out of bounds .* 'lookup'"):
             session.run(rows, {ids: [5, 0]})
     np.testing.assert_array_equal(session.run(rows, {ids: [4, 0]}), TABLE[[5, 1]])

@@ -1,4 +1,4 @@
-"""Initial values computed by NumPy, beside JAX's generator and the same operations compiled by XLA."""
+"""Initial values computed by NumPy, compared with JAX's generator and with the same operations compiled by XLA."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _jax: Any = jax
 
 
 def _bits(count: int) -> np.ndarray[Any, Any]:
-    """All numbers of 23 bits at equal distances, and those at both ends."""
+    """Returns 23-bit numbers: evenly spaced ones, and the extremes."""
     ends = np.arange(2_000, dtype=np.uint32)
     return np.concatenate([ends, np.arange(0, 1 << 23, (1 << 23) // count, dtype=np.uint32), (1 << 23) - 1 - ends])
 
@@ -66,7 +66,7 @@ class TestHostRandom:
 
 
 def _program() -> list[Any]:
-    """Variables with initial values of all kinds."""
+    """Builds variables with all kinds of initial values."""
     tf.set_random_seed(5)
     shape = [30, 7]
     initializers: list[Any] = [

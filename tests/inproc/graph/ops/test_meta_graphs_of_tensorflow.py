@@ -1,4 +1,4 @@
-"""Graphs that TensorFlow 1.15 wrote, with its conditions, loops, functions, datasets and gradients, give its values."""
+"""Graphs written by TensorFlow 1.15, with its conditions, loops, functions, datasets and gradients, have its values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _node(name: str, op: str, *inputs: str, **types: int) -> Any:
 
 
 def test_the_end_of_a_condition_waits_for_effects_of_a_branch() -> None:
-    """As TensorFlow 2 lowers conditions whose branches have effects."""
+    """TensorFlow 2 lowers conditions in this way if their branches have effects."""
     with tf.Graph().as_default(), tf.Session() as session:
         holds, count = tf.placeholder(tf.bool, [], "holds"), tf.get_variable("count", initializer=1.0)
         nodes = [

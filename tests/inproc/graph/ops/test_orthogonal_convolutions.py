@@ -1,4 +1,4 @@
-"""Initial values of convolutions that keep norms."""
+"""Initial values of convolutions that preserve norms."""
 
 from __future__ import annotations
 

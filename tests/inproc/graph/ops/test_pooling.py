@@ -1,4 +1,4 @@
-"""Pools as combinations of slices have the values and slopes of XLA's operation."""
+"""Pools that are computed from slices have the values and gradients of XLA's operation."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def compare(found: Any, wanted: Any, array: Any) -> None:
 def test_maxima(case: Any, padding: str, dtype: str) -> None:
     sizes, window, strides = case
     with jax.enable_x64(True):
-        # Small whole numbers: many windows have several equal maxima.
+        # Small integers, so that many windows have several equal maxima.
         array = jnp.asarray(np.random.default_rng(0).integers(-2, 3, sizes), dtype)
         attrs: Any = {"ksize": window, "strides": strides, "padding": padding}
         compare(

@@ -1,4 +1,4 @@
-"""Random numbers: their distributions, and what seeds do."""
+"""Random numbers: their distributions, and the effects of seeds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TestDistributions:
         values = run(tf.truncated_normal([COUNT], mean=1.0, stddev=0.5, seed=1, dtype=tf.float64))
         assert values.dtype == np.float64
         assert abs(values - 1).max() <= 1
-        # The deviation of a normal distribution cut at twice its own.
+        # The standard deviation of a normal distribution truncated at two standard deviations.
         assert abs(values.std() - 0.5 * 0.8796) < 0.02
 
     def test_uniform(self) -> None:
@@ -129,7 +129,7 @@ class TestSeeds:
     def test_attributes(self, graph_seed: int | None, op_seed: int | None, expected: tuple[int, int]) -> None:
         if graph_seed is not None:
             tf.set_random_seed(graph_seed)
-        # Made first in its graph, so that the seed from the number of operations is 0.
+        # The first operation of its graph, so that the seed derived from the number of operations is 0.
         op = (
             tf.random_shuffle(tf.constant([1.0]), seed=op_seed).op
             if op_seed is not None or graph_seed is None
@@ -148,7 +148,7 @@ class TestSeeds:
 
 
 class TestCandidates:
-    """Classes drawn for losses that look at a few of many."""
+    """Sampled classes for losses that evaluate a few of many classes."""
 
     CLASSES = 50
 
@@ -190,7 +190,7 @@ class TestCandidates:
         p = np.array([8, 4, 2, 1, 1, 1, 1, 1]) / 19
         np.testing.assert_allclose(firsts / times, p, atol=0.03)
         np.testing.assert_allclose(seconds[1:] / firsts[0], p[1:] / p[1:].sum(), atol=0.04)
-        # 1 - (1 - p) to the power of the number of draws, of which there are at least as many as classes.
+        # 1 - (1 - p)^n for n draws, where n is at least the number of classes.
         tries = np.log1p(-np.array(expected, np.float64)) / np.log1p(-p[3])
         assert np.abs(tries - tries.round()).max() < 0.05
         assert tries.min() > count - 0.5

@@ -14,14 +14,14 @@ from headwater.graph.registry import lookup
 from headwater.lazy_jax import jax
 
 RECORDED: Any = json.loads((Path(__file__).parents[3] / "data/tf1/repeated_rows.json").read_text())
-any_jax: Any = jax  # Pyright finds the types of JAX's functions in part only.
+any_jax: Any = jax  # Pyright can infer the types of JAX's functions only in part.
 UPDATES = [
     pytest.param(update, id=f"{update['op']}{'-nesterov' * bool(update['attrs'])}") for update in RECORDED["updates"]
 ]
 
 
 def inputs_of(update: Any, *, copies: int = 1) -> list[Any]:
-    """Arrays of an update, in the operation's order; with ``copies``, rows that are outside follow."""
+    """Returns the arrays of an update, in the operation's order; with ``copies``, rows out of range follow."""
 
     def value(index: int, name: str) -> Any:
         if name == "global_step":

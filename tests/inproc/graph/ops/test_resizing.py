@@ -1,4 +1,4 @@
-"""Images resized; the numbers are those that TensorFlow 1.15 gives."""
+"""Resized images have the values that TensorFlow 1.15 computes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_bicubic_has_a_gradient_and_area_none() -> None:
     with tf.Graph().as_default():
         images = tf.constant(IMAGE)
         (gradient,) = tf.gradients(tf.image.resize_bicubic(images, [4, 8]), images)
-        # Each of 32 pixels is made of weights that add up to one.
+        # Each of 32 pixels is a weighted mean: the weights add up to one.
         assert float(run(gradient).sum()) == pytest.approx(32, rel=1e-5)
         assert tf.gradients(tf.image.resize_area(images, [1, 2]), images) == [None]
 
@@ -64,7 +64,7 @@ def test_resize_images() -> None:
         image = tf.constant(IMAGE[0].astype(np.uint8))
         for method in ("bilinear", tf.image.ResizeMethod.BICUBIC, tf.image.ResizeMethod.AREA):
             assert run(tf.image.resize_images(image, [4, 4], method)).shape == (4, 4, 1)
-            # Of its size already, in its own type.
+            # An image of the requested size keeps its type.
             assert tf.image.resize_images(image, [2, 4], method).dtype == tf.uint8
         kept = tf.image.resize_images(image, [6, 6], preserve_aspect_ratio=True)
         assert kept.shape.as_list() == [3, 6, 1]

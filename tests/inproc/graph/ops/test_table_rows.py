@@ -1,4 +1,4 @@
-"""Rows that an executable has copied and added up by compiled loops: what XLA alone gives, in place, on CPUs only."""
+"""Compiled loops that copy and add rows within an executable: same results as XLA alone, in place, on CPUs only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS, PICKED = 50, 200
 LIMIT = table_rows._WORTH_ROWS
 RANDOM = np.random.default_rng(7)
 INDICES = RANDOM.integers(-4, ROWS + 4, PICKED)
-"""Many are there several times, some lie outside."""
+"""Many indices are repeated, some are out of range."""
 
 
 @pytest.fixture(autouse=True)
@@ -31,15 +31,15 @@ def numbers(shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def without_calls(function: Callable[..., Any], *inputs: Any) -> Any:
-    """What XLA alone gives."""
+    """Returns the results of XLA alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_rows, "_worth_a_call", lambda *_: False)
-        # As a function of its own: JAX remembers what another one was compiled to.
+        # Wrapped in a new function, because JAX caches the executable of the original one.
         return jax.jit(lambda *given: function(*given))(*inputs)
 
 
 def called(function: Callable[..., Any], *inputs: Any, **options: Any) -> tuple[Any, str]:
-    """The result, and the code that XLA made."""
+    """Returns the result, and XLA's code."""
     compiled = jax.jit(function, **options).lower(*inputs).compile()
     return compiled(*inputs), str(compiled.as_text())
 
@@ -137,7 +137,7 @@ def test_gradients_of_gradients_and_many_at_once() -> None:
         return first(array, rows), jax.grad(lambda *both: jnp.sum(first(*both)[0]), (0, 1))(array, rows)
 
     found, code = called(slopes, array, rows)
-    assert "headwater_add_rows" not in code  # float64 is added up by XLA
+    assert "headwater_add_rows" not in code  # XLA adds float64
     jax.tree.map(
         lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9),
         found,

@@ -1,4 +1,4 @@
-"""Graphs, values and gradients of the operations beside those of TensorFlow 1.15, which are stored."""
+"""Graphs, values and gradients of the operations, compared with recorded ones of TensorFlow 1.15."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STORED = {
     table: json.loads((DATA / name).read_text()) for table, name in ((cases, "ops.json"), (families, "families.json"))
 }
 
-# Where other operations, mostly fewer, do the same; their names differ.
+# Expressions for which Headwater adds other operations, mostly fewer, with the same result; their names differ.
 OTHER_NAMES = {
     "tf.nn.swish(x)",
     "tf.einsum('ij,jk->ik', x, c)",
@@ -44,24 +44,24 @@ OTHER_NAMES = {
     "tf.linalg.expm(q)",
     "tf.sparse_tensor_dense_matmul(tf.SparseTensor([[0, 1], [1, 0]], w[:2], [2, 2]), x)",
 }
-# Where more is known of the static shape.
+# Expressions whose static shape is known more precisely than TensorFlow's.
 OTHER_SHAPES = {
     "tf.segment_min(c, [0, 0, 1])",
     "tf.repeat(y, [1, 2, 0], axis=1)",
     "tf.nn.embedding_lookup_sparse(c, tf.SparseTensor([[0, 0], [0, 1], [1, 0]], k, [2, 2]), "
     "tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [2., 1., 3.], [2, 2]), combiner='sqrtn')",
 }
-# Where values differ: other bytes for the same picture, sums in another order.
+# Expressions whose values differ: other bytes for the same picture, sums in another order.
 OTHER_VALUES = {
     "tf.summary.histogram('h', x)",
     "tf.summary.image('i', tf.reshape(p, [1, 2, 3, 1]))",
     "tf.summary.image('i', tf.cast(e[..., :1] * 9, tf.uint8), 1)",
 }
-# Where gradients differ.
+# Expressions whose gradients differ.
 OTHER_GRADIENTS = {
-    "tf.math.reduce_euclidean_norm(x, 1)",  # TensorFlow has none
-    "tf.self_adjoint_eigvals(q)",  # TensorFlow's is for the lower triangle alone
-    "tf.dynamic_stitch([k, [2]], [c, c[:1]])",  # rows that others replace get none
+    "tf.math.reduce_euclidean_norm(x, 1)",  # TensorFlow has no gradient
+    "tf.self_adjoint_eigvals(q)",  # TensorFlow's gradient is for the lower triangle alone
+    "tf.dynamic_stitch([k, [2]], [c, c[:1]])",  # rows that are replaced by others get no gradient
 }
 
 
@@ -77,7 +77,7 @@ def _decode(encoded: list[Any]) -> np.ndarray[Any, Any]:
 
 
 def _as_known(ours: list[int | None] | None, theirs: list[int | None] | None) -> bool:
-    """Whether a static shape says all that the other says; it may say more."""
+    """Returns whether a static shape is at least as precise as the other one."""
     if ours is None or theirs is None:
         return theirs is None
     return len(ours) == len(theirs) and all(b in (None, a) for a, b in zip(ours, theirs, strict=True))
@@ -102,7 +102,8 @@ def test_graph_values_and_gradients(table: Any, expression: str) -> None:
     found = [(name, dtype) for name, dtype, _ in ours["outputs"]]
     wanted = [(name, dtype) for name, dtype, _ in theirs["outputs"]]
     single = sum(op != "Const" for _, op, _ in theirs["nodes"]) == 1
-    # The families' composed functions are made of other operations, as some are that TensorFlow has one for.
+    # The composed functions of these families consist of other operations than TensorFlow's, which has single
+    # operations for some.
     composed = table is families and (not single or any(op.startswith("Sparse") for _, op, _ in theirs["nodes"]))
     names_differ = expression in OTHER_NAMES or composed
     if names_differ:

@@ -1,4 +1,4 @@
-"""Functions of text in a dataset's map: straight lines of Python, and the same operations in a graph."""
+"""Text functions in a dataset's map: straight-line Python code, compared with the same operations in a graph."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_functions_of_text_are_called_in_one_thread() -> None:
     element = dataset.map(noted, 2).map(_decode, 2).make_one_shot_iterator().get_next()
     with tf.Session() as session:
         session.run(element)
-    assert seen == {"headwater-data-map"}  # what may wait still has threads
+    assert seen == {"headwater-data-map"}  # operations that may wait still have threads
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Lookup tables from text files that are not as they should be."""
+"""Lookup tables from text files with errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step shared by several tasks gives what the same step gives on one."""
+"""A step that several tasks share has the same results as on one task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.random_graphs import Built, Program, build, programs
 
 
 def _outcome(built: Built, target: str) -> Sequence[Any]:
-    """The fetches of two steps, one after the other, and the variables after each."""
+    """Returns the fetches of two steps, one after the other, and the variables after each."""
     request = built.request
     feeds = dict(zip(request.feeds, built.values, strict=True))
     with Session(target, built.graph) as session:
@@ -26,7 +26,7 @@ def _outcome(built: Built, target: str) -> Sequence[Any]:
 
 
 def agree(program: Program) -> None:
-    """Raises AssertionError where the outcomes differ."""
+    """Raises AssertionError if the outcomes differ."""
     with memory_cluster(worker=1, ps=2) as cluster:
         shared = _outcome(build(program, placed=True), cluster.target("worker"))
     np.testing.assert_equal(shared, _outcome(build(program, placed=False), ""))

@@ -1,4 +1,4 @@
-"""What maps operations over rows is compiled once, whoever asks for it."""
+"""Executables that map operations over rows are compiled once, for all callers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_threads_of_several_plans_compile_a_function_once() -> None:
     computes = [Compute("CPU:0", (node,), ("x:0",), (), ("squared:0",)) for _ in range(2)]
     mappings = [_shared_mapping(compute, [0], seed) for seed, compute in enumerate(computes)]
     rows, counters = np.arange(6.0).reshape(2, 3), np.arange(2, dtype=np.uint32)
-    mappings[0]([rows[:1]], counters[:1])  # what JAX itself compiles at first is there then
+    mappings[0]([rows[:1]], counters[:1])  # wait until JAX's own initial compilations are done
     with compilations() as compiled, ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda number: mappings[number % 2]([rows], counters)[0], range(8)))
     assert len(compiled) == 1

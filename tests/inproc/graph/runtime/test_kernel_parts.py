@@ -1,4 +1,4 @@
-"""Parts of plans on kernels: what they compute is what executables compute, and readers keep what they have read."""
+"""Parts of plans on kernels: they compute the same as executables, and readers' values do not change later."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.compilations import compilations
 
 
 def _trained(level: int | None = None) -> list[Any]:
-    """Losses and weights of a small click model whose batches differ in length."""
+    """Returns losses and weights of a small click model whose batches differ in length."""
     random = np.random.RandomState(0)
     with tf.Graph().as_default():
         bag, y = tf.sparse_placeholder(tf.int64), tf.placeholder(tf.float32, [None, 1])
@@ -87,7 +87,7 @@ def test_a_loop_and_its_gradient(monkeypatch: pytest.MonkeyPatch, jit: str) -> N
 
 
 def _drawn() -> list[Any]:
-    """Random numbers of all kinds in two steps: alone, in a branch, in a loop and its gradient, in a scan."""
+    """Returns random numbers of all kinds in two steps: alone, in a branch, in a loop and its gradient, in a scan."""
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [])
 
@@ -158,7 +158,7 @@ def test_a_forward_pass_is_compiled_once_when_it_pays(monkeypatch: pytest.Monkey
 
 
 def _scanned() -> list[Any]:
-    """Values and gradients of a loop that writes two arrays, of which it reads one, and one index twice."""
+    """Returns values and gradients of a loop that writes two arrays, reads one of them, and writes one index twice."""
     x, start = np.linspace(-1, 1, 30).reshape(5, 2, 3).astype("f"), np.ones((2, 3), np.float32)
     with tf.Graph().as_default(), tf.Session() as session:
         rows, weights = tf.placeholder(tf.float32, [None, 2, 3]), tf.constant(np.eye(3, dtype="f") * 0.5)

@@ -1,4 +1,6 @@
-"""Each example of an epoch is applied exactly once, wherever connections are lost and workers come and go."""
+"""Each example of an epoch is applied exactly once, at whichever frame connections are lost, while workers join and
+leave.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,9 @@ from tests.support.cuts import Cuts
 SIZE, BATCH, EPOCHS = 10, 3, 2
 STEPS = EPOCHS * -(-SIZE // BATCH)
 FRAMES = 10
-"""Frames of a step: to and from each `ps` a request, values, gradients and an answer; and between the `ps` two for the
-global step."""
+"""Frames of a step: a request, values, gradients and an answer for each `ps`, and two frames between the `ps` for the
+global step.
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +43,7 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @dataclass
 class Model:
-    """How often each example was applied is in ``first`` and ``second``, which are on two `ps`."""
+    """Counts how often each example was applied, in ``first`` and ``second``, which are on two `ps`."""
 
     step: Any
     taken: Any
@@ -50,7 +53,7 @@ class Model:
 
 
 def model(worker: int = 0, **arguments: Any) -> Model:
-    """The graph of one worker."""
+    """Returns the graph of one worker."""
     setter = tf.train.replica_device_setter(ps_tasks=2, worker_device=f"/job:worker/task:{worker}")
     with tf.device(setter):
         dataset = tf.data.Dataset.range(SIZE).map(lambda number: (number, tf.one_hot(number, SIZE)))
@@ -75,7 +78,7 @@ def training(cuts: Cuts | None = None, **arguments: Any) -> Iterator[tuple[Memor
 
 
 def train(session: Any, made: Model, seen: list[int] | None = None) -> int:
-    """Trains until all is applied; in how many steps."""
+    """Trains until all examples are applied; returns the number of steps."""
     steps = 0
     while True:
         try:
@@ -134,7 +137,7 @@ def test_the_update_and_its_account_are_one_executable(monkeypatch: pytest.Monke
 def test_a_cut_at_every_frame(logs: Path, frame: int, where: str) -> None:
     cuts = Cuts()
     with training(cuts) as (_, session, made):
-        session.run(made.step)  # which has plans sent, too
+        session.run(made.step)  # this step also registers its plans
         cuts.plan(**{where: range(frame, frame + FRAMES * STEPS, FRAMES)})
         assert train(session, made) == STEPS - 1
         cuts.plan()
@@ -154,7 +157,9 @@ def test_cuts_anywhere(before: set[int], after: set[int], unnoticed: set[int]) -
 
 
 def test_an_epoch_waits_for_the_second_before_it(logs: Path) -> None:
-    """One worker stops in the midst of a step; another goes through the next epoch, and no further."""
+    """One worker stops in the middle of a step; another one completes the next epoch, but does not start the one after
+    it.
+    """
     begun, go_on = threading.Event(), threading.Event()
 
     def stop(numbers: Any) -> Any:
@@ -184,7 +189,7 @@ def test_an_epoch_waits_for_the_second_before_it(logs: Path) -> None:
             waits = cluster.task("ps").runtime.waits
             while not any("that other workers have" in what for what, _ in waits()):
                 trains.join(0.01)
-            assert len(seen) in (17, 19)  # all of two epochs but what the other has
+            assert len(seen) in (17, 19)  # all examples of two epochs except those assigned to the other worker
             go_on.set()
             stopped.join()
             trains.join()
@@ -230,7 +235,7 @@ def test_a_closed_session_gives_its_range_back(logs: Path) -> None:
         go_on.set()
         stopped.join()
         assert len(failed) == 1
-        # Where its part on the `ps` has continued, it had its range still.
+        # If its part on the `ps` has continued, the range was still assigned to it.
         assert train(session, made) in (STEPS - 1, STEPS)
         check(session, made, logs)
 
@@ -295,6 +300,6 @@ def test_an_update_of_before_a_restore_is_not_made(logs: Path, tmp_path: Path) -
         assert isinstance(failed[0], AbortedError)
         assert "its update is not made" in failed[0].message
         train(session, made)
-        first = session.run(made.counts)[1]  # what is on the `ps` that has the account
+        first = session.run(made.counts)[1]  # counts on the `ps` with the ledger
         np.testing.assert_array_equal(first, np.full(SIZE, EPOCHS, np.float32))
         assert audit(str(logs)).exact

@@ -1,4 +1,4 @@
-"""Each example counts once where updates take the gradients of several workers, of which some are lost or too late."""
+"""Each example counts once if updates combine the gradients of several workers, some of which are lost or late."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RANGES = EPOCHS * -(-SIZE // BATCH)
 @pytest.fixture(autouse=True)
 def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HEADWATER_LOG_DIR", str(tmp_path))
-    # Updates of sums, not of means: so variables count examples.
+    # Updates are sums, not means, so that variables count examples.
     reduced = DenseSum.reduced
     monkeypatch.setattr(DenseSum, "reduced", lambda self, count, mean: reduced(self, count, False))
     return tmp_path
@@ -42,15 +42,15 @@ def optimizer(mode: str, workers: int) -> Any:
 
 
 class Worker:
-    """A worker of its own graph, as a thread.
+    """A worker with its own graph, as a thread.
 
     Args:
-      target: where it works.
+      target: the target of its session.
       index: its number; 0 is the chief.
       mode: how gradients become updates.
-      workers: how many there are.
-      before: called in each of its steps, with their number, while it has the examples in hand.
-      alone: whether all variables but those of what is applied are on the second `ps`.
+      workers: number of workers.
+      before: called in each of its steps, with the step's number, while examples are assigned to it.
+      alone: whether all variables except the counts of applied examples are on the second `ps`.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ def test_a_ps_is_shut_down_while_steps_have_their_examples(logs: Path, mode: str
             worker.join()
         for mover in movers:
             mover.join()
-    # Elsewhere another gradient may have been the late one, or the last update may be on its way.
+    # On the other ps, another gradient may have been the late one, or the last update may still be in transit.
     check(workers, logs, several=mode in ("replicas 2", "sync=2"))
 
 
@@ -181,7 +181,7 @@ def test_workers_share_the_epochs(mode: str, workers: int, updates: int | None, 
         for worker in made:
             worker.join()
     check(made, logs)
-    # One without a gradient in the last update may end before that has counted itself.
+    # A worker without a gradient in the last update may end before that update is counted.
     assert updates in (None, max(worker.updates for worker in made))
     assert sum(worker.steps for worker in made) >= RANGES
 
@@ -194,7 +194,7 @@ def test_gradients_that_are_too_late_give_their_examples_back(mode: str, logs: P
             worker.start()
         for worker in made:
             worker.join()
-    # Elsewhere another gradient may have been the late one.
+    # On the other ps, another gradient may have been the late one.
     check(made, logs, several=False)
 
 

@@ -1,4 +1,4 @@
-"""A worker that comes when the job is over hears so."""
+"""A worker that joins after the end of the job learns that the job is over."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def test_a_late_worker_waits_and_learns_that_the_job_is_over(start_cluster: Star
     cluster = start_cluster(ps=1, worker=2)
     chief, late = (cluster._servers[f"worker:{index}"]._running.shell for index in range(2))
     arrival(late).check()
-    chief.announce_end()  # the ps waits for the second worker to come and to leave
+    chief.announce_end()  # the ps waits until the second worker has joined and left
     with pytest.raises(SystemExit) as ended:
         arrival(late).check()
     assert ended.value.code == 0
-    arrival(late, met=True).check()  # what is lost later is waited for
+    arrival(late, met=True).check()  # a worker that is lost later is waited for
 
 
 def test_no_place_is_given_when_the_job_is_over(start_cluster: StartCluster) -> None:
@@ -68,7 +68,7 @@ def test_a_ps_without_its_chief_does_not_wait_for_late_workers(
     cluster = start_cluster(ps=1, worker=2)
     ps, chief = (cluster._servers[name]._running.shell for name in ("ps:0", "worker:0"))
     chief.announce_end()
-    assert ps._ending._come.empty()  # the second worker has yet to come
+    assert ps._ending._come.empty()  # the second worker has not joined yet
     cluster.stop_one("worker:0")
     with pytest.raises(UnavailableError, match="the program of /job:worker/task:0 has ended"):
         ps.link(CHIEF).open_channel()
@@ -76,7 +76,7 @@ def test_a_ps_without_its_chief_does_not_wait_for_late_workers(
 
 
 def test_a_restarted_ps_learns_that_the_job_is_over(start_cluster: StartCluster) -> None:
-    """gRPC would continue for a second with what its last attempt has found: nobody there."""
+    """gRPC must not rely for a second on the result of its last attempt, that nothing listens."""
     cluster = start_cluster(ps=1, worker=1)
     chief = cluster._servers["worker:0"]._running.shell
     control = chief.link(PS).control

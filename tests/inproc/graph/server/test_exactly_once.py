@@ -1,4 +1,4 @@
-"""Every step that is acknowledged was applied exactly once, on every task, wherever connections were lost."""
+"""Every acknowledged step was applied exactly once on every task, at whichever frame connections were lost."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from tests.support.cuts import Cuts
 
 STEPS = 4
 FRAMES = 14
-"""Frames of a step below: to and from each `ps` a request, values, gradients and an answer; between the `ps` two
-transfers, and that they have come; and the step that fills the queue."""
+"""Frames of a step below: a request, values, gradients and an answer for each `ps`; two transfers between the `ps` with
+their acknowledgements; and the step that fills the queue.
+"""
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Training:
     state: Any
 
     def run(self) -> list[Any]:
-        """Some steps; what they gave, then the state that they left."""
+        """Runs some steps; returns their results, then the state after them."""
         seen: list[Any] = []
         for number in range(STEPS):
             self.session.run(self.feed, {self.fed: number + 1.0})
@@ -109,7 +110,7 @@ def test_how_many_frames_there_are() -> None:
 
 
 def test_tasks_that_send_to_each_other_meet_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In each step `ps` 1 tells `ps` 0 that its part is done, for the global step; `ps` 0 tells `ps` 1 likewise."""
+    """In each step, each `ps` notifies the other that its part is done, which updates of the global step wait for."""
     met: list[str] = []
     wait_for_channel = MemoryLink.wait_for_channel
 
@@ -121,7 +122,7 @@ def test_tasks_that_send_to_each_other_meet_once(monkeypatch: pytest.MonkeyPatch
     with training() as found:
         found.cuts.plan()
         found.run()
-        assert len(met) == 2  # each the other
+        assert len(met) == 2  # each connects to the other
 
 
 @pytest.mark.parametrize("where", ["before", "after", "unnoticed"])
@@ -144,7 +145,7 @@ def test_cuts_anywhere(reference: list[Any], before: set[int], after: set[int], 
 
 @pytest.mark.parametrize("arrives", [False, True])
 def test_a_step_that_waits_for_a_queue(arrives: bool) -> None:
-    """What it takes is not lost with the connection that was cut while it waited."""
+    """An element that the step dequeues is not lost with the connection that was cut while the step waited."""
     cuts = Cuts()
     with memory_cluster(cuts, ps=1, worker=1) as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
@@ -182,7 +183,7 @@ def test_a_plain_session_raises() -> None:
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_plan_is_given_again(monkeypatch: pytest.MonkeyPatch, restarts: bool) -> None:
-    """Else a hook that runs something for the first time after a step would have that step made again."""
+    """Otherwise a hook that runs a new request after a step would cause that step to be repeated."""
     lost: list[MemoryLink] = []
     add_plan = MemoryLink.add_plan
 

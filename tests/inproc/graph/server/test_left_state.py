@@ -1,4 +1,4 @@
-"""A ``ps`` that is told to end, and is back: each step counts once on every ``ps``, wherever that comes in between."""
+"""A ``ps`` shuts down and restarts: each step counts once on every ``ps``, at whichever frame the shutdown happens."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from tests.support.rounds import KINDS, WORKERS, check_rounds
 
 STEPS = 3
 FRAMES = 10
-"""Frames of a step below: to and from each `ps` a request, values, gradients and an answer; between the `ps` a
-transfer, and that it has come."""
+"""Frames of a step below: a request, values, gradients and an answer for each `ps`, and a transfer between the `ps`
+with its acknowledgement.
+"""
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Training:
     state: Any
 
     def run(self) -> list[Any]:
-        """Some steps; what they gave, then the state that they left."""
+        """Runs some steps; returns their results, then the state after them."""
         seen: list[Any] = []
         for _ in range(STEPS):
             seen += self.session.run(self.step)
@@ -92,7 +93,7 @@ def test_how_many_frames_there_are() -> None:
 @pytest.mark.parametrize("ps", [0, 1])
 @pytest.mark.parametrize("frame", range(FRAMES))
 def test_shutdown_at_every_frame(reference: list[Any], frame: int, ps: int, cut: str) -> None:
-    """The frame's channel may be cut at the same moment, so that what it brings has to be said again."""
+    """The frame's channel may be cut at the same moment, so that the frame must be sent again."""
     with training() as found:
         movers: list[threading.Thread] = []
 
@@ -112,7 +113,7 @@ def test_shutdown_at_every_frame(reference: list[Any], frame: int, ps: int, cut:
 
 @pytest.fixture
 def waiting() -> Iterator[tuple[threading.Event, threading.Event]]:
-    """Whether a worker computes, and whether it may continue."""
+    """Returns an event that a worker sets while it computes, and an event that lets it continue."""
     computes, goes_on = threading.Event(), threading.Event()
     yield computes, goes_on
     goes_on.set()
@@ -120,11 +121,11 @@ def waiting() -> Iterator[tuple[threading.Event, threading.Event]]:
 
 @pytest.mark.parametrize("changes", [False, True])
 def test_a_step_that_cannot_end(changes: bool, waiting: tuple[threading.Event, threading.Event]) -> None:
-    """Its worker continues. A step without changes starts again; any other step continues at its last instruction."""
+    """Its worker continues. A step without changes starts again; any other step resumes at its last instruction."""
     computes, goes_on = waiting
 
     def slow(first: Any) -> Any:
-        del first  # the ps has made its part of the step
+        del first  # the ps has completed its part of the step
         computes.set()
         goes_on.wait()
         return np.float32(1.0)
@@ -182,7 +183,7 @@ def _wait(cluster: MemoryCluster) -> None:
 
 
 def test_a_step_resumes_with_its_previous_results() -> None:
-    """It has changed a variable, and waits for an element that another step puts into a queue."""
+    """The step has changed a variable, and waits for an element that another step enqueues."""
     with memory_cluster(Cuts(), ps=1, worker=2) as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             w = tf.get_variable("w", initializer=1.0)

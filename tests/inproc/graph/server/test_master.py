@@ -1,4 +1,4 @@
-"""A master and the tasks it shares steps with: state, errors, tasks that end, and what a step leaves behind."""
+"""A master and the tasks with which it runs steps: state, errors, tasks that end, and resources after a step."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_feeds_may_be_changed_after_a_shared_step(cluster: MemoryCluster) -> Non
     with tf.device(WORKER):
         value = tf.sin(tf.sin(fed) + fed)
     both = tf.group(here.assign(value), there.assign(fed))
-    room = np.zeros(size * 4 + 64, np.uint8)  # memory that JAX could use as it is
+    room = np.zeros(size * 4 + 64, np.uint8)  # memory that JAX could use without a copy
     array = room[-room.ctypes.data % 64 :][: size * 4].view(np.float32)
     with tf.Session(cluster.target("worker")) as session:
         session.run([here.initializer, there.initializer])
@@ -153,7 +153,7 @@ def test_an_error_elsewhere_names_task_and_operation(cluster: MemoryCluster) -> 
 
 
 def test_an_error_on_one_task_ends_the_wait_for_another(cluster: MemoryCluster, gate: host_ops.Gate) -> None:
-    """The master waits for a task that waits; a third one fails."""
+    """The master waits for one task while another one fails."""
     waiting = _op("TestWait", device=PS[0], gate="gate").outputs[0]
     with tf.device(WORKER):
         later = tf.identity(waiting)
@@ -177,7 +177,7 @@ def test_an_error_elsewhere_ends_a_wait_of_the_master_itself(cluster: MemoryClus
 
 
 def test_a_master_that_was_replaced_is_refused(cluster: MemoryCluster) -> None:
-    """The network is parted, another process takes the worker's place, and the network is whole again."""
+    """During a network partition, another process takes the worker's place; then the partition ends."""
     with tf.device(PS[0]):
         v = tf.Variable(1.0)
         add = tf.assign_add(v, 1.0)
@@ -303,7 +303,7 @@ def test_a_step_leaves_nothing_to_the_garbage_collector(cluster: MemoryCluster) 
         gc.collect()
         gc.disable()
         try:
-            others = _steps_in_memory()  # what earlier tests have left, which something still holds
+            others = _steps_in_memory()  # objects of earlier tests that are still referenced
             for _ in range(3):
                 session.run(variables)
             left = _steps_in_memory() - others
@@ -316,7 +316,7 @@ def test_a_restarted_master_leaves_no_plans_behind(cluster: MemoryCluster) -> No
     v = _variable(1.0, PS[0])
     session = tf.Session(cluster.target("worker"))
     session.run(v.initializer)
-    cluster.restart("worker", 0)  # its sessions are gone, and nobody told the ps
+    cluster.restart("worker", 0)  # its sessions are gone, and the ps was not notified
     with tf.Session(cluster.target("worker")) as another:
         assert another.run(v) == 1.0
         assert cluster.task("ps").runtime.session_count() == 1

@@ -1,4 +1,4 @@
-"""A job that lets its number of ``ps`` change while it runs is not for graphs, whose variables stay where they are."""
+"""Graphs refuse a job whose number of ``ps`` can change while it runs, because their variables do not move."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HERE = "127.0.0.1:0"
 
 @pytest.mark.parametrize("task", ["ps", "worker"])
 def test_a_task_of_a_graph_says_so(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variables are those that the platform sets for ``ps: 1:3``."""
+    """The variables are the environment variables that the platform sets for ``ps: 1:3``."""
     monkeypatch.setenv("HEADWATER_SHARDS", "6")
     monkeypatch.setenv("HEADWATER_FIRST_PS", "1")
     with pytest.raises(tf.errors.FailedPreconditionError) as raised:

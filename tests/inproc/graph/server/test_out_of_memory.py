@@ -1,4 +1,4 @@
-"""A task without memory for a tensor says so by name, and continues."""
+"""A task without memory for a tensor reports an error that names the operation, and continues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cluster() -> Iterator[MemoryCluster]:
 
 
 def huge(factor: Any) -> Any:
-    """3.6 TiB on the way to one number."""
+    """Adds operations that compute one number from 3.6 TiB."""
     ones = tf.ones([MANY, MANY]) * factor + tf.to_float(tf.range(MANY))
     return tf.reduce_sum(tf.nn.top_k(ones, MANY).values)
 

@@ -1,4 +1,4 @@
-"""Reads ahead: a run starts from values that came with the answer to the one before it, and nobody can tell."""
+"""Reads ahead: a run starts from values that were sent with the previous answer, without a visible difference."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from tests.support.cluster import MemoryCluster, memory_cluster
 from tests.support.cuts import Cuts
 
 PS, WORKER = "/job:ps/task:0", "/job:worker/task:0"
-#: Runs until one starts from values that it has read ahead: the first asks for none, the second does.
+#: Runs until one starts from values that it has read ahead: the first does not request them, the second does.
 RUNS = 2
-#: Frames of a step: there and back, with values in between or without.
+#: Frames of a step: a request and an answer, with or without values in between.
 SHORT, LONG = 2, 4
 
 
 @dataclass
 class Training:
-    """A cluster of one ``ps`` and two workers, with a session of each; a step takes 1/4 of ``w`` away."""
+    """A cluster of one ``ps`` and two workers with a session each; a step subtracts 1/4 from ``w``."""
 
     cluster: MemoryCluster
     cuts: Cuts
@@ -41,17 +41,17 @@ class Training:
     sessions: list[tf.Session]
 
     def run(self, worker: int = 0) -> float:
-        """A step; gives ``w`` as it was before."""
+        """Runs a step; returns the value of ``w`` before it."""
         return float(self.sessions[worker].run(self.step)[1])
 
     def frames(self, worker: int = 0) -> int:
-        """How many frames a step takes."""
+        """Returns the number of frames of a step."""
         self.cuts.plan()
         self.run(worker)
         return self.cuts.frames
 
     def cell(self, name: str = "w") -> Any:
-        """The cell of a variable at the ``ps``."""
+        """Returns the cell of a variable at the ``ps``."""
         (ps,) = [task for name, task in self.cluster.tasks.items() if name.job == "ps"]
         return ps.runtime.resources.cell("", name)
 
@@ -87,7 +87,7 @@ def test_a_step_that_is_repeated_takes_one_round_trip(trained: Training) -> None
 
 
 def test_a_step_reads_the_latest_updates_of_others(trained: Training) -> None:
-    """Two workers in turns: each is always told what the other has left."""
+    """Two workers take turns: each always gets the other's latest values."""
     for number in range(12):
         assert trained.run(number % 2) == 1024.0 * 0.75**number
 
@@ -97,11 +97,11 @@ def test_values_that_others_change_are_read_ahead_less_and_less(trained: Trainin
     for _ in range(40):
         frames.append(trained.frames(0))
         trained.run(1)
-    assert frames == [LONG] * 40  # what was computed in vain is no frame more
+    assert frames == [LONG] * 40  # the discarded computation costs no further frame
     assert trained.sessions[0].run(trained.w) == pytest.approx(1024.0 * 0.75**80)
     for _ in range(40):
         trained.run(0)
-    assert trained.frames(0) == SHORT  # alone again
+    assert trained.frames(0) == SHORT  # one worker alone again
 
 
 def test_a_step_sees_a_value_that_was_restored(trained: Training) -> None:
@@ -121,7 +121,7 @@ def test_a_step_detects_a_deleted_value(trained: Training) -> None:
 
 
 def test_an_update_stays_in_place(trained: Training) -> None:
-    """What was given with an answer does not keep the buffer of a variable: a frame has a copy."""
+    """Values that were sent with an answer do not share the buffer of a variable: a frame has a copy."""
     with tf.Graph().as_default():
         with tf.device(PS):
             v = tf.get_variable("large", initializer=np.zeros(1 << 16, np.float32))
@@ -135,7 +135,7 @@ def test_an_update_stays_in_place(trained: Training) -> None:
                 session.run(train_op)
                 value = trained.cell("large").value  # of a kernel, or of an executable
                 places.append(value.ctypes.data if isinstance(value, np.ndarray) else value.unsafe_buffer_pointer())
-                del value  # who refers to it is a reader
+                del value  # a reference to the buffer counts as a reader
     assert len(set(places[RUNS:])) == 1
 
 
@@ -146,7 +146,7 @@ def test_values_that_are_large_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_error_from_outdated_values_is_ignored() -> None:
-    """A worker's own step takes it to where it cannot continue; before it is asked to, another one helps it back."""
+    """A worker's step makes an index invalid; before its next step, another worker makes the index valid again."""
     with memory_cluster(Cuts(), ps=1, worker=2) as cluster, tf.Graph().as_default():
         with tf.device(PS):
             place = tf.get_variable("place", initializer=np.int32(0))
@@ -173,7 +173,7 @@ def test_an_error_from_outdated_values_is_ignored() -> None:
 @pytest.mark.parametrize("arrives", [False, True], ids=["lost", "last"])
 @pytest.mark.parametrize("frame", range(LONG))
 def test_a_cut_at_every_frame(frame: int, arrives: bool, between: bool) -> None:
-    """Each step is applied once, from the values that were there, whichever frame of it is lost."""
+    """Each step is applied once, to the values current at that time, whichever of its frames is lost."""
     with training() as found:
         count = 0
         for number in range(RUNS + 6):
@@ -215,7 +215,7 @@ def test_a_cut_at_every_frame_of_a_step_with_two_round_trips(frame: int, arrives
 
 
 def may_read_ahead(*fetches: Any) -> bool:
-    """Whether a worker's request may."""
+    """Returns whether a worker's request may read ahead."""
     names = ["/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"]
     tensors = tuple(fetch for fetch in fetches if isinstance(fetch, tf.Tensor))
     targets = tuple(fetch for fetch in fetches if not isinstance(fetch, tf.Tensor))
@@ -245,4 +245,4 @@ def test_repeatable_steps_may_read_ahead() -> None:
             assert not may_read_ahead(tf.assign_add(w, bad)), bad
         assert not may_read_ahead(value)  # nothing is sent back
         assert not may_read_ahead(tf.assign_add(w, value), tf.assign(mine, value))
-        assert may_read_ahead(tf.assign_add(w, checked)) is False  # looks at values on the host
+        assert may_read_ahead(tf.assign_add(w, checked)) is False  # reads values on the host

@@ -1,4 +1,4 @@
-"""A `ps` traces and compiles what workers ask for once, and no step waits meanwhile."""
+"""A `ps` traces and compiles requests that workers have in common once, and no step waits meanwhile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORKERS = 11
 PS = "/job:ps/task:0"
 
 traced: list[str] = []
-"""The threads that have traced the operation below."""
+"""Threads that have traced the operation below."""
 free: list[bool] = []
 """Whether another step could use the variables meanwhile."""
 watched: list[Any] = []
@@ -53,7 +53,7 @@ def cluster() -> Iterator[MemoryCluster]:
 
 
 class Worker:
-    """A worker with a graph of its own, equal to the others' but for what it adds to the variables."""
+    """A worker with its own graph, which differs from the others' only in the constant added to the variables."""
 
     def __init__(self, cluster: MemoryCluster, index: int, factor: float = 1.0) -> None:
         with tf.Graph().as_default():

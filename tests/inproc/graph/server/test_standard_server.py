@@ -1,4 +1,4 @@
-"""A server by what ``TF_CONFIG`` says."""
+"""A server that is configured by ``TF_CONFIG``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def config(**parts: Any) -> str:
 
 
 def test_a_standard_server_serves_the_task_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    # TF_CONFIG must name a port; this one is for the system to choose.
+    # TF_CONFIG must name a port; here the system chooses one.
     found = TaskConfig(cluster=ClusterSpec({"chief": ["localhost:0"]}), task=TaskName("chief", 0))
     monkeypatch.setattr(standard_server, "task_config_from_environment", lambda: found)
     server = tf.contrib.distribute.run_standard_tensorflow_server()

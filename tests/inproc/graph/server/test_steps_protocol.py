@@ -1,4 +1,4 @@
-"""The protocol of a step, frame by frame: what a task answers, and what it does with frames that make no sense."""
+"""The protocol of a step, frame by frame: a task's answers, and its reactions to invalid frames."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SESSION = "s"
 
 
 def serving(service: StepService, channel: Channel, other: Callable[[Frame], bool]) -> threading.Thread:
-    """A thread that serves a channel, as a task does."""
+    """Runs a thread that serves a channel, as a task does."""
 
     def serve() -> None:
         with contextlib.suppress(UnavailableError, InvalidArgumentError), contextlib.closing(channel):
@@ -229,7 +229,7 @@ def test_a_disconnected_master_ends_the_step(served: Served) -> None:
 
 
 def run_and_go(served: Served, meanwhile: Callable[[], None] = lambda: None) -> None:
-    """The task enqueues for a master that loses the channel: it may not have the answer."""
+    """The task enqueues an element for a master that loses its channel, possibly before the answer."""
     with tf.Graph().as_default():
         fed = tf.placeholder(tf.float32, [2])
         with tf.device(TASK):
@@ -277,7 +277,7 @@ def test_an_answer_waits_until_other_tasks_have_received_the_transfers(served: S
             assert [task for task, _ in served.pushed] == [OTHER]
             with pytest.raises(DeadlineExceededError):
                 served.channel.recv(0)
-            assert not served.service.answer_all(60, 0.01)  # so a task that ends waits for that
+            assert not served.service.answer_all(60, 0.01)  # a task that ends waits for this
             all_answered = pool.submit(served.service.answer_all, 60, 60)
         finally:
             taken.set()
@@ -312,7 +312,7 @@ def test_a_step_that_is_cancelled(served: Served) -> None:
 
 
 def commit(served: Served) -> host_ops.Gate:
-    """A step commits itself, then waits at a gate."""
+    """Runs a step that commits itself and then waits at a gate."""
     with tf.Graph().as_default(), tf.device(TASK):
         attrs = {"gate": "protocol", "commits": True}
         waiting = tf.get_default_graph().create_op("TestWait", [], attrs).outputs[0]
@@ -333,7 +333,7 @@ def test_a_session_that_ends_waits_for_a_step_that_has_committed_itself(
         monkeypatch.setattr(step, "at_end", lambda call: (Step.at_end(step, call), waits.set()))
         released = pool.submit(served.runtime.release, SESSION, "its master was restarted")
         waits.wait()
-        assert served.runtime.owner(SESSION)  # what other tasks send it is taken
+        assert served.runtime.owner(SESSION)  # transfers from other tasks are still accepted
         gate.open()
         assert served.recv() == (DONE, (1,), [1])
         released.result()
@@ -371,7 +371,7 @@ def test_shutdown_waits_for_answers_and_not_for_waiting_steps(served: Served) ->
     served.run(2, 7, ONES)
     kind, header, _ = served.recv()
     assert kind == TENSORS
-    assert not served.service.answer_all(0)  # it is in the middle of it
+    assert not served.service.answer_all(0)  # the step is in progress
     served.send(TENSORS, (7, header[1] + 1), np.full(2, 20.0, np.float32))
     assert served.recv()[0] == DONE
     assert served.service.answer_all(60)
@@ -387,7 +387,7 @@ def test_shutdown_waits_for_answers_and_not_for_waiting_steps(served: Served) ->
 def test_tensors_of_a_step_that_failed_are_forgotten(served: Served) -> None:
     served.send(TRANSFER, (SESSION, 5, 0), ONES)
     assert served.recv()[:2] == (TAKEN, (SESSION, 5, 0))
-    served.run(1, 5)  # lacks its feed
+    served.run(1, 5)  # its feed is missing
     assert served.recv()[0] == ERROR
     assert not served.runtime.rendezvous._arrived
 
@@ -408,7 +408,7 @@ def test_channels_of_one_task_are_independent(served: Served) -> None:
 
 
 class Conversing:
-    """A conversation of step 7 with a task that a test plays."""
+    """A conversation of step 7 with a task that the test simulates."""
 
     def __init__(self, reconnect: Reconnect | None = None) -> None:
         self.task, ours = memory_pair()
@@ -421,7 +421,7 @@ class Conversing:
         self.task.send(Frame(kind, header, [np.asarray(tensor) for tensor in tensors]))
 
     def asked(self) -> list[tuple[int, tuple[Any, ...], list[Any]]]:
-        """All frames that have come to the task."""
+        """Returns all frames that the task has received."""
         found: list[tuple[int, tuple[Any, ...], list[Any]]] = []
         with contextlib.suppress(DeadlineExceededError):
             while True:
@@ -431,7 +431,7 @@ class Conversing:
 
 
 class Resuming(Conversing):
-    """The same with a step that resumes, of which the task has had some transfers by then."""
+    """A conversation of a step that resumes; the task has already received some transfers."""
 
     def __init__(self, had: int) -> None:
         def reconnect(step: Step, task: str, error: OpError) -> Channel:
@@ -507,14 +507,14 @@ def test_a_task_that_ends_after_its_answer_is_not_awaited() -> None:
     protocol.conversation.start([])
     protocol.answer(DONE, (7,), ONES)
     protocol.task.close()
-    for _ in range(2):  # while another task is waited for
+    for _ in range(2):  # while the master waits for another task
         protocol.conversation.handle_received()
     assert [tensor.tolist() for tensor in protocol.conversation.finish()] == [[1.0, 1.0]]
     assert protocol.ended == [True]
 
 
 def test_lost_task_receives_one_request() -> None:
-    """Another task is waited for before this one is asked: that it is lost is met then, and not before."""
+    """The master waits for another task first, so it notices the loss of this task only when it sends its request."""
     protocol = Resuming(had=0)
     protocol.task.close()
     protocol.conversation.handle_received()

@@ -1,4 +1,4 @@
-"""Traces of steps: every task says what it did and when."""
+"""Traces of steps: every task records its operations with their times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def cluster() -> Iterator[MemoryCluster]:
 
 
 def devices(metadata: Any) -> dict[str, list[str]]:
-    """What each task did, executables among it or, where they stand apart, beside it."""
+    """Returns the operations of each task; executables are listed among them or, if they are separate devices, beside
+    them.
+    """
     found: dict[str, list[str]] = {}
     for device in metadata.step_stats.dev_stats:
         task = device.device.removesuffix("/executables").removesuffix("/device:CPU:0")

@@ -1,4 +1,6 @@
-"""Backups of each ``ps``: it has what was acknowledged, once, wherever connections are cut or a ``ps`` dies."""
+"""Backups of each ``ps`` have each acknowledged step once, at whichever frame a connection is cut or a ``ps`` is
+killed.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,10 @@ from tests.support.cuts import Cuts
 
 STEPS = 2
 FRAMES = 20
-"""Frames of a step below. To and from each `ps` a request, values, gradients and an answer, and between the `ps` a
-transfer, and that it has come: 10, as without second copies. Of four updates (those of counts are by themselves, and
-the global step waits) and of the transfer one to the second copy, and its confirmation: 10."""
+"""Frames of a step below: 20. A request, values, gradients and an answer for each `ps`, and a transfer between the `ps`
+with its acknowledgement: 10, as without backups. For four updates (the counts are updated separately, and the global
+step waits) and for the transfer, a change to the backup and its confirmation each: 10.
+"""
 
 
 @dataclass
@@ -37,7 +40,7 @@ class Training:
     state: Any
 
     def run(self) -> list[Any]:
-        """Some steps; what they gave, then the state that they left."""
+        """Runs some steps; returns their results, then the state after them."""
         seen: list[Any] = []
         for _ in range(STEPS):
             seen.append(self.session.run(self.step))
@@ -154,7 +157,7 @@ def test_a_row_travels_without_its_table() -> None:
 
 
 def test_a_previous_primary_no_longer_serves() -> None:
-    """The copies are parted from each other, and not from the worker: one of them is told to go alone."""
+    """The replicas are partitioned from each other, but not from the worker; a new view has only one of them."""
     with training() as found:
         found.run()
         former = found.cluster.primary(1)
@@ -182,7 +185,7 @@ def test_a_session_with_variables_of_its_own_is_refused() -> None:
 
 
 def test_a_process_that_is_lost_is_not_dialled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is stopped lets an attempt to connect run out of its time."""
+    """An attempt to connect to a stopped process would last until its timeout."""
     opened: list[int] = []
     with copied_cluster() as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
@@ -216,7 +219,9 @@ def test_plain_sessions_find_the_copy_that_serves() -> None:
 
 
 def test_copies_move_while_steps_are_made(reference: list[Any]) -> None:
-    """To a process that had none, with another second, and back; at last there is one copy, and then a second again."""
+    """The replicas move to a process that had none, with a new backup, and back; finally there is one replica, and then
+    a backup again.
+    """
     with training(processes=3) as found:
         moves = [(0, 2, 1), (1, 2, 0), (0, 1, 0), (1, 0, None), (1, 0, 1)]
         mover = threading.Thread(target=lambda: [found.cluster.move(*move) for move in moves])

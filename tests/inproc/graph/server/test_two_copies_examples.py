@@ -1,4 +1,4 @@
-"""Backups of the account of examples: each example counts once, wherever a ``ps`` dies."""
+"""Backups of the ledger of examples: each example counts once, at whichever frame a ``ps`` is killed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from tests.support.cuts import Cuts
 SIZE, BATCH, EPOCHS = 7, 2, 2
 STEPS = EPOCHS * -(-SIZE // BATCH)
 FRAMES = 15
-"""Of a step below. A request and an answer for each `ps`; from the first one the range, and from each one values and to
-it gradients: 9, as without second copies. The range, and the update with its account, are told to the second copy of
-the first one, an update to that of the other: 6."""
+"""Frames of a step below: 15. A request and an answer for each `ps`, the range from the first one, and values from and
+gradients to each: 9, as without backups. Changes with their confirmations: for the range, for the first one's update
+with its ledger, and for the other one's update: 6.
+"""
 
 
 @dataclass
 class Training:
-    """Two `ps`, and a program that adds 1 to what both have of each example."""
+    """Two `ps`, and a program that adds 1 at the position of each example on both."""
 
     cluster: CopiedCluster
     session: tf.Session
@@ -37,7 +38,7 @@ class Training:
     counts: Any
 
     def run(self) -> list[np.ndarray[Any, Any]]:
-        """All epochs; how often each example was applied on each ``ps``."""
+        """Runs all epochs; returns how often each example was applied on each ``ps``."""
         for _ in range(STEPS - 1):
             self.session.run(self.step)
         self.cluster.cuts.plan()

@@ -1,4 +1,4 @@
-"""Backups of queues, accumulators and lookup tables: nothing is lost or comes twice where a ``ps`` dies."""
+"""Backups of queues, accumulators and lookup tables: nothing is lost or repeated when a ``ps`` is killed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.copied_cluster import CopiedCluster, copied_cluster
 from tests.support.cuts import Cuts
 
 FRAMES = 100
-"""Of all operations below, in their order."""
+"""Frames of all operations below, in their order."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Program:
     operations: Sequence[Any]
 
     def run(self) -> list[Any]:
-        """What each operation gives, one after the other."""
+        """Returns the result of each operation, in order."""
         return [self.session.run(one) for one in self.operations]
 
 
@@ -146,7 +146,7 @@ def test_a_ps_dies_at_every_frame(reference: list[Any], frame: int, ps: int) -> 
 
 
 class Waiting:
-    """A step in a thread of its own, which waits on a ``ps``."""
+    """A step in its own thread, which waits on a ``ps``."""
 
     def __init__(self, cluster: CopiedCluster, one: tf.Session, operation: Any, task: int = 0) -> None:
         self.given: Any = None
@@ -163,7 +163,7 @@ class Waiting:
 
     @staticmethod
     def wait(cluster: CopiedCluster, task: int = 0) -> None:
-        """Returns once some step waits on the copy that serves a task."""
+        """Returns once a step waits on the primary of a task."""
         looks = threading.Event()
         while not cluster.primary(task).runtime.waits():
             looks.wait(0.01)

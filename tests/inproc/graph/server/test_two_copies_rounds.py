@@ -1,4 +1,4 @@
-"""Backups of what synchronous training keeps: each round counts once on each ``ps``, wherever one dies."""
+"""Backups of the state of synchronous training: each round counts once on each ``ps``, whenever one is killed."""
 
 from __future__ import annotations
 

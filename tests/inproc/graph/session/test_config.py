@@ -1,4 +1,4 @@
-"""What a session's `ConfigProto` means to its devices, and what it says about them."""
+"""Effects of a session's `ConfigProto` on its devices, and messages about it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ def reset(target: str, config: tf.ConfigProto) -> None:
 @pytest.mark.parametrize("use", [run, reset])
 def test_a_wait_for_a_dead_master_ends_when_the_session_says(use: object) -> None:
     assert callable(use)
-    with socket.socket() as bound:  # which does not listen: connections are refused, and the port stays ours
+    # the port does not listen: connections are refused, and no other process can take it
+    with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         target = f"grpc://127.0.0.1:{bound.getsockname()[1]}"
         with pytest.raises(tf.errors.DeadlineExceededError, match="operation_timeout_in_ms=50"):

@@ -1,4 +1,4 @@
-"""Sessions that have the state of all tasks for themselves."""
+"""Sessions with their own state on all tasks."""
 
 from __future__ import annotations
 

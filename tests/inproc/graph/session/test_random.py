@@ -1,4 +1,4 @@
-"""Random operations: what seeds fix, and what differs from step to step."""
+"""Random operations: values that seeds determine, and values that differ from step to step."""
 
 from __future__ import annotations
 

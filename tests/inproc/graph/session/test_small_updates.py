@@ -1,4 +1,4 @@
-"""Updates of small variables run in the thread that asks for them, with the results that they have one by one."""
+"""Updates of small variables run in the thread of the request, with the same results as one by one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from headwater import tf
 from headwater.graph.runtime import small_updates
 
-#: Prints how often the thread that asks for steps waits in one, in a task that has one thread for its kernels.
+#: Prints how often the requesting thread waits during a step, in a task with one thread for its kernels.
 WAITS = """
 import resource, sys
 import numpy as np
@@ -37,14 +37,15 @@ with tf.Session() as session:
 @pytest.mark.parametrize("jit", ["off", "on"])
 @pytest.mark.parametrize("count", [9, 20])
 def test_no_other_thread_is_awaited(count: int, jit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # While a part is compiled in the background, its thread and this one take turns at the interpreter's lock.
+    # While a part is compiled in the background, the compiling thread and this one alternate in holding the interpreter
+    # lock.
     monkeypatch.setenv("HEADWATER_JIT", jit)
     done = subprocess.run([sys.executable, "-c", WAITS, str(count)], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 0.5
 
 
 def _trained(count: int) -> list[np.ndarray]:
-    """Values of variables after steps of Adam."""
+    """Returns the values of variables after steps of Adam."""
     with tf.Graph().as_default(), tf.Session() as session:
         variables = [tf.Variable(np.full((40, 10), i, np.float32)) for i in range(count)]
         gradients = [tf.constant(np.full((40, 10), 1 + i, np.float32)) for i in range(count)]

@@ -1,4 +1,4 @@
-"""Steps of one task: values that shapes depend on, text, errors and where they come from, and steps that end early."""
+"""Steps of one task: shapes that depend on values, text, errors with their origins, and steps that end early."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_a_step_waits_only_so_long(gate: host_ops.Gate) -> None:
 
 
 def test_a_waiting_operation_does_not_block_others(gate: host_ops.Gate) -> None:
-    """An update of the same step that nothing orders after the wait is done meanwhile."""
+    """An update of the same step is applied meanwhile, because nothing orders it after the wait."""
     with tf.Graph().as_default(), tf.Session() as session, ThreadPoolExecutor(1) as pool:
         v = tf.Variable(1.0)
         session.run(v.initializer)
@@ -263,7 +263,7 @@ def test_a_waiting_operation_does_not_block_others(gate: host_ops.Gate) -> None:
 
 
 def test_a_session_that_is_dropped_leaves_no_threads() -> None:
-    before = set(threading.enumerate())  # of other tests: they may end meanwhile
+    before = set(threading.enumerate())  # of other tests, and may end meanwhile
     with tf.Graph().as_default():
         x = tf.constant(1)
         for _ in range(3):

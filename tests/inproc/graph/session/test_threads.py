@@ -16,7 +16,7 @@ SIZE = 20_000
 
 
 def _together(*actions: Callable[[], Any]) -> None:
-    """Runs all actions at once and waits for all; raises what the first one raises."""
+    """Runs all actions at once and waits for all; raises the first error."""
     ready = threading.Barrier(len(actions))
 
     def start(action: Callable[[], Any]) -> Any:
@@ -30,7 +30,7 @@ def _together(*actions: Callable[[], Any]) -> None:
 
 
 def test_no_reader_sees_half_an_update() -> None:
-    """Updates of two variables in one step are seen together, and each whole."""
+    """Two variables that one step updates are seen with both updates or with neither."""
     with tf.Graph().as_default():
         first, second = tf.Variable(tf.zeros([SIZE])), tf.Variable(tf.zeros([SIZE]))
         by = tf.placeholder(tf.float32, [SIZE])
