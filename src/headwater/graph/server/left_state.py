@@ -8,10 +8,10 @@ step has taken. The next incarnation keeps the generation, so to other tasks the
 connections: by the protocol of `headwater.graph.master.protocol`, a step resumes where it was, and is applied once on
 every ``ps``.
 
-Some resources cannot be serialised (iterators, readers) and start afresh. Masters have to notice that. So the next
-incarnation of a task with such resources has a new generation: sessions are created again, and the chief finds the
-seals and restores no checkpoint, as with saved states. If there is no seal, or if all ``ps`` have to restore together,
-a task with such resources hands over nothing.
+Some resources (iterators, readers) cannot be serialised and are empty after a restart, and masters have to notice that.
+So a task with such resources hands over only its variables and its seal, and its next incarnation has a new generation:
+masters create their sessions again, and the chief finds the seals and restores no checkpoint, as with saved states. If
+there is no seal, or if all ``ps`` have to restore together, a task with such resources hands over nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from headwater.graph.server.steps import StepService
 
 _log = logging.getLogger("headwater")
 
-#: Time that running steps have to end, in seconds.
+#: Limit for running steps to end in a drain, in seconds.
 _END_S: Final = 5.0
 
 
@@ -61,9 +61,9 @@ class LeftState:
     """The state that a ``ps`` has handed to the chief.
 
     Attributes:
-      predecessor: the incarnation that the next one continues; None if the next one has a new generation.
-      facts: everything except arrays.
-      arrays: in the order in which the facts refer to them.
+      predecessor: the previous incarnation, whose generation the task keeps; None if the task gets a new generation.
+      facts: the part of the state that JSON can express.
+      arrays: the arrays of the state, in the order in which ``facts`` mentions them.
     """
 
     predecessor: Predecessor | None
@@ -81,7 +81,13 @@ class LeftState:
         return LeftState(predecessor=predecessor, facts=facts, arrays=arrays)
 
     def restore(self, runtime: TaskRuntime, steps: StepService) -> None:
-        """Restores the state of the previous incarnation in a task that has just started."""
+        """Restores the state of the previous incarnation in a task that does not serve yet.
+
+        Args:
+          runtime: gets the variables, the seal, the sessions with their plans, other resources, and transfers that no
+            step has taken.
+          steps: gets the steps that ended without a confirmed answer, and the suspended steps, which it resumes.
+        """
         facts, rest = self.facts, iter(self.arrays)
         told = facts["cells"]
         unpack_cells(runtime.resources, told, [next(rest) for _ in told])
@@ -102,6 +108,7 @@ class LeftState:
 
     @staticmethod
     def _step(told: Sequence[Any], runtime: TaskRuntime, rest: Iterator[Any]) -> LeftStep:
+        """Decodes a step from its entry ``told`` in the facts and from its arrays, the next ones in ``rest``."""
         session, number, came, dropped, frames, midst = told
         kept = [Frame(kind, header, [next(rest) for _ in range(count)]) for kind, header, count in frames]
         if midst is None:
@@ -122,15 +129,18 @@ def _unsayable(runtime: TaskRuntime) -> set[type]:
 
 
 def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Collection[str]) -> list[Any]:
-    """Returns the task's state as arrays, and freezes it: the task acknowledges no change after this call.
+    """Freezes the task's state and encodes it as arrays. The task acknowledges no change after this call.
 
     Args:
-      runtime: its state and plans.
-      steps: its steps; `StepService.suspend` was called before.
+      runtime: the task's state and plans.
+      steps: the task's steps; `StepService.suspend` was called before.
       generation: the generation of this incarnation.
-      come: tasks that have connected to it.
+      come: names of the tasks that have connected to this incarnation.
+
+    Returns:
+      The arrays that `LeftState.of` parses: the facts as JSON in an array of uint8, then the arrays that they mention.
     """
-    # Freeze before reading anything: a change that is accepted later is missing in the result, and must not be
+    # Freeze before reading anything: the result lacks every change that is made later, so such a change must not be
     # acknowledged.
     known, is_all = steps.freeze(), not _unsayable(runtime)
     with runtime.resources.lock:
@@ -185,7 +195,17 @@ def _is_left(key: Key, theirs: Collection[str]) -> bool:
 def _midst(
     midst: InMidst, runtime: TaskRuntime, session: str, places: Mapping[int, Key]
 ) -> tuple[list[Any], list[Any]]:
-    """Encodes the point at which a step resumes, for `LeftState.restore`; returns values for JSON, and arrays."""
+    """Encodes the point at which a step resumes, for `LeftState.restore`.
+
+    Args:
+      midst: the point in the plan, with the step's intermediate values.
+      runtime: has the plan.
+      session: the step's session.
+      places: maps the ``id`` of each handed-over resource to its key, so that handles can be encoded.
+
+    Returns:
+      Values for JSON, and arrays.
+    """
     position, slots = midst.stopped
     # The next incarnation compiles the same plan, so its initial slots need not be stored: only values that differ from
     # them are encoded.
@@ -220,8 +240,8 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftSta
         fetched = StateAtChief(FOLDER, task.index, str(chief), link).fetch()
         if fetched is None:
             return None
-        # Acknowledge before use: the chief drops the state, so that no later incarnation continues from a state that
-        # this one is about to change.
+        # Acknowledge before use, so that the chief drops the state. Otherwise this incarnation could acknowledge
+        # updates, and a later one could fetch the same old state and lose those updates.
         fetched.taken()
     except OpError as error:
         _log.info("%s cannot fetch its deposited state from %s: %s", task, chief, error.message)
@@ -249,7 +269,11 @@ class Leaving:
         self._steps = steps
 
     def deposit_state(self) -> None:
-        """Stops accepting steps, ends the running ones and hands over the state, if there is any."""
+        """Suspends the task's steps and deposits the state with the chief.
+
+        Logs a warning instead, and the state is lost, if the chief does not answer, or if the state is unusable without
+        resources or parts of an update that cannot be handed over. Does nothing if no variable has a value.
+        """
         shell, chief = self._shell, self._shell.chief
         if all(cell.value is None for cell in self._runtime.resources.cells().values()):
             return
@@ -259,13 +283,13 @@ class Leaving:
             return
         kept = StateAtChief(FOLDER, shell.me.index, str(chief), shell.link(chief))
         try:
-            kept.require_chief()  # else there is nothing to wait for
+            kept.require_chief()  # checked first: without a chief, suspending the steps would only delay the end
             on = self._steps.suspend(_END_S)
             for step in on:
                 _log.warning("%s ends during step %d of session %s", shell.me, step.number, step.session)
             together = training_note_of(self._runtime.resources).together
-            # A partly applied step is tolerable for asynchronous training. If the task's variables are only valid
-            # together with those of other tasks, it is not.
+            # Asynchronous training tolerates a partly applied step. Training whose variables on all tasks must belong
+            # to the same step (`Note.together` gives the reason) does not.
             if together and (on or self._steps.spoiled):
                 what = "%s deposits no state with %s: a step has changed only a part of its variables; and %s"
                 _log.warning(what, shell.me, chief, together)
@@ -282,8 +306,9 @@ class Leaving:
             )
 
     def _why_not(self) -> str:
-        """Returns why the variables must not be handed over without the task's other resources; empty if they may
-        be."""
+        """Returns the reason not to hand over anything: the task has resources that cannot be handed over, and either
+        the model has no seal or all ``ps`` have to restore together. Returns an empty string if there is no such
+        reason."""
         more = _unsayable(self._runtime)
         if not more:
             return ""

@@ -1,4 +1,4 @@
-"""A server's master, which the program in its own process and clients in other processes use."""
+"""The master of a server: runs sessions for the program in the server's process and for clients in other processes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from headwater.graph.passes.prune import RunRequest
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.tensorboard_protos import graph_pb2
 
-#: Time within which a client has to send HOLD for a session that it has created, in seconds. Until then, the master
-#: would not notice the end of the client.
+#: Time within which a client has to send HOLD for a session that it has created, in seconds. The session is closed
+#: otherwise: without HOLD, no channel is bound to the session whose loss would show that the client has ended.
 _HOLD_WITHIN_S = 60.0
 
 
 class _ClientSession:
-    """A session of a client in another process, which has sent its graph."""
+    """A session of a client in another process: the client has sent its graph, and names operations by strings."""
 
     def __init__(self, session: MasterSession) -> None:
         self.session = session
@@ -45,7 +45,7 @@ class MasterService:
       runtime: the server's task.
       peers: the other tasks.
       clock: returns monotonic time in seconds.
-      refuses: why this task may not open sessions; empty if it may.
+      refuses: the reason why this task may not open sessions; empty if it may.
 
     Attributes:
       sessions: number of sessions opened so far.
@@ -80,7 +80,8 @@ class MasterService:
         return MasterSession(self._runtime, graph, options, self._peers)
 
     def reset(self, containers: Sequence[str]) -> None:
-        """Discards the state of this task and of its peers, and ends their sessions."""
+        """Discards the contents of ``containers`` (all if empty) on this task and its peers, and ends their
+        sessions."""
         self._runtime.reset(list(containers))
         self._peers.reset(containers)
 
@@ -95,7 +96,7 @@ class MasterService:
             self._clients[session.handle] = _ClientSession(session)
             self._not_held[session.handle] = now + _HOLD_WITHIN_S
             overdue = [handle for handle, until in self._not_held.items() if until < now]
-        for handle in overdue:  # their clients ended before they sent HOLD
+        for handle in overdue:  # no HOLD in time, so their clients have probably ended
             self.close_session(handle)
         return session.handle
 
@@ -107,7 +108,8 @@ class MasterService:
     def make_callable(
         self, session: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], options: bytes = b""
     ) -> int:
-        """Prepares a request; returns its number, which `call` takes."""
+        """Prepares repeated runs with the same feeds and fetches; returns the callable's number, for RUN_CALLABLE
+        frames (see `call`)."""
         del options
         client = self._client(session)
         graph = client.session.graph
@@ -145,7 +147,8 @@ class MasterService:
             self.close_session(session)
 
     def attach_session(self, channel: Channel, frame: Frame) -> None:
-        """Handles a HOLD frame: the session ends when `detach_sessions` is called for the channel."""
+        """Handles a HOLD frame: binds the session to ``channel``, so that it ends with the channel; see
+        `detach_sessions`."""
         match frame.header:
             case (str(session),):
                 with self._lock:

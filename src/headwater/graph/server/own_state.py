@@ -1,12 +1,13 @@
 """Periodic saves of a graph ``ps``: a restarted ``ps`` resumes from its newest saved state, while all other tasks keep
 their present state; see `headwater.state.state_saver`.
 
-A state has the variables, including optimizer slots and the global step, and the seal of the training
-(`headwater.tf1.training.seals`). The seal tells the chief that the training is complete on all tasks, so it restores no
-checkpoint. When a chief is about to restore a checkpoint on all tasks, it breaks the seals, and the saved states are
-deleted. Until the next seal, there is no saved state to resume from.
+A saved state has the variables, including optimizer slots and the global step, and the seal of the training
+(`headwater.tf1.training.seals`). The seal shows the chief that every task has an initialised model, so the chief
+restores no checkpoint after the restart of one ``ps``. A chief that is about to restore a checkpoint on all tasks
+breaks the seals first, and each ``ps`` then deletes its saved states. Until the next seal, there is no saved state to
+resume from.
 
-Other resources of the task (queues, readers, iterators) start empty afterwards, as after any loss of a task.
+Other resources of the task (queues, readers, iterators) are empty after the restart, as after any loss of a task.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Loss:
 
     Attributes:
       at: when the state was saved, in seconds since 1970.
-      updates: first and last lost update of each variable; None if unknown.
+      updates: numbers of the first and the last lost update of each variable; None if unknown.
     """
 
     at: float
@@ -120,7 +121,8 @@ HeldCell = tuple[tuple[str, str], int, int, Array]
 
 def capture_cell(key: tuple[str, str], number: int, cell: Cell) -> HeldCell:
     """Captures the present value of a variable that has one. The caller holds the lock of the resources."""
-    # A NumPy view keeps the buffer in use, so the next update allocates another one instead of overwriting it.
+    # The NumPy view holds a reference to the buffer, so the next update allocates another one instead of writing in
+    # place. The captured value therefore needs no copy.
     return key, number, cell.updates, np.asarray(cell.value)
 
 
@@ -161,9 +163,9 @@ class GraphSaver(StateSaver):
     """Saves the variables of a task.
 
     Args:
-      resources: hold the variables.
-      saves: where and how often.
-      task: this one.
+      resources: the task's resources, which include the variables.
+      saves: folder and interval of the saves.
+      task: the name of this task.
       tasks: number of tasks of its job.
 
     Attributes:
@@ -213,6 +215,7 @@ class GraphSaver(StateSaver):
         return chain is not None
 
     def _go_on_with(self, chain: Chain, path: str) -> None:
+        """Installs the state in ``chain``, and computes the lost updates from the counts in the file ``path``."""
         last = chain.last
         told: Sequence[Sequence[Any]] = last.facts["cells"]
         self._incarnation = int(last.facts["life"])
@@ -232,10 +235,9 @@ class GraphSaver(StateSaver):
         )
 
     def end(self) -> None:
-        """Saves the final state. Called when all connections are closed, so that no change after this save can be
-        acknowledged.
+        """Saves the final state; if the job is over, removes all saved states instead.
 
-        If the job is over, removes all saved states instead: nothing will restore them.
+        Called when all connections are closed, so that no change after this save can be acknowledged.
         """
         self._note.on_change = None
         self._periodic.stop()
@@ -247,11 +249,12 @@ class GraphSaver(StateSaver):
             files.remove(os.path.join(self.folder, _COUNTS))
 
     def _sealed(self) -> None:
-        """Handles a change of the seal: a chief has prepared the model on all tasks, or is about to."""
+        """Handles a change of the seal: saves soon after a chief has set the seal, and deletes the saved states after a
+        chief has removed it to restore the model on all tasks."""
         if not self._note.text or self._note.together:
             with self._saving:
-                # Saved states precede the chief's restore of a checkpoint: a ps that resumed from one would have other
-                # values than the rest of the cluster.
+                # The saved states are older than the checkpoint's restoration on all tasks: a ps that resumed from one
+                # of them would have values of another training than the rest of the cluster.
                 state_files.remove(self.folder)
                 self._last = None
         else:
@@ -280,7 +283,8 @@ class GraphSaver(StateSaver):
         return Taken(at=at, signature="", facts=facts, arrays=arrays)
 
     def _count_in_file(self, cell: Cell, slot: int) -> None:
-        """Counts further updates of a variable in the file. The caller holds the lock of the resources."""
+        """Makes the variable count its updates in the file of counts, which outlives the process. The caller holds the
+        lock of the resources."""
         if self._counts is not None and slot < SLOTS and cell.counts is not self._counts.numbers:
             self._counts.numbers[slot] = cell.updates
             cell.counts, cell.slot = self._counts.numbers, slot
@@ -322,7 +326,7 @@ def saver_for(resources: Resources, task: TaskName, tasks: int) -> GraphSaver | 
 
     Raises:
       FailedPreconditionError: the folder holds states from a different number of ``ps``.
-      OpError: it cannot be read, or written.
+      OpError: the folder cannot be read or written.
     """
     saves = saves_of_environment()
     if saves is None:

@@ -1,8 +1,8 @@
 """This task's part of a step that is run for a master in another process.
 
 A resumable step outlives its channel. It keeps the frames that its master may not have received, and continues to wait
-for transfers until its master has reconnected on another channel (`ServedStep.attach`). So the step is never run twice,
-however often the connection is lost: it is resumed, not repeated.
+for transfers until its master has reconnected on another channel (`ServedStep.attach`). However often the connection is
+lost, the step is resumed, never repeated: its updates are applied once.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ Raises:
 
 _log = logging.getLogger("headwater")
 
-#: A drain stops waiting for a step that has waited for other tasks for this long, in seconds: the step is assumed to
-#: need an event that will not happen before the task ends.
+#: A drain suspends a step without further delay if the step has waited for other tasks for this long, in seconds: the
+#: step probably needs an event that will not happen before this task ends.
 _STANDS_S: Final = 0.5
 
 _LOST = UnavailableError, CancelledError
-"""Errors of a lost channel: the first use raises UnavailableError; this end then closes the channel, and later uses
-raise CancelledError."""
+"""Errors of a lost channel: the first use raises UnavailableError and closes this end, so that later uses raise
+CancelledError."""
 
 
 class InMidst(NamedTuple):
@@ -62,7 +62,7 @@ class InMidst(NamedTuple):
 
     Attributes:
       plan: number of the plan.
-      stopped: position in the plan.
+      stopped: position in the plan, with the intermediate values.
       stash: transfers received from its master and not yet used.
       seconds: time until its deadline; None without a deadline.
     """
@@ -74,15 +74,15 @@ class InMidst(NamedTuple):
 
 
 class LeftStep(NamedTuple):
-    """A step in the state that a draining task hands over: an ended step, whose answer may be lost, or a step that will
-    resume.
+    """A step in the state that a draining task hands over: an ended step whose answer the master may lack, or a
+    suspended step.
 
     Attributes:
-      session, number: of the step.
-      came: transfers received from its master.
+      session, number: identify the step.
+      came: numbers of the transfers received from its master.
       dropped: number of frames that its master has acknowledged.
-      kept: the frames after the acknowledged ones.
-      midst: where it resumes; None if it has ended.
+      kept: the frames sent after the acknowledged ones.
+      midst: the point at which it resumes; None if it has ended.
     """
 
     session: str
@@ -107,14 +107,16 @@ class ServedStep(Step):
       channel: the step's present channel.
       patience_s: how long it waits for its master to reconnect, in seconds.
       on_lost: called when it starts to wait for the master.
-      gives_values: whether the answer includes the values for the next run, so that it cannot be sent before the
-        update.
+      gives_values: whether the answer includes the variables' values for the next run. Such an answer cannot be sent
+        before the update, which changes these values.
       answered: whether its answer or error was sent, or is kept until its master reconnects.
-      unconfirmed: tasks with unacknowledged transfers, each with a function that waits for the acknowledgement.
+      unconfirmed: tasks that have not acknowledged a transfer of this step, each with a function that waits for the
+        acknowledgement.
       over: whether it has ended on this task.
-      put_off: whether it was suspended because its task ends.
-      goes_on_with: the plan in which it was suspended, to resume in the next incarnation; None if it does not resume.
-      lacking: whether another task may lack a transfer sent to it.
+      put_off: whether it was suspended because its task drains.
+      goes_on_with: number of the plan in which the next incarnation resumes this suspended step; None if the step does
+        not resume.
+      lacking: whether another task may not have received a transfer of this step.
     """
 
     patience_s: float = 0.0
@@ -132,8 +134,8 @@ class ServedStep(Step):
     _dropped = 0
     _away_since: float | None = None
     _changed: threading.Condition | None = None
-    # For a master that reads ahead: the variables, the version of the values that the master has used, and the transfer
-    # that it has computed from them.
+    # For a master that reads ahead: the variables, the version of the values from which the master has computed, and
+    # the transfer that it has computed from them.
     _reads: FirstReads | None = None
     _read = WANTS_VALUES
     _given: Sequence[Any] = ()
@@ -157,7 +159,7 @@ class ServedStep(Step):
         self._push = push
         self._stash: dict[int, Sequence[Any]] = {}
         self.unconfirmed: list[tuple[str, Confirm]] = []
-        # For resumable steps: the transfers received, and the sent frames that the master may lack.
+        # For resumable steps: numbers of the received transfers, and sent frames that the master may not have received.
         self._came: set[int] = set()
         self._kept: list[Frame] = []
         self._sending = threading.Lock()
@@ -190,11 +192,12 @@ class ServedStep(Step):
         reads, version, given = self._reads, self._read, self._given
         assert reads is not None
         self.has_read_ahead, self._given = False, ()
-        # The comparison under the lock is the moment at which this run reads the variables. Later updates do not
-        # matter, as for any other read.
+        # This run reads the variables at the moment of the comparison, which is made under the lock. Updates after it
+        # do not matter, as for any other read.
         kept = reads.current(version)
         if kept is None:
-            # Other workers update in between, so values for the next run would be outdated, too.
+            # Another worker has updated the variables between two runs of this master. It will probably do so again, so
+            # values for the next run would be outdated, too: do not send them.
             self._reads, self.gives_values = None, False
             return None
         # The transfer arrived within RUN. Count it as received, so that both ends agree on the numbers of transfers
@@ -207,7 +210,8 @@ class ServedStep(Step):
     def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
         if destination != self._master:
             frame = Frame(TRANSFER, (self.session, self.number, transfer), tensors)
-            # The receiver acts on the transfer, so the backup must have the changes that the transfer depends on.
+            # The receiver may act on the transfer, so the backup must first have all changes on which the transfer
+            # depends. Otherwise a failover could undo them.
             if self._secured is not None:
                 self._await_backup(self._secured)
             check = self._check_and_look if self.resumes else None
@@ -219,14 +223,14 @@ class ServedStep(Step):
         if self.channel.sends_at_once(_nbytes(tensors)):
             self._put(frame)
         else:
-            # The master may be sending a large frame to this task at the same time: if both sent before receiving, they
-            # would deadlock.
+            # The master may be sending a large frame to this task at the same time. If both sides sent before
+            # receiving, they would deadlock, so a thread sends while this step receives.
             self._sender = threading.Thread(target=self._send_slowly, args=(frame,), daemon=True)
             self._sender.start()
 
     def send_last(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
         if destination == self._master and self.channel.sends_at_once(_nbytes(tensors)):
-            # Sent within DONE, which saves a frame and a wake-up of the master.
+            # The last transfer travels in the DONE frame, which saves one frame and one wake-up of the master.
             self._closing = transfer, tensors
         else:
             self.send(destination, transfer, tensors)
@@ -263,8 +267,8 @@ class ServedStep(Step):
                 del self.unconfirmed[0]
 
     def _check_and_look(self) -> None:
-        """Calls `check` while the step waits for another task. During such a wait nothing is received from the master,
-        so a lost master would go unnoticed: this method also checks whether the master is connected."""
+        """Calls `check` during a wait for another task, and checks whether the master is connected. Without this, the
+        loss of the master would go unnoticed during the wait, in which nothing is received from it."""
         channel = self.channel
         if self.resumes and channel.peer_gone():
             self._still_away(channel)
@@ -290,7 +294,7 @@ class ServedStep(Step):
     def recv(self, source: str, transfer: int) -> Sequence[Any]:
         if source != self._master:
             return self._runtime.rendezvous.pop(self, transfer, source)
-        # Confirm before waiting for the master, which may itself wait for the receiver of such a transfer.
+        # Wait for the acknowledgements first: the master may itself be waiting for the receiver of such a transfer.
         if self.unconfirmed:
             self.confirm()
         while transfer not in self._stash:
@@ -312,8 +316,8 @@ class ServedStep(Step):
         if step != self.number:
             raise bad_header(frame, self._master)
         if self.resumes:
-            # A transfer from the master acknowledges earlier frames. Dropping them releases the read values before the
-            # update, which can then happen in place.
+            # A transfer from the master acknowledges earlier frames. Dropping them releases the values that they carry,
+            # so that the update can overwrite the variables' buffers in place.
             if received > self._dropped:
                 self._drop(received)
             if transfer in self._came:  # a duplicate of a transfer received on a lost channel
@@ -356,17 +360,17 @@ class ServedStep(Step):
             header, tensors = (self.number, transfer, len(last)), [*tensors, *last]
         if self._reads is not None:
             with contextlib.suppress(FailedPreconditionError):  # another session has discarded the values
-                # Read after the update: the next run has to read these values.
+                # Read after the update, because the next run must use the updated values.
                 version, values = self._reads.read()
                 header = (*(*header, 0, 0)[:3], len(values), version)
                 tensors = [*tensors, *values]
         self._put(Frame(DONE, header, tensors))
 
     def answer_early(self, results: Sequence[Any]) -> None:
-        """Answers before the step's last update, if the answer can be sent without waiting.
+        """Sends the answer before the step's last update, if that is possible without waiting.
 
-        Only for the single session of a task. With several sessions there is no gain: the master's next step would
-        compete with this update for a core, while the other sessions wait for the update.
+        Does nothing if the task has several sessions. For them there is no gain: the master would start its next step,
+        which competes with this update for a core while the other sessions wait for the update.
         """
         alone = self._runtime.session_count() == 1
         if alone and not self.unconfirmed and self.channel.sends_at_once(_nbytes(results)):
@@ -454,7 +458,8 @@ class ServedStep(Step):
 
         def waits(what: str) -> None:
             self.waits_for = what, began
-            # Without this check, a lost backup could keep a thread in a wait whose answer no master would receive.
+            # Without this check, the loss of the backup could block this thread for a long time, although the master
+            # has disconnected and no answer can be delivered.
             if not self.resumes and self.channel.peer_gone():
                 raise UnavailableError(
                     None, None, f"the connection to {self._master}, which requested step {self.number}, is lost"
@@ -533,13 +538,14 @@ class ServedStep(Step):
         """Continues on ``channel``, on which the master has reconnected; returns when the step has ended.
 
         Args:
-          received: how many frames of this step the master has received.
-          on_lost: called when it has to wait for the master again.
+          channel: the new channel.
+          received: number of frames of this step that the master has received.
+          on_lost: called when the step has to wait for the master again.
         """
         changed, former = self._condition(), self.on_lost
         self.channel.break_off(f"{self._master} has reconnected on another connection")  # wakes the threads that use it
         self._drop(received)
-        # Under the lock, so that `_put` sends no new frame before the kept ones.
+        # Under the lock, so that `_put` cannot send a new frame before the kept frames.
         with self._sending:
             self.channel, self.on_lost, self._away_since = channel, on_lost, None
             with contextlib.suppress(*_LOST):  # the master has to reconnect again

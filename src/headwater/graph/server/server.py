@@ -34,11 +34,11 @@ class Server:
     Args:
       server_or_cluster_def: a ``ServerDef``, or a cluster in any form that `ClusterSpec` takes.
       job_name: the task's job; needed if the cluster has several jobs and no ``ServerDef`` is given.
-      task_index: likewise.
-      protocol: how tensors travel: ``"grpc"`` (the default) opens channels beside gRPC, ``"grpc+stream"`` keeps them
-        inside gRPC, for networks that let nothing else through.
+      task_index: the task's index; needed if that job has several tasks and no ``ServerDef`` is given.
+      protocol: ``"grpc"`` (the default) sends tensors over channels beside gRPC; ``"grpc+stream"`` sends them inside
+        gRPC, for networks that block all other traffic.
       config: a ``ConfigProto``; its ``device_count``, ``gpu_options`` and ``intra_op_parallelism_threads`` are used.
-      start: start at once.
+      start: whether to start the server now rather than in `start`.
 
     Raises:
       ValueError, TypeError: job or task is missing and ambiguous, or an argument has the wrong type.

@@ -30,7 +30,7 @@ from headwater.graph.server.served_step import LeftStep, Push, Secured, ServedSt
 _log = logging.getLogger("headwater")
 
 _LOOK_S = 0.005
-# Time in which the threads of suspended steps have to notice the suspension, in seconds.
+# Limit for the threads of suspended steps to stop, in seconds.
 _PUT_OFF_S = 5.0
 #: Types in the header of RUN, and of RUN and RESUME with a further number: see `headwater.graph.master.protocol`.
 _REQUESTS = frozenset(
@@ -44,7 +44,7 @@ def _nothing() -> None:
 
 
 def _wait_while(condition: Callable[[], bool], seconds: float) -> bool:
-    """Waits until ``condition`` is false, at most ``seconds``; returns whether it is."""
+    """Waits at most ``seconds`` until ``condition`` is false; returns whether it became false in time."""
     give_up_at = time.monotonic() + seconds
     while condition():
         if time.monotonic() >= give_up_at:
@@ -61,9 +61,9 @@ class Follower(Protocol):
         ...
 
     def failed(self) -> None:
-        """Called when a step has failed, before the error is sent. Makes the next call of `secured` contact the backup,
-        so that it returns only if this replica is still the primary: a replaced primary may lack state that the step
-        needs, and its error must not reach the master."""
+        """Called when a step has failed, before the error is sent. Sends the backup an empty change, so that the next
+        call of `secured` returns only if this replica is still the primary. A replaced primary may have failed only
+        because it lacks state, so its error must not reach the master."""
         ...
 
     def ended(self, session: str, step: int) -> None:
@@ -88,9 +88,9 @@ class Follower(Protocol):
 class StepService:
     """Serves channels, each in its own thread, one step after the other.
 
-    A resumable step is registered under its session and number from its start until its master has the answer, which is
-    certain when the master sends the next step on the channel. Until then, a master that has lost the channel can
-    resume the step.
+    A resumable step is registered under its session and number from its start until its master has received the answer.
+    The service knows that when the master sends the next step on the channel. Until then, a master that has lost the
+    channel can resume the step.
 
     Args:
       runtime: the state and plans of the task.
@@ -121,8 +121,8 @@ class StepService:
         self.steps: int = 0
         self._unanswered: set[ServedStep] = set()
         self.watchdog: ProgressWatchdog = watchdog or ProgressWatchdog(runtime.knows)
-        # Longer than a master's own deadline, so that a task never gives up a step while its master still tries to
-        # reconnect.
+        # Longer than a master's own deadline for reconnecting, so that the task never abandons a step whose master
+        # still tries to reconnect.
         self._patience_s = 1.5 * Patience.from_environment().deadline_s if patience_s is None else patience_s
         self._lock = threading.Lock()
         self._known: dict[tuple[str, int], ServedStep] = {}
@@ -142,7 +142,7 @@ class StepService:
 
         Args:
           channel: the channel; the caller closes it.
-          frame: the first.
+          frame: the first frame, already received.
           other: handles frames of other kinds; returns whether it has handled this one.
           on_lost: called, perhaps more than once, when the channel is lost and a step waits for its master to
             reconnect.
@@ -178,7 +178,8 @@ class StepService:
                     last = self._run(channel, frame, trained, lost)
                 elif kind == TRANSFER:
                     self._handle_push(channel, frame)
-                elif kind not in (TENSORS, GIVE_UP) and not other(frame):  # these may follow an aborted step
+                # TENSORS and GIVE_UP may arrive late, after their step was aborted: ignore them.
+                elif kind not in (TENSORS, GIVE_UP) and not other(frame):
                     raise bad_header(frame, channel.peer)
                 del frame  # releases its tensors, which may occupy shared memory that the peer waits for
                 frame = channel.recv()
@@ -188,19 +189,21 @@ class StepService:
             close_training()
 
     def answer_all(self, seconds: float, return_s: float = 0.0) -> bool:
-        """Waits until every step has been answered, except steps that wait for something.
+        """Waits until every running step has been answered. Does not wait for steps that are themselves waiting for an
+        event.
 
-        A step of another task may have caused this program to end, for example by adding the last token of a queue;
-        that task still waits for the answer. If it has lost its channel, it reconnects to ask for it. An answer waits
-        until other tasks have acknowledged the step's transfers, see `headwater.graph.master.protocol`.
+        Called before the process ends. For example, a worker's step may add the last token to the queue for which this
+        program waits. The program then ends, while the worker still needs the answer to that step. A worker that has
+        lost its channel reconnects to ask for the answer. An answer is sent only when other tasks have acknowledged the
+        step's transfers, see `headwater.graph.master.protocol`.
 
         Args:
           seconds: limit for running steps.
-          return_s: limit for tasks that have not acknowledged a transfer, and for masters to reconnect; masters that
-            have been away for longer than this are not waited for.
+          return_s: limit for tasks to acknowledge transfers and for masters to reconnect, in seconds. Masters that have
+            been disconnected for longer than this are not waited for.
 
         Returns:
-          Whether all were answered.
+          Whether all these steps were answered in time.
         """
         if not _wait_while(lambda: any(step.waits_for is None for step in list(self._unanswered)), seconds):
             return False
@@ -223,8 +226,8 @@ class StepService:
                     self._follower.accept_transfer(channel, session, step, transfer, frame.tensors)
                 elif self._runtime.owner(session):  # else the session is over, and the transfer would never be taken
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
-                    # Check after `put`: if the state was handed over before `put`, it lacks the transfer, which must
-                    # then not be acknowledged.
+                    # Check after `put`. If the state was handed over before `put`, it lacks this transfer, so the
+                    # transfer must not be acknowledged: its sender repeats it to the next incarnation.
                     self.require_not_frozen()
                 channel.send(Frame(TAKEN, frame.header, ()))
             case _:
@@ -233,15 +236,15 @@ class StepService:
     # Drain: the task's next incarnation resumes its steps -------------------------------------------------------------
 
     def suspend(self, seconds: float) -> Sequence[ServedStep]:
-        """Stops starting steps, and waits for the running ones to end. A step that arrives from now on gets no answer
-        until the task stops; its master then sends it to the next incarnation.
+        """Stops starting steps, waits for the running ones to end, and suspends the rest. A step that arrives from now
+        on gets no answer; when the task stops, its master loses the channel and sends the step to the next incarnation.
 
-        Running steps get ``seconds`` to end, less if all of them wait for each other. The remaining steps are
-        suspended: a step that has changed nothing yet is treated as never received; a waiting step resumes in the next
-        incarnation; any other step fails.
+        Running steps get ``seconds`` to end, less if all of them wait for other tasks. The remaining steps are
+        suspended. Of these, a step that has changed nothing yet is treated as never received; a step that was waiting
+        resumes in the next incarnation; any other step fails.
 
         Args:
-          seconds: time that running steps have to end.
+          seconds: limit for running steps to end.
 
         Returns:
           The steps that still run.
@@ -258,8 +261,8 @@ class StepService:
         return sorted(found, key=lambda step: (step.number, step.session))
 
     def freeze(self) -> Sequence[LeftStep]:
-        """Freezes the state before it is handed over: from now on, `require_not_frozen` refuses changes, because the
-        handed-over state would lack them.
+        """Freezes the state before it is handed over. From now on, `require_not_frozen` prevents the acknowledgement of
+        changes, because the handed-over state may lack them.
 
         Returns:
           The state of steps with answers that masters may ask for again, and of steps that are to resume.
@@ -268,12 +271,12 @@ class StepService:
         return [step.left() for step in list(self._known.values()) if step.over]
 
     def require_not_frozen(self) -> None:
-        """Checks that the state has not been handed over. To be called between a change and its acknowledgement; blocks
-        until the task stops if the check fails.
+        """Checks that the state has not been handed over. To be called between a change and its acknowledgement. If the
+        check fails, blocks until the task stops, and then raises.
 
         Raises:
-          UnavailableError: the handed-over state may lack the change. Raised only when the task stops, so that the
-            master then repeats the request at the next incarnation.
+          UnavailableError: the handed-over state may lack the change. The error is delayed until the task stops, so
+            that the master repeats the request to the next incarnation rather than to this one.
         """
         if self._frozen:
             self._wait_for_stop()
@@ -315,14 +318,15 @@ class StepService:
         """Registers a step; returns the step already registered under its number, if any.
 
         Args:
-          again: whether the master resumes the step on another channel. A RUN frame that arrives late on the lost
-            channel must then not start the step a second time.
+          step: the step.
+          again: whether the master resumes the step on another channel. If so, a RUN frame that is read late from the
+            lost channel must not start the step a second time.
         """
         key = step.session, step.number
         with self._lock:
             if again:
-                # Remembered until the session ends: a RUN in the buffer of the lost channel may be read at any later
-                # time.
+                # Remembered until the session ends, because a RUN in the buffer of the lost channel may be read at any
+                # later time.
                 self._resumed.setdefault(step.session, set()).add(step.number)
             elif self._resumed and step.number in self._resumed.get(step.session, ()):
                 return step
@@ -359,11 +363,11 @@ class StepService:
                     del known[key]
 
     def resume_step(self, session: str, number: int, plan: int) -> None:
-        """Resumes a step of the previous primary without its master. Does nothing if the step needs input from the
-        master, which then has to reconnect, or if the master has reconnected already."""
+        """Resumes a step of the previous primary without its master. Does nothing if the master has reconnected
+        already, or if the step needs input from the master: then only the master can resume it."""
         runtime = self._runtime
         compiled, master = runtime.find_plan(session, plan), runtime.owner(session)
-        # Feeds and transfers exist only at the master. If it is gone, the step cannot be completed.
+        # Only the master has the feeds and its transfers, so this step cannot be completed without it.
         if compiled is None or _needs(compiled.plan, master):
             return
         step = ServedStep.without_channel(number, session, master, runtime, self._push, self._secured)
@@ -404,7 +408,8 @@ class StepService:
         )
         again = received is not None
         compiled = runtime.find_plan(session, plan)
-        # A plan that changes nothing is run again after a loss, so nothing has to be kept for it.
+        # After the loss of a channel, the master simply runs a plan that changes nothing again, so no frame of it has
+        # to be kept.
         if resumes and (compiled is None or compiled.changes):
             step.resumes, step.patience_s, step.on_lost = True, self._patience_s, on_lost
             known = self._enter(step, again)
@@ -464,13 +469,13 @@ class StepService:
                 raise InvalidArgumentError(
                     None, None, f"plan {plan} needs {count} feeds, but {len(feeds)} were received"
                 )
-            # The answer must follow the last update if it has a trace with the times of the update, or values for the
-            # next run, and if a backup has to confirm the update first.
+            # The answer must wait for the last update in three cases: it contains a trace, which has the times of the
+            # update; it contains values for the next run; or a backup has to confirm the update first.
             early = not traced and not step.gives_values and self._secured is None
             answer = step.answer_early if early else None
             if stopped is not None:
-                # The step took its range in the previous incarnation; without this, the range would be handed out again
-                # after a minute.
+                # The step reserved its range of examples in the previous incarnation. Renew the reservation; otherwise
+                # the ledger would assign the range to another worker after a minute.
                 for ledger in self._runtime.resources.of_kind(ExampleLedger).values():
                     ledger.resume_step(step)
                 results = self._runtime.execute(compiled, (), step, stopped=stopped)
@@ -515,13 +520,13 @@ class StepService:
         if isinstance(error, CancelledError) and not step.answered and (step.put_off or self._stopped.is_set()):
             if step.put_off and compiled is not None and step.stopped is not None:
                 if compiled.changed_nothing(step.stopped):
-                    # The master has no answer and the state no change, so the next incarnation can run the step from
-                    # its start.
+                    # The step has changed nothing and the master has no answer, so the next incarnation can run the
+                    # step from its start.
                     step.end_suspended()
                     self._forget(step)
                     return
-                # If another task lacks a transfer of this step, the next incarnation could not send it: transfers
-                # already sent are not handed over.
+                # If another task lacks a transfer of this step, the step cannot resume: transfers that were sent are
+                # not part of the handed-over state, so the next incarnation could not send them again.
                 if step.resumes and not step.lacking and compiled.can_go_on(step.stopped):
                     step.goes_on_with = plan
                     return
@@ -533,11 +538,12 @@ class StepService:
             _log.exception("%s: step %s of session %s failed", runtime.task, step.number, step.session)
         step.settle()
         if step.answered:
-            # The master has an acknowledgement for an update that was not made. It can only learn of the failure by
-            # losing its session.
+            # The update failed after the master had received its acknowledgement (`answer_early`). Ending the session
+            # is the only way left to report the failure.
             runtime.release(step.session, f"step {step.number} failed after it had been answered: {error}")
         else:
-            # A deadline passes on every replica alike, so this error is valid even on a replaced primary.
+            # A deadline does not depend on a replica's state, so this error is valid even if it is from a replaced
+            # primary.
             if self._follower is not None and not isinstance(error, DeadlineExceededError):
                 self._follower.failed()
             step.fail(error)
@@ -555,7 +561,7 @@ def _run_header(
     many of its transfers the master has received (None for RUN), and the version that the master has read ahead (None
     if it does not read ahead)."""
     header = frame.header
-    # A lookup, since this runs for each step: a match statement takes five times as long.
+    # This runs for each step, and a match statement would take five times as long as this lookup.
     if tuple(map(type, header)) not in _REQUESTS:
         raise bad_header(frame, channel.peer)
     if len(header) == _REQUEST:

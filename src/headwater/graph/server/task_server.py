@@ -47,10 +47,10 @@ from headwater.state.witness import RemoteWitness, WitnessService
 
 _log = logging.getLogger("headwater")
 
-# Time that an ending process waits until its last answers are sent, in seconds.
+# Limit for an ending process to send its last answers, in seconds.
 _LAST_ANSWERS_S = 2.0
-# Time that an ending process waits for masters that have lost their channels and may reconnect for the answer to their
-# last step, in seconds.
+# Limit for masters that have lost their channels to reconnect to an ending process for the answer to their last step,
+# in seconds.
 _RETURN_S = 15.0
 
 
@@ -59,8 +59,8 @@ class TaskServer(Service):
 
     Args:
       cluster: all tasks.
-      task: this one. Job ``ps`` stays off GPUs.
-      inside_grpc: keep tensors inside gRPC.
+      task: the name of this task. A task of job ``ps`` uses no GPU.
+      inside_grpc: whether tensors are sent inside gRPC; see `Server`.
       device_counts: number of devices of each type that the task offers.
       settings: the program's device settings.
 
@@ -120,8 +120,8 @@ class TaskServer(Service):
         if self.copies is not None:
             self.shell.add_service(self.copies)
         if self._twice and self.shell.is_chief:
-            # On the chief, which every job has. On a ps, the witness of a job with two ps could be lost together with a
-            # replica.
+            # The witness is on the chief, which every job has. On a ps, in a job with two ps, the loss of one process
+            # could remove both the witness and a replica, and no failover would be possible.
             self.shell.add_service(WitnessService(self._left))
         if self.shell.is_chief:
             self.shell.add_service(self._left)
@@ -154,7 +154,8 @@ class TaskServer(Service):
         def links() -> Sequence[CopyLink]:
             with lock:
                 present = processes.present()
-                # The initial primary first, then the initial backup: in most jobs, the first attempt finds the primary.
+                # The initial primary first, then the initial backup: in most jobs no failover has happened, and the
+                # first attempt finds the primary.
                 for number, address in sorted(present, key=lambda each: (each[0] != pair[0], each[0] != pair[1])):
                     if (number, address) not in made:
                         host = TaskName(PS, number)
@@ -230,13 +231,13 @@ class TaskServer(Service):
         self._steps.answer_all(_LAST_ANSWERS_S, _RETURN_S)
 
     def announce_departure(self) -> None:
-        """Notifies each ``ps`` that this worker's program has ended, also a ``ps`` without a primary, to which this
-        worker has never connected. Does nothing without replication."""
+        """Notifies each ``ps`` process that this worker's program has ended, including processes without a primary, to
+        which this worker may never have connected. Does nothing without replication."""
         if self._twice and not self._peers.refused:
             self.shell.announce_departure()
 
     def announce_end(self) -> None:
-        """Declares the job over if this task's master has had sessions and no other task has refused them."""
+        """Declares the job over if this task's master has opened sessions and no other task has refused this task."""
         if self._master.sessions and not self._peers.refused:
             self.shell.announce_end()
 
@@ -271,8 +272,8 @@ class TaskServer(Service):
         )
 
     def lost(self, task: str, generation: int) -> None:
-        # A master that is not in `_met` has no steps on this incarnation: it has only checked whether the task is back,
-        # to resume an earlier step.
+        # A master that is not in `_met` has run no steps on this incarnation. It has only checked whether the task has
+        # restarted, to resume a step of the previous incarnation.
         if generation and generation in self._met and self.runtime.lose(generation, "its last connection has ended"):
             _log.warning(
                 "%s has lost %s: its last connection has ended, and its sessions are still open", self.shell.me, task
@@ -344,8 +345,8 @@ class TaskServer(Service):
 
 
 def _tasks_of_graph(cluster: ClusterSpec, processes: GraphProcesses | None) -> ClusterSpec:
-    """Returns the cluster without the ``ps`` that are no tasks of the graph: these are only processes that may hold
-    replicas of its tasks."""
+    """Returns the cluster without each ``ps`` that is not a task of the graph but only a process that may hold replicas
+    of the graph's tasks."""
     if processes is None:
         return cluster
     jobs = {
@@ -356,11 +357,11 @@ def _tasks_of_graph(cluster: ClusterSpec, processes: GraphProcesses | None) -> C
 
 
 def _share_machine(cluster: ClusterSpec, task: TaskName) -> None:
-    """Reserves a core for each ``ps`` of this machine, which works in short bursts; other tasks share the remaining
-    cores."""
+    """Reserves one core for each ``ps`` of this machine, since a ``ps`` computes in short bursts; the other tasks share
+    the remaining cores."""
     host = parse_address(cluster.task_address(task.job, task.index)).host
-    # With a thread of XLA per core in each process, a computation often waits for a thread whose core another process
-    # uses (docs/decisions/cores-of-a-machine.md).
+    # If each process had an XLA thread per core, a computation would often wait for a thread that is not scheduled
+    # because another process uses its core (docs/decisions/cores-of-a-machine.md).
     here = [name.job for name, address in cluster.tasks() if parse_address(address).host == host]
     servers = here.count(PS)
     if task.job == PS:

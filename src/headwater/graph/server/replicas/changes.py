@@ -2,11 +2,11 @@
 
 The frames of a feed (see `headwater.state.feed`); each header begins with the frame's number, not shown here::
 
-    STATE        (generation)                            drop all contents; a snapshot follows
+    STATE        (generation)                            discard all contents; a snapshot follows
     COPY_PLAN    (session, plan, owner)                  a plan
     COPY_RELEASE (session)                               a session is over
     COPY_RESET   (containers)                            their variables lose their values, all sessions end
-    REPEAT       (over, instruction)                     inputs of an instruction, which is run again
+    REPEAT       (over, instruction)                     inputs of an instruction, which the backup runs, too
     REPLACE      (over, instruction or None, variables, kept)  values of variables, states of other resources, then
                                                                the outputs of the instruction
     PASSED       (session, step, transfer)               a transfer from another task to a step
@@ -16,8 +16,8 @@ An ``instruction`` is (session, plan, position in the plan, step, whether the st
 follow: the inputs that are handles of resources, as (position, place), and whether the instruction completes without
 waiting. In REPLACE, three fields follow: the failed operations, the error as (code, message) or None, and whether the
 instruction committed its step. A variable is (container, name, updates). A resource in ``kept`` is (place, class,
-words, number of tensors), with ``place`` as `headwater.graph.resources.kept.Key`. ``over`` are the steps, as (session,
-step), that no master will ask for again.
+words, number of tensors), with ``place`` as `headwater.graph.resources.kept.Key`. ``over`` lists the steps, as
+(session, step), that no master will resume: the backup forgets their outcomes.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Changes:
         self._runtime = runtime
         self._resources = resources
         self._feed = feed
-        # The state of each resource that the backup has: the object, and its number of changes. The object is compared
-        # as well, since a resource may be discarded and created again under its key.
+        # For each resource on the backup: the object here, and how many of its changes the backup has. The object is
+        # compared as well, since a resource may be discarded and created again under the same key.
         self._told: dict[Key, tuple[Kept, int]] = {}
         resources.recorder, resources.on_change = self, self.publish
         self._lock = threading.Lock()
@@ -84,7 +84,15 @@ class Changes:
         cells: Sequence[Cell],
         outcome: Outcome,
     ) -> None:
-        """Records a change and sends it to the backup. The caller holds the lock of the resources."""
+        """Records a change and sends it to the backup. The caller holds the lock of the resources.
+
+        Args:
+          step: the step that has made the change.
+          place: the instruction of the step.
+          inputs: the instruction's inputs, from which the backup repeats it; None to send the changed values instead.
+          cells: the changed variables.
+          outcome: the instruction's outcome.
+        """
         self._count += 1
         self._record_outcome(step, place, outcome)
         feed = self.feed
@@ -93,16 +101,17 @@ class Changes:
         compiled = self._runtime.find_plan(step.session, place.plan) if inputs is not None else None
         told = _told(step, place)
         if inputs is not None and compiled is not None:
-            # No copy is needed: the inputs do not change until the step continues, and it waits for the backup first.
+            # No copy is needed: only the step could change the inputs, and it does not continue until the backup has
+            # confirmed.
             sent = [np.asarray(value) for value in compiled.travelling(place.position, inputs)]
-            # Inputs instead of results: the same executable computes the same bits from them, and gradients are two to
-            # three times smaller than variables with an optimizer's slots.
+            # Inputs are sent instead of results because gradients are two to three times smaller than the variables
+            # with the optimizer's slots. The backup runs the same executable, so its results are bitwise equal.
             feed.send(kinds.REPEAT, (self._pop_ended_steps(), (*told, (), True)), sent)
         else:
             feed.send(*self._replaced((*told, *_ended(outcome)), cells, (), outcome.outputs))
 
     def _record_outcome(self, step: RecordedStep, place: InstructionPlace, outcome: Outcome) -> None:
-        # A step that does not resume is never asked for again, so its outcomes need not be kept.
+        # Only a resumed step looks its outcomes up, so those of other steps need not be kept.
         if step.resumes:
             with self._lock:
                 self._outcomes.setdefault((step.session, step.number), {})[place] = outcome
@@ -110,6 +119,12 @@ class Changes:
     # Resources other than variables -----------------------------------------------------------------------------------
 
     def carry_out(self, operation: KeptOperation, step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Runs an operation on resources other than variables, and replicates its changes. In a resumed step, returns
+        the recorded outcome of the operation, if there is one.
+
+        Raises:
+          OpError: the operation has failed, or its recorded outcome is an error.
+        """
         known = self.known(step, operation.place)
         if known is None:
             known = self._carry_out(operation, step, inputs)
@@ -128,17 +143,18 @@ class Changes:
         with self._resources.lock:
             while True:
                 tried = Tried(self._resources, operation, Attempt(step, operation.place, notes, error), inputs)
-                # This is a defect in the implementation of the operation: it may have changed a part of a
-                # resource.
+                # An exception other than OpError is a defect of the operation, which may have changed a part of a
+                # resource. Forget what the backup has of these resources, so that the next change sends their full
+                # state.
                 if tried.failure is not None:
-                    for key in tried.touched:  # so that the next change sends the full state to the backup
+                    for key in tried.touched:
                         self._told.pop(key, None)
                     raise tried.failure
                 self._send_changes(operation, step, inputs, tried)
                 if tried.waits is None:
                     return tried.outcome
-                # A backup must not wait: its thread applies all further changes. The primary sends another REPEAT after
-                # its wait.
+                # A backup must not wait: the same thread applies all later changes. The primary sends another REPEAT
+                # for this operation when its own wait has ended.
                 if step.follows:
                     raise tried.waits
                 try:
@@ -152,8 +168,8 @@ class Changes:
         through = tried.waits is None
         if not (changed or tried.cells or (operation.stable and through)):
             return
-        # A handle refers to an object of this process, so it cannot be sent. A resumed step gets a handle by running
-        # the operation again, which only looks the resource up.
+        # A handle refers to an object of this process, so an outcome with a handle cannot be sent or recorded. A
+        # resumed step gets the handle by running the operation again, which then only looks the resource up.
         noted = through and not tried.gives_handles
         if noted:
             self._record_outcome(step, operation.place, tried.outcome)
@@ -161,7 +177,7 @@ class Changes:
         if feed is None:
             return
         known = [self._told.get(key, (None, 0))[0] is its for key, its in changed.items()]
-        # The backup can only repeat the operation if it has the previous state of all changed resources.
+        # The backup can repeat the operation only if it has the state of all changed resources before the change.
         repeats = any(its.repeats for its in changed.values()) and all(known) and not tried.cells
         compiled = self._runtime.find_plan(step.session, operation.place.plan)
         if repeats and compiled is not None:
@@ -188,7 +204,8 @@ class Changes:
             feed.send(*self._replaced(None, (), changed, ()))
 
     def ended(self, session: str, step: int) -> None:
-        """Notes that no part of a step runs on this task any more."""
+        """Handles the end of a step's execution on this task: returns the examples that it has reserved to their
+        ledgers, and sends that change to the backup."""
         ledgers = self._resources.of_kind(ExampleLedger)
         if ledgers:
             with self._resources.lock:
@@ -203,6 +220,8 @@ class Changes:
         return None if feed is None or feed.broken.is_set() else feed
 
     def _pop_ended_steps(self) -> list[StepKey]:
+        """Returns the steps that no master will resume and that the backup has not been told to forget, and clears the
+        list."""
         with self._lock:
             over, self._over = self._over, []
         return over
@@ -214,6 +233,14 @@ class Changes:
         kept: Collection[tuple[Key, Kept]],
         outputs: Sequence[object],
     ) -> tuple[int, Sequence[object], Tensors]:
+        """Builds a REPLACE frame, and notes that the backup will have these states of ``kept``.
+
+        Args:
+          instruction: the encoded instruction and outcome to record; None to record none.
+          cells: the changed variables.
+          kept: the changed resources other than variables.
+          outputs: the instruction's outputs.
+        """
         variables = [(*self._key_of(cell), cell.updates) for cell in cells]
         words: list[object] = []
         arrays: list[object] = []
@@ -233,20 +260,30 @@ class Changes:
     # Steps in progress ------------------------------------------------------------------------------------------------
 
     def send_empty_change(self) -> None:
-        """Sends an empty change, to find out whether this replica is still the primary: a backup that was promoted
-        meanwhile does not acknowledge the change. It may have newer state, so this replica must then not answer."""
+        """Sends an empty change. The caller then waits for the backup's acknowledgement, to learn whether this replica
+        is still the primary: a backup that was promoted meanwhile does not acknowledge the change. The promoted replica
+          may
+        have newer state, so this replica must then not answer the master."""
         with self._resources.lock:
             feed = self.feed
             if feed is not None:
                 feed.send(*self._replaced(None, (), (), ()))
 
     def accept_transfer(self, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
-        """Accepts a transfer from another task to a step. Idempotent; ignored if the session has ended."""
+        """Accepts a transfer from another task to a step, and sends it to the backup. Idempotent; ignores the transfer
+        if the session has ended.
+
+        Args:
+          session, step: identify the step.
+          transfer: the number of the transfer within the step.
+          tensors: its values.
+        """
         runtime = self._runtime
         with runtime.resources.lock:
             if not runtime.owner(session):
-                # The session may be unknown only because this replica has been replaced as primary. Then the backup
-                # does not confirm the empty change, and the caller does not acknowledge the transfer.
+                # Usually the session has ended. But this replica may also have been replaced as primary before the
+                # session was created. Then the backup does not confirm the empty change, and the caller does not
+                # acknowledge the transfer.
                 self.send_empty_change()
                 return
             with self._lock:
@@ -260,7 +297,8 @@ class Changes:
                 feed.send(kinds.PASSED, (session, step, transfer), tensors)
 
     def committed(self) -> list[tuple[StepKey, int]]:
-        """Returns the steps that have committed and may not have ended, each with the number of its plan."""
+        """Returns the steps that have committed (their update is decided) but may not have ended, each with the number
+        of its plan."""
         with self._lock:
             return [
                 (key, place.plan)
@@ -270,7 +308,8 @@ class Changes:
             ]
 
     def finished(self, session: str, step: int) -> None:
-        """Forgets a step that no master will ask for again."""
+        """Forgets the outcomes and transfers of a step whose master has the answer; the backup forgets them with the
+        next change."""
         key = session, step
         with self._lock:
             known = [self._outcomes.pop(key, None), self._passed.pop(key, None)]
@@ -331,13 +370,14 @@ class Changes:
         except StillWaitsError:
             if through:
                 raise
-            # The operation waits on the primary as well, after it has made a first change.
+            # The operation makes a first change and then waits, on the primary as well; both replicas are equal.
         except Exception as error:
-            # The primary sends only instructions that have changed something. An error after the same change leaves
-            # both replicas equal. An error before the change means that this replica lacks the change.
+            # The primary sends only instructions that have changed something. If the error follows that change, as on
+            # the primary, both replicas are equal. If it precedes the change, this replica lacks the change and must
+            # report the error.
             if not (isinstance(error, OpError) if compiled.keeps(position) else self._count > before):
                 raise
-            # The operation has failed on the primary as well, after it has made a first change.
+            # The operation has failed on the primary as well, after the same change.
 
     def replace(
         self,

@@ -1,10 +1,10 @@
 """One replica of a graph ``ps`` task: its variables, plans, and steps in progress.
 
-Masters do not know which process has the primary: they open a channel to either replica with ``OPEN_COPY``, and the
-primary answers with the generation of the *task*, which both replicas share. So after a failover a master finds the
-same generation of the task, and resumes the step as after any lost connection. The new primary has the recorded
-outcomes of the changes that the step has made (`headwater.graph.server.replicas.changes`), and makes only the remaining
-changes.
+Masters do not know which process has the primary. They open a channel to either replica with ``OPEN_COPY``, and the
+primary answers with the generation of the *task*, which both replicas share. After a failover, a master therefore finds
+the same generation of the task, and resumes its step as after any lost connection. The new primary has the recorded
+outcomes of the changes that the step made on the previous primary (`headwater.graph.server.replicas.changes`), so it
+makes only the remaining changes.
 
 The frames of masters::
 
@@ -96,7 +96,7 @@ class _Contents:
         self.steps: StepService = StepService(self.runtime, around.push, around.watchdog, follower=self)
         self.runtime.on_release.append(self._released)
 
-    # A follower of its steps (`headwater.graph.server.steps.Follower`)
+    # Notifications by `StepService` (`headwater.graph.server.steps.Follower`)
     # ------------------------------------------------------
 
     def secured(self, waits: Callable[[str], None]) -> None:
@@ -173,7 +173,8 @@ class _Contents:
 
     def reset(self, containers: Sequence[str]) -> None:
         """Discards the contents of ``containers`` (all if empty), and all sessions."""
-        with self.runtime.resources.lock:  # no change may be sent in between
+        # Under the lock, so that the backup gets the reset at the same place in the order of changes.
+        with self.runtime.resources.lock:
             self.runtime.reset(list(containers))
             self.note = self._watched_note()
             self._send_change(kinds.COPY_RESET, (list(containers),))
@@ -219,8 +220,8 @@ class GraphCopy(KeptCopy):
         self.served: TaskName = served
         self._around = around
         self._aims = aims
-        # The contents that a snapshot replaces. They are kept until this replica is promoted or gets another snapshot:
-        # as long as they exist, equal plans of the new contents reuse their executables.
+        # The contents before the last snapshot. They are kept until this replica is promoted or gets another snapshot,
+        # because equal plans of the new contents can reuse their executables as long as the old plans exist.
         self._before: _Contents | None = None
         super().__init__(SET, served.index, site=site, called=f"the state of {served}")
 
@@ -229,7 +230,7 @@ class GraphCopy(KeptCopy):
 
     def _end(self) -> None:
         self._contents.end()
-        # Run this in its own thread: it needs the lock of the resources, which a step may hold for long.
+        # In a thread of its own: `cancel` needs the lock of the resources, which a step may hold for a long time.
         threading.Thread(target=self._contents.cancel, name="end-of-copy", daemon=True).start()
 
     # Service interface ------------------------------------------------------------------------------------------------
@@ -245,7 +246,8 @@ class GraphCopy(KeptCopy):
         return self._serving
 
     def has_met(self, generation: int) -> bool:
-        """Whether a master was served here, rather than only asked which replica is the primary."""
+        """Whether this replica has served the master with this generation as the primary. False for a master that has
+        only asked which replica is the primary."""
         return generation in self._contents.met
 
     @property
@@ -278,7 +280,8 @@ class GraphCopy(KeptCopy):
           InvalidArgumentError: a frame cannot be understood.
         """
         with self._changed:
-            # A promotion is often decided within moments. Waiting for it saves the master a round over all replicas.
+            # After a failover, masters often ask just before the promotion. A short wait here saves the master another
+            # round of attempts over all replicas.
             self._changed.wait_for(lambda: self._serving or self._is_elsewhere(), LOOK_S)
             contents = self._contents
             serving = self._serving and not self._closed
@@ -316,7 +319,8 @@ class GraphCopy(KeptCopy):
         except UnavailableError:
             raise
         except OpError as error:
-            # An error may be the result of missing state on a replaced primary, so it must be confirmed like an answer.
+            # A replaced primary may fail only because it lacks newer state. So an error, like an answer, is sent only
+            # when the backup has confirmed that this replica is still the primary.
             contents.failed()
             self.secure(contents, lambda _: _require_there(channel))
             channel.send(error_frame(0, error, contents.runtime.task))
@@ -374,8 +378,8 @@ class GraphCopy(KeptCopy):
         super()._promote()
         contents = self._contents
         if self._serving:
-            # These steps are updates on several tasks, and other tasks may have made their parts. They are completed
-            # here without their master, which may have ended.
+            # These steps update several tasks, and the other tasks may have made their parts. Complete them here, even
+            # if their master has ended: otherwise an update would be applied on some tasks only.
             for (session, step), plan in contents.changes.committed():
                 contents.steps.resume_step(session, step, plan)
 
@@ -387,7 +391,8 @@ class GraphCopy(KeptCopy):
     def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         contents = self._contents
         with contents.runtime.resources.lock:
-            # Under one lock: a change is in the snapshot, or it is sent after the snapshot, but never both or neither.
+            # One hold of the lock covers snapshot and start of the feed, so that each change is either in the snapshot
+            # or sent after it, never both or neither.
             feed = Feed(channel, other, contents.all())
             self._feeds(feed)
         return feed
@@ -401,8 +406,8 @@ class GraphCopy(KeptCopy):
             frames = contents.all()
             self._stops_serving()
         contents.end()
-        # The own snapshot is installed like that of another primary, so that this replica continues as a backup with
-        # new contents: steps of the old contents cannot change them.
+        # This replica continues as a backup. Install its own snapshot as new contents: steps that still run on the old
+        # contents then cannot change the new ones.
         for kind, header, tensors in frames:
             self._carry_out(Frame(kind, (0, *header), tensors), self._task)
 
@@ -425,5 +430,6 @@ def _claim(words: object, frame: Frame, peer: str) -> Claim:
 
 
 def _require_there(channel: Channel) -> None:
+    """Raises UnavailableError if the peer of ``channel`` is disconnected."""
     if channel.peer_gone():
         raise UnavailableError(None, None, f"the connection to {channel.peer} is lost")

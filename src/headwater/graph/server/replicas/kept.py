@@ -1,8 +1,9 @@
-"""Resources other than variables on a replicated task, and how operations on them are run.
+"""Resources other than variables on a replicated task, and the execution of operations on them.
 
 An operation runs atomically under the lock of the resources. If it has to wait, the attempt ends without effects, the
-step waits without the lock, and the operation is retried. So all its effects are one change, with one place in the
-order of all changes. A waiting step has changed nothing; after a failover it waits on the new primary.
+step waits without the lock, and then tries the operation again. So all effects of an operation form one change, with
+one place in the order of all changes that the backup applies. A waiting step has changed nothing; after a failover it
+waits on the new primary.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class CopiedResources(Resources):
         if not can_keep(kind):
             what = _REFUSED.get(kind.__name__, f"a {kind.__name__}")
             raise self._refusal(f"{name!r} is {what}, which cannot be replicated")
-        # Only an operation that is an instruction of its own is tried under the lock; operations inside branches and
-        # loops are not, so their changes could not be recorded.
+        # `touched` is None outside of an attempt. Only an operation that is an instruction of its own is attempted
+        # under the lock. An operation inside a branch or loop is not, so its changes cannot be recorded for the backup.
         if touched is None:
             raise self._refusal(
                 f"{kind.__name__} {name!r} is used inside a branch or loop, where its changes cannot be replicated"
@@ -108,7 +109,7 @@ class CopiedResources(Resources):
         )
 
     def stood_for(self, inputs: Sequence[Any]) -> dict[Key, Kept]:
-        """Returns the resources with handles among an operation's inputs, if they still exist."""
+        """Returns the existing resources to which handles among an operation's inputs refer, by key."""
         handled = {id(inputs[index].item()) for index in _handles(inputs)}
         return {key: its for key, its in kept_of(self).items() if id(its) in handled} if handled else {}
 
@@ -140,11 +141,11 @@ class Attempt(Step):
       step: the step itself.
       place: the operation's place.
       notes: notes of the operation from earlier tries, see `headwater.graph.resources.kept.at_first`.
-      error: the error that ended the wait; None if the wait has not failed.
+      error: the error that ended the wait after the previous attempt; None if there is none.
 
     Attributes:
-      notes: as given.
-      operation: step and place, which identify the operation's earlier effects.
+      notes: the argument.
+      operation: the step and the place, which identify the effects of the operation's earlier attempts.
     """
 
     def __init__(
@@ -158,8 +159,8 @@ class Attempt(Step):
         self._error = error
 
     def wait_until(self, condition: Any, ready: Callable[[], bool], what: str) -> None:
-        # The wait between two attempts has failed. The error is raised inside the operation, which may convert it or
-        # clean up first.
+        # The wait between two attempts has failed, for example by the deadline. Raise its error inside the operation,
+        # which may convert it or release reservations first.
         if self._error is not None:
             raise self._error
         if not ready():
@@ -186,7 +187,7 @@ class Tried:
       inputs: the operation's inputs.
 
     Attributes:
-      waits: the wait at which the try has ended; None if the operation has completed.
+      waits: the wait that has ended the try; None if the operation has completed.
       outcome: its outcome, if it has completed.
       touched: the resources that it has used.
       cells: the variables among its inputs that it has changed.

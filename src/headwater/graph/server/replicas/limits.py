@@ -13,8 +13,8 @@ from headwater.errors import FailedPreconditionError, InvalidArgumentError
 
 
 def tasks_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> int:
-    """Returns the number of a graph's ``ps`` tasks. Any further ``ps`` of the cluster is only a process that may hold
-    replicas."""
+    """Returns the number of a graph's ``ps`` tasks. Each ``ps`` of the cluster beyond this number is only a process
+    that may hold replicas of these tasks."""
     environ = os.environ if environ is None else environ
     count, first = len(cluster.task_indices(PS)), environ.get(FIRST_PS, "")
     return min(count, int(first)) if first.isdecimal() and int(first) > 1 else count

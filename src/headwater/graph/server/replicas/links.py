@@ -25,7 +25,7 @@ from headwater.graph.server.replicas.copy import claim_words
 _TRY_S = 0.5
 #: Pause between two attempts, in seconds.
 _PAUSE_S = 0.1
-#: How often all replicas are tried before the wait is reported.
+#: Number of rounds over all replicas before the wait is logged.
 _ROUNDS = 4
 #: How long a replica may take to answer whether it is the primary, in seconds.
 _ANSWER_S = 5.0
@@ -35,7 +35,7 @@ class OneCopy(Protocol):
     """A connection to one replica of a task.
 
     Attributes:
-      status: the replica's answer when a channel was opened last; None before the first.
+      status: the replica's answer when the most recent channel was opened; None before the first.
     """
 
     status: PeerStatus | None
@@ -93,7 +93,7 @@ class CopyLink(Link):
       merge_records: see `status_of_primary`.
 
     Attributes:
-      status: the replica's answer when a channel was opened last.
+      status: the replica's answer when the most recent channel was opened.
     """
 
     def __init__(
@@ -182,7 +182,8 @@ class CopiedTaskLink:
             raise DeadlineExceededError(None, None, error.message) from error
 
     def release_channel(self, channel: Channel, usable: bool) -> None:
-        """Returns a channel after a conversation; ``usable`` says that both ends expect another conversation."""
+        """Gives a channel back after a conversation. ``usable``: both ends are ready for another conversation on it;
+        otherwise the channel is closed."""
         link = self._from.pop(channel, None)
         if link is not None:
             link.release_channel(channel, usable)
@@ -207,7 +208,7 @@ class CopiedTaskLink:
             link = links[self._at]
             try:
                 self._require_heartbeat(link)
-                link.reach(_TRY_S)  # also connects the control plane, whose heartbeats detect the next loss
+                link.reach(_TRY_S)  # also connects the control plane, whose heartbeats reveal a later loss
                 return self.open_channel()
             except UnavailableError as error:
                 reasons[link] = error.message

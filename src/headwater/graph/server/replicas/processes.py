@@ -1,8 +1,9 @@
 """The processes of job ``ps`` that may hold replicas: all in the cluster spec, and any that join a running job.
 
-A graph's *tasks* are fixed by its program. The *processes* that hold them may change: a process announces itself to all
-others when it starts, and before it ends. A record of a process has its incarnation and its state. The pair only grows,
-so the greater of two records is the newer one, in whatever order they arrive.
+A graph's *tasks* are fixed by its program. The *processes* that hold their replicas may change: a process announces
+itself to all others when it starts, and before it ends. A record of a process has the incarnation and the state of the
+process. The pair (incarnation, state) only increases, so the greater of two records of a process is the newer one,
+whatever the order in which the records arrive.
 
 The frame between processes, on a channel of its own::
 
@@ -62,7 +63,7 @@ class GraphProcesses:
 
     Attributes:
       tasks: numbers of the graph's tasks.
-      met: whether another task has sent its records.
+      met: whether any other task has sent records to this one.
     """
 
     def __init__(
@@ -78,8 +79,9 @@ class GraphProcesses:
         self._link = link
         self._me = me
         self._changed = threading.Condition()
-        # Incarnation numbers start at the present time, not at 0: masters may know this process's previous incarnation
-        # even if every process that could report its number has ended.
+        # Incarnation numbers start at the present time, not at 0: masters may know the number of this process's
+        # previous incarnation, and this one must be greater even if every process that could report that number has
+        # ended.
         self._records = {
             number: Record(new_incarnation() if number == me else 0, THERE, address)
             for number, address in addresses.items()
@@ -103,7 +105,7 @@ class GraphProcesses:
 
     def present(self) -> list[tuple[int, str]]:
         """Returns number and address of each process that has not ended. If all known processes have ended, returns all
-        of them: some may have restarted, and no running process could announce the restart."""
+        of them, because some may have restarted without a running process that could pass on their announcements."""
         with self._changed:
             all_gone = all(record.state == GONE for record in self._records.values())
             known = sorted(self._records.items())
@@ -122,12 +124,12 @@ class GraphProcesses:
         return self._link(number, record.address)
 
     def others_stay(self, *, lost: bool = False) -> bool:
-        """Whether another live process stays, as far as is known. With ``lost``, unreachable processes that have not
-        announced their end count, too."""
+        """Whether, as far as is known, another process is reachable and does not drain. With ``lost``, unreachable
+        processes that have announced neither their drain nor their end count, too."""
         return any(has_heartbeat(self, number) or lost for number in self.staying() if number != self._me)
 
     def aim(self, task: int) -> Aim | None:
-        """Returns the processes that should hold the replicas of a task; None if no process stays."""
+        """Returns the processes that should hold the replicas of a task; None if all processes drain or have ended."""
         staying = list(self.staying())
         return spread(self.tasks, staying)[self.tasks.index(task)] if staying else None
 
@@ -142,7 +144,7 @@ class GraphProcesses:
         self._sender.start()
 
     def words(self) -> list[tuple[int, int, int, str]]:
-        """Returns the known records, for another task."""
+        """Returns the known records as (number, incarnation, state, address), for a frame to another task."""
         with self._changed:
             return [(number, its.incarnation, its.state, its.address) for number, its in sorted(self._records.items())]
 
@@ -165,7 +167,9 @@ class GraphProcesses:
                 known = self._records.get(number)
                 if number == self._me:
                     assert known is not None
-                    if record[:2] > known[:2]:  # others have a later record of this process
+                    # The other task knows a previous incarnation of this process with a greater number (clocks differ,
+                    # for example). Choose a greater one, so that this incarnation's records count as newer.
+                    if record[:2] > known[:2]:
                         self._records[number] = known._replace(incarnation=record.incarnation + 1)
                 elif known is None or record[:2] > known[:2]:
                     self._records[number] = record
@@ -196,7 +200,8 @@ class GraphProcesses:
         return [number for number in self.numbers() if number != self._me]
 
     def _await_news(self, missed: Collection[int], again_s: float) -> None:
-        """Waits until there are records to send; processes in ``missed`` are retried after ``again_s`` seconds."""
+        """Waits until a process other than those in ``missed`` lacks records. If ``missed`` is not empty, waits at most
+        ``again_s`` seconds, after which the caller retries those processes."""
 
         def untold() -> bool:
             others = [number for number in self._others() if number not in missed]
@@ -206,13 +211,13 @@ class GraphProcesses:
             self._changed.wait_for(untold, again_s if missed else None)
 
     def others_answer(self) -> bool:
-        """Whether any other process answers; also true if none has ever been met."""
+        """Whether any other process answers; also True if no other process has ever sent records to this one."""
         others = self._others()
         return not self.met or len(self._send_to_each(others, again=True)) < len(others)
 
     def _send_to_each(self, numbers: Sequence[int], *, over: bool = False, again: bool = False) -> set[int]:
-        """Sends the records to processes, concurrently, as some may not answer; returns those not reached. See
-        `_exchange_records`."""
+        """Sends the records to processes and returns the processes that have not answered. Uses a thread for each
+        process, so that one without an answer does not delay the others; see `_exchange_records`."""
         missed: set[int] = set()
 
         def send(number: int) -> None:
@@ -254,7 +259,8 @@ class GraphProcesses:
         return True
 
     def send_now(self, *, over: bool = False) -> None:
-        """Sends the records to all reachable processes at once; ``over``: also announces that the job is over."""
+        """Sends the records to all other processes and returns when each has answered or could not be reached.
+        ``over``: also announces that the job is over."""
         self._send_to_each(self._others(), over=over)
 
     def close(self) -> None:

@@ -118,8 +118,8 @@ class CopyService(Service):
 
     def lost(self, task: str, generation: int) -> None:
         for copy in self.copies:
-            # The loss of a master is a change of state, which a backup gets from the primary. A master that was not
-            # served here has only asked which replica is the primary.
+            # Only a replica that has served this master handles the loss. A backup gets the resulting change of state
+            # from the primary, and a master that was not served here has only asked which replica is the primary.
             if (
                 generation
                 and copy.has_met(generation)
@@ -138,11 +138,12 @@ class CopyService(Service):
     def before_end(self, *, over: bool) -> None:
         """Hands this process's replicas to other processes if the job continues and there are others."""
         if not over:
-            # Announced before the handoff, so that no other process chooses this one for a replica meanwhile.
+            # Announce the drain before the handoff, so that no other process chooses this one for a replica meanwhile.
             self.processes.set_state(LEAVING)
             self.processes.send_now()
             shut_down_after_transfer(str(self._shell.me), self.copies, self._missed, self._patience_s)
-        # Announced explicitly: others need not wait for heartbeats to notice the end, nor for a return of this process.
+        # Announce the end explicitly. Otherwise the others would notice it only by missing heartbeats, and would wait
+        # for this process to return.
         self.processes.set_state(GONE)
         self.processes.send_now(over=over or self._shell.is_over)
 
@@ -151,8 +152,8 @@ class CopyService(Service):
         return [] if self._shell.is_over else [copy for copy in self.copies if not copy.is_free]
 
     def _patience_s(self) -> float:
-        """Returns how long the handoff may take: `LEAVE_S` with another live process, `LOST_S` if a lost process may
-        return and workers need it, else 0."""
+        """Returns the limit for the handoff in seconds: `LEAVE_S` if another process is reachable and does not drain;
+        `LOST_S` if workers need the state and a lost process may return to receive it; else 0."""
         if self.processes.others_stay():
             return LEAVE_S
         return LOST_S if self.processes.others_stay(lost=self._shell.is_needed) else 0.0
