@@ -65,14 +65,15 @@ class ParameterClient:
       name: the name of the set.
       worker: this worker's name. Its links carry its generation.
       chief: whether this worker provides the initial values.
-      follows: whether this worker only reads values, as an evaluator does. A restarted ``ps`` does not know it, and may
-        end with the job before this worker has reconnected. This worker then raises an error instead of waiting.
+      follows: whether this worker only reads values, as an evaluator does. A restarted ``ps`` does not wait for such a
+        worker, and may end with the job before the worker has reconnected. The worker then raises an error instead of
+        waiting for the ``ps``.
       layout: the placement of all blocks on all ``ps``.
       choice: the consistency between workers.
       links: routes to every ``ps``, with its name.
       initial: values of the variables, sent to a ``ps`` without values; read when needed. None in the place of a table:
         its rows are initialized on the ``ps``.
-      shard_names: by ``ps``, the name under which it serves its part of the set, where that differs from ``name``.
+      shard_names: the name of each part of the set, in the order of ``links``; None where all have the name ``name``.
       reach_chief: raises OpError where the chief, which provides the values, cannot be reached now; None on the chief.
       met: called after each handshake with a ``ps``, with its number and the generation of its process.
 
@@ -123,13 +124,13 @@ class ParameterClient:
         self._initial_state: Callable[[int], Sequence[Array]] | None = None
         self._snapshot: ParameterSnapshot | None = None
         self._extras: list[list[int]] = [[] for _ in links]
-        # Random: by it a ps distinguishes the numbered requests of this program from those of an earlier run.
+        # A random number: it tells a ps whether a numbered request is from this run of the program or an earlier one.
         self._incarnation = new_generation()
         self._number = 0
         #: Whether this worker is leaving the training.
         self._finishes = False
         self._ledger: bytes | None = None
-        # Time at which it was handed the range of examples that it still holds.
+        # Time at which this worker was assigned the range of examples that it still holds.
         self._held_since: float | None = None
         #: Number of trainings that were over when this worker first connected, or that it has finished (-1: not
         #: connected yet).
@@ -174,7 +175,7 @@ class ParameterClient:
         )
         session = self._sessions[index]
         self.conversation.drop(session)
-        # A ps that has ended with the job does not return: a finished worker or an evaluator must not wait for it.
+        # A ps that has ended with the job will not restart, so a finished worker or an evaluator limits this wait.
         session.link.reach(SPEAK_S if self._finishes or (self._follows and session.pieces) else None)
         session.channel = session.link.open_channel()
         welcome = self.conversation.request(session, Frame(kinds.HELLO, (*me, session.read_incarnation, session.read)))
@@ -184,7 +185,7 @@ class ParameterClient:
             case _:
                 raise bad_header(welcome, session.task)
         if index == 0:
-            if self.trainings < 0:  # else this worker is in a training that others may have finished
+            if self.trainings < 0:  # a later handshake must not skip the training in which this worker takes part
                 self.trainings = trainings
             self.epoch, self.seed, self.joined_late = epoch, seed, True
         # One ps without values is enough: it was restarted, even if the others still have their values.
@@ -219,7 +220,7 @@ class ParameterClient:
         if self.conversation.others_are_over(index):
             if self._follows:
                 raise UnavailableError(None, None, f"{lost}; the job is over")
-            if session.pieces:  # AbortedError makes `meet` greet again, and this worker sends its own values
+            if session.pieces:  # AbortedError makes `meet` repeat the handshake, in which this worker sends its values
                 raise AbortedError(None, None, f"{lost}; the chief has ended")
             raise FailedPreconditionError(
                 None, None, f"{lost}: {self._worker} has connected too late, as the chief has ended"
@@ -264,7 +265,7 @@ class ParameterClient:
         return [piece for at, piece in enumerate(pieces) if at not in tables]
 
     def set_initial_state(self, state: Callable[[int], Sequence[Array]]) -> None:
-        """Sets the source of the optimizer's initial state, which is called with the number of a ``ps``."""
+        """Sets the function that returns the optimizer's initial state for the ``ps`` with a given number."""
         self._initial_state = state
 
     def agree(self, program: Said, data: Said | None = None) -> None:
@@ -291,7 +292,7 @@ class ParameterClient:
 
     @property
     def round(self) -> tuple[int, int]:
-        """The round of the values that were read last: the first ``ps``'s incarnation, and the number of updates."""
+        """Identifies the values that were read last: the incarnation of the first ``ps``, and its number of updates."""
         return self._sessions[0].read_incarnation, self.version
 
     def set_extras(self, variables: Sequence[int]) -> None:
@@ -324,7 +325,11 @@ class ParameterClient:
         return found
 
     def pull(self, step_request: StepRequest | None = None) -> int:
-        """Reads the values of all variables without optimizer state; returns the step number for ``step_request``."""
+        """Reads the values of all variables, without optimizer state.
+
+        Returns:
+          The step number that answers ``step_request``.
+        """
         number = self._next_number()
         frames = [
             self._pull_frame(index, list(range(len(others))), step_request, (), number)
@@ -333,8 +338,11 @@ class ParameterClient:
         return self._values(frames, [list(range(len(others))) for others in self._others])[0]
 
     def next_step(self, step_request: StepRequest, returned: Sequence[Returned] = ()) -> int:
-        """Returns the step number for ``step_request``, and reads the values that every step reads; see `push` for
-        ``returned``."""
+        """Requests a step, and reads the values that are read in every step. Arguments as in `push`.
+
+        Returns:
+          The step number that answers ``step_request``.
+        """
         number = self._next_number()
         frames = [
             self._pull_frame(index, extras, step_request, returned, number) for index, extras in enumerate(self._extras)
@@ -355,15 +363,16 @@ class ParameterClient:
         return Frame(kinds.PULL, (False, extras, step_request, work, self._chief, number))
 
     def rest(self, step_request: StepRequest) -> bool:
-        """Reports that this worker has no data: others hold the remaining examples that ``step_request`` asks for.
+        """Reports that no examples are left for this worker, and blocks until it should ask for examples again.
 
-        Returns when it is worthwhile to ask again. Meanwhile no other worker waits for this one.
+        Other workers hold the remaining examples of the epochs in ``step_request``, and may return some. Meanwhile no
+        other worker waits for a gradient of this one.
 
         Returns:
-          False where the remaining examples will not become available: all workers that hold some of them rest, too.
+          False where no examples will be returned, because all workers that hold some of them rest, too.
         """
         frames = [Frame(kinds.REST, (step_request if index == 0 else None,)) for index in range(len(self._sessions))]
-        # A restarted ps must hear this, too, or it would wait for this worker.
+        # Repeat this to a restarted ps, too: otherwise it would wait for gradients of this worker.
         answer = self.conversation.exchange(frames, again=True, always=True)[0]
         return answer is None or answer.header != (False,)
 
@@ -381,7 +390,7 @@ class ParameterClient:
         returned: Sequence[Returned] = (),
         part: Part | None = None,
     ) -> tuple[int, bool]:
-        """Pushes gradients, waits until this worker may continue, and reads the values that every step reads.
+        """Pushes gradients, waits until this worker may continue, and reads the values that are read in every step.
 
         Args:
           gradients: by variable; None for variables that are not optimized.
@@ -391,15 +400,16 @@ class ParameterClient:
           hyperparameters: hyperparameters, see `headwater.ps.updater.Updater.apply`.
           step_request: request for the next step.
           sums: this worker's contribution to the sums of the epoch that ``step_request`` names, see `sums`.
-          given: the ranges of examples from which the gradients were computed. They are rejected where the first ``ps``
-            has handed one of these ranges to another worker meanwhile.
-          returned: ranges that this worker was assigned and gives back.
-          part: which part of a batch ``given`` is, where workers share each batch and an update is made of all of it.
+          given: the ranges of examples from which the gradients were computed. The gradients are rejected if the first
+            ``ps`` has assigned one of these ranges to another worker meanwhile.
+          returned: ranges that were assigned to this worker and that it gives back, each with a reason.
+          part: the part of a batch that ``given`` covers, where workers share each batch and an update uses a whole
+            batch; otherwise None.
 
         Returns:
           The step number, and whether every ``ps`` accepted the gradients.
         """
-        # Ask before the push: otherwise other ps might apply a gradient that the first one drops.
+        # Ask the first ps before the push: if it dropped the gradient, the other ps would apply it all the same.
         if given and not self._holds(given):
             self.steps += 1
             number, back = self._next_number(), [*returned, *((work, "") for work in given)]
@@ -432,14 +442,15 @@ class ParameterClient:
     def _holds(self, works: Sequence[Work]) -> bool:
         """Returns whether this worker still holds ranges of examples.
 
-        It asks the first ``ps`` after a lost connection or a step so slow that it may have been removed: the ranges may
-        have been handed out again, and then no ``ps`` may accept their gradient.
+        After a lost connection or a very slow step, the first ``ps`` may have removed this worker and assigned the
+        ranges to another one. Only in these cases this method asks the first ``ps``: if the ranges were assigned again,
+        no ``ps`` may receive the gradient.
         """
         session, since, patience = self._sessions[0], self._held_since, self._choice.patience_s
         self._held_since = None
         if session.channel is None or session.channel.peer_gone():
             self.conversation.lost(0, UnavailableError(None, None, f"the channel to {session.task} is gone"))
-        # Half of the patience, as a margin: the ps counts from the moment of its answer, which arrived here later.
+        # Ask after half of the patience already: the ps counts from when it sent its answer, this worker from later.
         slow = patience is not None and since is not None and time.monotonic() - since >= patience / 2
         if not self.conversation.lost_first and not slow:
             return True
@@ -452,10 +463,13 @@ class ParameterClient:
         return self._number
 
     def assign(self, values: Sequence[Any], state: Callable[[int], Sequence[Array]] | None = None) -> None:
-        """Replaces the values of all variables, and the optimizer's state where ``state`` returns it, by ``ps``.
+        """Replaces the values of all variables.
 
-        Tables whose rows `TableTransfer.set_initial` provides are replaced, too; others are unchanged. ``values`` has
-        None for tables.
+        Tables whose rows `TableTransfer.set_initial` provides are replaced, too; other tables are unchanged.
+
+        Args:
+          values: one value for each variable; None for tables.
+          state: returns the new state of the optimizer for the ``ps`` with a given number; None leaves it unchanged.
         """
         self.tables.replace()
         self.conversation.exchange(
@@ -476,15 +490,14 @@ class ParameterClient:
         self.pull()  # this worker's next step must start from the assigned values
 
     def snapshot(self) -> ParameterSnapshot:
-        """Reads all values and the optimizer's state. The chief keeps the result, to fill a ``ps`` that is
-        restarted."""
+        """Reads all values and the optimizer's state. The chief keeps the result, to fill a restarted ``ps``."""
         while True:
             keeps = [self._chief and index == 0 for index in range(len(self._sessions))]
             answers = self.conversation.exchange(
                 [Frame(kinds.PULL, (True, [], None, None, keep, self._next_number())) for keep in keeps]
             )
             found = [answer for answer in answers if answer is not None]
-            # After a loss read everything again: values that were read before and after it are of different versions.
+            # If a ps was lost meanwhile, read everything again: otherwise the snapshot would mix different versions.
             if len(found) == len(answers):
                 break
         versions: list[int] = []
@@ -522,7 +535,7 @@ class ParameterClient:
     def finish(self, training: int) -> None:
         """Leaves training number ``training``; returns once all workers have finished or are lost."""
         frame = Frame(kinds.FINISH, (training,))
-        # From now on, a ps that has ended with the job is not waited for.
+        # From now on, this worker does not wait for a ps that has ended with the job.
         self._finishes = True
         try:
             for index, answer in enumerate(
@@ -537,12 +550,15 @@ class ParameterClient:
         self.trainings = max(self.trainings, training + 1)
 
     def agree_on_first_epoch(self, training: int, epoch: int | None, *, may_stop: bool = False) -> int | None:
-        """Returns the epoch with which a training begins; None where the ``ps`` does not know it.
+        """Returns the epoch with which a training begins, which all workers have to use.
 
         Args:
           training: its number.
-          epoch: set by the chief; None for other workers, which wait for the chief's.
+          epoch: on the chief, the epoch to begin with. None on other workers, which wait until the chief has set it.
           may_stop: whether the chief may stop the training at the end of any epoch.
+
+        Returns:
+          The epoch; None where the ``ps`` does not know it, because it was restarted during the training.
         """
         answer = self.conversation.request_until_answered(
             0, Frame(kinds.BEGIN, (training, -1 if epoch is None else epoch, may_stop))
@@ -563,11 +579,11 @@ class ParameterClient:
         return answer.header == (True,)
 
     def sums(self, epoch: int, *, wait: bool = True) -> Array:
-        """Returns the sums that all workers have contributed in an epoch; empty where there are none.
+        """Returns the sums, such as losses, over the contributions of all workers in an epoch; empty without any.
 
         Args:
-          epoch: its number.
-          wait: whether to wait for workers that are computing a step of it.
+          epoch: the number of the epoch.
+          wait: whether to wait until no other worker is computing a step of that epoch.
         """
         answer = self.conversation.request_until_answered(0, Frame(kinds.SUMS, (epoch, wait)))
         return answer.tensors[0] if answer.tensors else _NOTHING
@@ -590,7 +606,7 @@ class ParameterClient:
         filled = [session.filled for session in self._sessions]
 
         def first_came(answer: Frame | None) -> None:
-            # Where the first ps has dropped a gradient of examples, the others must not receive it again.
+            # If the first ps has dropped a gradient of accounted examples, do not repeat that gradient to other ps.
             if brings_examples(frames[0]) and drops(answer):
                 self.conversation.repeat_instead(
                     lambda index, frame: self._pull_frame(index, frame.header[2], None, (), frame.header[-1])
@@ -641,5 +657,5 @@ class ParameterClient:
 
 
 def _is_added(spec: VariableSpec) -> bool:
-    """Returns whether changes are added to it, rather than an optimizer updating it."""
+    """Returns whether workers add changes to the variable, instead of pushing gradients for an optimizer."""
     return not spec.optimized and not spec.table

@@ -31,7 +31,9 @@ class Reached(Protocol):
     """Status that a ``ps`` reports when it is reached."""
 
     @property
-    def details(self) -> Mapping[str, bytes]: ...
+    def details(self) -> Mapping[str, bytes]:
+        """Status details of the ``ps``, by key; see `Service.details`."""
+        ...
 
 
 class ServerLink(Protocol):
@@ -41,9 +43,13 @@ class ServerLink(Protocol):
         """Waits until the ``ps`` can be reached, and returns its status; None where it is in this process."""
         ...
 
-    def open_channel(self) -> Channel: ...
+    def open_channel(self) -> Channel:
+        """Returns a channel to the ``ps``; end it with `release_channel`."""
+        ...
 
-    def release_channel(self, channel: Channel, usable: bool) -> None: ...
+    def release_channel(self, channel: Channel, usable: bool) -> None:
+        """Returns a channel after use; where ``usable`` is False, the channel is closed instead of being reused."""
+        ...
 
 
 @dataclass(kw_only=True, slots=True)

@@ -1,8 +1,8 @@
 """Server side of a set of parameters: the part that runs on a ``ps`` and holds the values.
 
-Each worker has a channel, which a thread of its own serves. All threads share one lock: a thread holds it while it
-decides and updates, and releases it while it waits. `headwater.ps.consistency` decides which workers wait, and for
-which others.
+Each worker has a channel and a thread that serves it. These threads share one lock. A thread holds the lock while it
+decides and applies updates, and releases it while its worker waits. `headwater.ps.consistency` decides which workers
+have to wait, and for which other workers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from headwater.ps.worker_connections import WorkerConnection
 
 _log = logging.getLogger("headwater")
 
-#: Step number under which the progress watchdog sees every step of a worker.
+#: Step number with which all steps of a worker are reported to the progress watchdog.
 _STEP = 0
 #: How long a progress report waits for a running update, in seconds.
 _GLANCE_S = 0.5
@@ -55,7 +55,7 @@ class HostedParameters:
     Args:
       name: the name of the set.
       task: this task's name, for errors and logs.
-      index: its number among the ``ps``. Number 0 hands out steps.
+      index: the number of this ``ps``. Number 0 assigns step numbers.
       layout: the placement of all blocks on all ``ps``.
       updater: holds and updates this task's blocks.
       choice: the consistency between workers.
@@ -72,16 +72,17 @@ class HostedParameters:
 
     Attributes:
       name: the name of the set.
-      counts_steps: whether its version is the job's global step, as on the first ``ps``.
+      counts_steps: whether `version` is the job's global step; true on the first ``ps``.
       steps: number of pushed gradients that were answered.
       incarnation: random incarnation number of this object.
       lock: held by the thread that decides and updates.
       updates: the values and the gradients gathered for their next update.
-      waiting: waits of workers for one another.
+      waiting: makes workers wait for each other.
       workers: membership of the workers in the training.
       memory: exports and imports the whole state of this host, for saving and handoff.
-      secured: called before each answer with its channel, without the lock; returns once everything the answer
-        acknowledges is safe. Raises UnavailableError where it never will be.
+      secured: called without the lock before each answer is sent, with the channel of the answer. It returns once no
+        failover or migration can lose the changes that the answer acknowledges, and raises UnavailableError where this
+        host no longer serves. None where neither can happen.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class HostedParameters:
         ]
         specs = [spec for spec, _ in self._blocks]
         self._tables = sum(spec.table for spec in specs)
-        # Reentrant: a caller that exports the state, such as a move, holds it while it freezes the state.
+        # Reentrant: callers such as a migration hold the lock and then call methods that acquire it again.
         lock = threading.RLock()
         self.lock: threading.Condition = threading.Condition(lock)
         self._agreement = Agreement(task, program or {})
@@ -158,8 +159,11 @@ class HostedParameters:
         return self._updater.tables
 
     def rows_of_tables(self, nbytes: int) -> Iterator[tuple[int, int, list[Array]]]:
-        """Yields all rows of its tables in pieces of about ``nbytes`` bytes of values: the number of a table, the
-        number of the first row, and the rows with their optimizer state, as `HostedTable.write` takes them."""
+        """Yields all rows of the tables, in pieces with about ``nbytes`` bytes of values.
+
+        Each piece has the number of the table, the number of its first row, and the rows with their optimizer state in
+        the form that `HostedTable.write` takes.
+        """
         blocks = [(spec, block) for spec, block in self._blocks if spec.table]
         for number, (table, (spec, block)) in enumerate(zip(self.tables, blocks, strict=True)):
             rows = block_shape(spec, block)[0]
@@ -191,7 +195,7 @@ class HostedParameters:
     def group(self) -> GroupProgress:
         """Returns the progress of the training."""
         updates, state, examples = self.updates, self.updates.state, ""
-        # Limit the wait: an update may hold the lock for long, and a report must not wait for it.
+        # Wait only briefly: an update may hold the lock for long, and must not delay the report.
         if self.lock.acquire(timeout=_GLANCE_S):
             try:
                 examples = str(self._accounts)
@@ -222,7 +226,7 @@ class HostedParameters:
     # Service interface ------------------------------------------------------------------------------------------------
 
     def refusal(self, task: Claim) -> str:
-        """Returns why a task has no right to its place in the cluster; empty where it has."""
+        """Returns why a task has no right to its place in the cluster; empty where it has the right."""
         return self.workers.refusal(task)
 
     def job_over(self) -> None:
@@ -240,10 +244,13 @@ class HostedParameters:
         self.updates.round_sums.serve(channel, first)
 
     def freeze_until_end(self, what: str) -> None:
-        """Stops taking gradients and sending answers because the task shuts down.
+        """Stops accepting gradients and sending answers, because the task shuts down.
 
-        Workers wait for ``what``, the next incarnation of the task, which continues from the state that is exported
-        from this host after the call. A gradient acknowledged later would be missing from that state.
+        The caller exports the state afterwards, and the next incarnation of the task continues from it. A gradient that
+        was acknowledged after the export would be lost.
+
+        Args:
+          what: the event for which workers wait from now on, in words: the start of the next incarnation.
         """
         self.secured = self.waiting.secure
         self.waiting.freeze(what)
@@ -294,7 +301,7 @@ class HostedParameters:
             if connection.watched:
                 watchdog.closed(worker, self.name)
             workers.gone(connection)
-            # With `secured`, the backup may lack the latest updates now, and the journal must not be ahead of it.
+            # With `secured`, the backup may still lack the latest updates. The journal must not record them before.
             if self.secured is None:
                 self._accounts.flush()
 
@@ -323,13 +330,13 @@ class HostedParameters:
         """Answers a frame; one with gradients is a step of the worker's training."""
         channel, worker, name = connection.channel, connection.worker, self.name
         if frame.kind == kinds.RELEASE:
-            return  # sent before the worker received the awaited answer, so there is nothing to release it from
+            return  # the worker sent this before the awaited answer reached it, so it no longer waits
         if frame.kind == kinds.PUSH:
             if not connection.watched:
                 watchdog.opened(worker, name)
                 connection.watched = True
             watchdog.began(worker, name, connection)
-        elif frame.kind == kinds.FINISH and connection.watched:  # while it waits for the others, it makes no steps
+        elif frame.kind == kinds.FINISH and connection.watched:  # a finished worker waits for others and makes no steps
             connection.watched = False
             watchdog.closed(worker, name)
         try:

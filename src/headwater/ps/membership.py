@@ -35,7 +35,7 @@ class Membership:
 
     Attributes:
       step_numbers: assigns steps to workers.
-      sums: contributions of the workers, by epoch.
+      sums: the contributions of the workers to sums such as losses, by epoch.
       trainings: number of trainings that are over.
       seed: the seed for the order of the examples of epochs.
       incarnations: the incarnation of each worker's program, by worker.
@@ -43,12 +43,12 @@ class Membership:
       resting: workers that take part without data: they wait for examples that others hold, and no worker waits for
         them.
       finished: workers that have finished the present training.
-      stays_s: how long a member of a round may take to reconnect, in seconds, or longer while its task can be reached.
-        Meanwhile the others wait for it. 0: it leaves as soon as its channel ends.
-      expected: workers that are members but not connected, as their channel ended or they were members on another
-        server; and the time until which they may connect here.
+      stays_s: how long a member of a round may take to reconnect after its channel has ended, in seconds; the other
+        members wait for it. While its task can be reached, there is no limit. 0: it leaves when its channel ends.
+      expected: members that are not connected, because their channel has ended or because they were members on the
+        server from which this one has taken over; and the time until which they may connect, by the context's clock.
       began: the latest training that the chief has begun, with its first epoch; None before.
-      chief: the worker that began it.
+      chief: the worker that began that training; empty before.
       may_stop: whether the chief may stop that training at the end of any epoch.
       is_over: whether the chief's program has ended without an error.
     """
@@ -83,7 +83,7 @@ class Membership:
     # Connecting -------------------------------------------------------------------------------------------------------
 
     def refusal(self, task: Claim) -> str:
-        """Returns why a task has no right to its place in the cluster; empty if it has the right."""
+        """Returns why a task has no right to its place in the cluster; empty where it has the right."""
         with self._changed:
             return self._places.refusal(task, connected=self._is_connected)
 
@@ -101,9 +101,9 @@ class Membership:
         """Registers the channel of a worker that has connected. The lock is held.
 
         Args:
-          worker: its name.
-          channel: the channel to it.
-          incarnation: incarnation of its program.
+          worker: the name of the worker.
+          channel: the channel to the worker.
+          incarnation: the incarnation of the worker's program.
           trainings: number of finished trainings that the worker knows of, or -1.
 
         Raises:
@@ -119,13 +119,13 @@ class Membership:
             worker, channel, threading.Condition(self._context.lock)
         )
         if self._connections_closed:
-            # Another server has taken over since the worker was sent here; this one makes no more rounds.
+            # Another server has taken over after the worker was told to connect here; no round would complete here.
             self.close_connections()
             if before is not None:
                 before.channel.close()
             raise UnavailableError(None, None, f"{worker} connected to a replica that no longer serves")
-        # A member of a round may reconnect without leaving it, unless the connection is of a new incarnation. Otherwise
-        # an earlier connection means that the worker was lost: it leaves, and joins again with its next request.
+        # A member that reconnects stays in its round, unless its program was restarted. Where members may not stay, a
+        # worker that still has an earlier connection was lost: remove it; it joins again with its next request.
         if restarted if self._may_stay(worker) else before is not None:
             self.remove_worker(worker, "it was restarted")
         if before is not None:
@@ -145,8 +145,8 @@ class Membership:
         with self._changed:
             stays = connections.get(worker) is connection and self._may_stay(worker)
         # Another ps may have applied this worker's gradient in a round that is still incomplete here. If the worker
-        # left now, this ps would complete the round without its gradient. So it stays while its task can be reached;
-        # the lock is not held during that check, which may take seconds.
+        # were removed now, this ps would complete the round without its gradient. So it stays a member while its task
+        # can be reached. Release the lock during that check, as the check may take seconds.
         stays = stays and self._context.answers(worker)
         with self._changed:
             if connections.get(worker) is connection:
@@ -172,7 +172,7 @@ class Membership:
     # Membership -------------------------------------------------------------------------------------------------------
 
     def request(self, connection: WorkerConnection, number: int) -> tuple[Request, bool]:
-        """Returns the record of a numbered request, and whether the request is a retry after a lost channel.
+        """Returns the record of the worker's request ``number``, and whether it is a retry after a lost channel.
 
         Raises:
           UnavailableError: see `require_present`.
@@ -190,19 +190,19 @@ class Membership:
         return request, False
 
     def require_present(self, connection: WorkerConnection) -> None:
-        """Raises UnavailableError where the worker has reconnected: it repeats the request on the new channel."""
+        """Raises UnavailableError where the worker has reconnected: it repeats its request on the new channel."""
         if self._updates.connections.get(connection.worker) is not connection:
             raise UnavailableError(None, None, f"{connection.worker} has reconnected on another channel")
 
     def going_on(self) -> set[str]:
-        """Returns the members that do not wait here for an update."""
+        """Returns the members that are not waiting for an update on this ``ps``."""
         members = self._updates.state.members.items()
         return {worker for worker, member in members if member.waits_since is None} | self.resting
 
     def share(self, worker: str) -> tuple[int, int] | None:
         """Returns the worker's part of a batch that several workers share, as (number, of how many).
 
-        None if each worker takes whole batches, and until all workers that are expected at the start have connected.
+        None where each worker takes whole batches, or while workers expected at the start have yet to connect.
         """
         state = self._updates.state
         if not state.gathers or not state.formed:
@@ -213,7 +213,7 @@ class Membership:
         return self._shares.get(worker)
 
     def rests(self, worker: str) -> None:
-        """Marks a member as without data: others do not wait for it."""
+        """Marks a member as resting: it has no data, so other workers do not wait for its gradients."""
         self.resting.add(worker)
         # `decide` knows only members with data; this class remembers the others in `resting`.
         self._updates.event(Left(worker, "it has no data"))
@@ -226,10 +226,10 @@ class Membership:
             self._changed.notify_all()
 
     def reach_training(self, training: int) -> None:
-        """Adopts a later training that a worker reports.
+        """Sets the number of finished trainings to ``training``, as a worker reports it, if that is larger.
 
-        A worker can know of more finished trainings than this task: if this task was restarted, or if the first ``ps``
-        has already told the worker that all have finished.
+        A worker knows of more finished trainings than this task if this task was restarted, or if the first ``ps`` has
+        already told the worker that all workers have finished.
         """
         self.trainings = training
         self.finished.clear()
@@ -288,8 +288,8 @@ class Membership:
             # must not be counted twice.
             self.trainings += bool(self.finished)
             # The next training begins like this one, once all workers have connected (`formed` is False until then).
-            # But if a worker has yet to finish this training, or is disconnected, it may return when the others have
-            # ended for good, and must not wait for them.
+            # But a worker that has yet to finish this training, or is disconnected, may return after the programs of
+            # the others have ended. It must not wait for them.
             late = self.away | (updates.connections.keys() - self.finished)
             updates.state = TrainingState(
                 choice=updates.state.choice,
@@ -305,7 +305,7 @@ class Membership:
         self._changed.notify_all()
 
     def job_over(self) -> None:
-        """Marks the job as over. A late worker then waits for no others, since these may have ended, too."""
+        """Marks the job as over. From now on no worker waits for others, because their programs may have ended."""
         with self._changed:
             self.is_over = True
             self._updates.event(NoneToCome())
@@ -322,10 +322,13 @@ class Membership:
             self._changed.notify_all()
 
     def expect(self, members: set[str], resting: set[str], come_s: float) -> None:
-        """Adopts the membership of another server. The lock is held.
+        """Adopts the membership of the server from which this one takes over. The lock is held.
 
-        The workers may take ``come_s`` seconds to connect here, or longer while their tasks can be reached; then they
-        are removed.
+        Args:
+          members: the workers that take part with data.
+          resting: the workers that take part without data.
+          come_s: how long the workers may take to connect here, in seconds. Later they are removed, as soon as their
+            tasks cannot be reached.
         """
         for worker in sorted(members):
             self._updates.event(Joined(worker))
@@ -367,9 +370,9 @@ class Membership:
         return (self.expected[0] & there) - self._updates.connections.keys()
 
     def close_connections(self) -> None:
-        """Closes all connections and accepts no more, because another server has taken over.
+        """Closes all connections, and refuses new ones, because another server has taken over.
 
-        The workers do not leave the training by this: the other server has adopted the membership.
+        The workers stay members of the training, as the other server has adopted the membership.
         """
         self._connections_closed = True
         connections = self._updates.connections

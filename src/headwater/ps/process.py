@@ -1,7 +1,7 @@
-"""This process as a task of a cluster of parameter servers.
+"""A process as a task of a cluster of parameter servers.
 
-Every task runs the same program, so every task computes the layout and has the optimizer by itself, and no code is
-transferred. A ``ps`` serves, a worker gets a `ParameterClient`.
+Every task runs the same program. So each task computes the layout and creates the optimizer itself, and tasks never
+send code to each other. On a ``ps`` the program serves parameters; on a worker it gets a `ParameterClient`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ ANSWER_S = 2.0
 
 
 class ParameterTask:
-    """A task of a cluster of parameter servers. A ``ps`` does not use GPUs; a worker reports the end of its program.
+    """A task of a cluster of parameter servers.
+
+    A ``ps`` does not use GPUs. A worker tells every ``ps`` when its program ends.
 
     Args:
       members: the cluster, and this process's place in it.
@@ -83,11 +85,12 @@ class ParameterTask:
     Attributes:
       members: the cluster, and this process's place in it.
       shell: the task.
-      saves: where this task, a ``ps``, saves its own state; None where it does not.
-      table_service: holds the embedding tables that grow; None while there are none. See `tables`.
-      holders: the shards on this task, a ``ps``, by set.
-      copies: the replicas on this task, a ``ps``, by shard, where each shard has two replicas that do not move.
-      copy_holders: the replicas on this task, a ``ps``, by set, where each shard has two replicas that move.
+      saves: on a ``ps``, where it saves its own state; None where it saves none.
+      table_service: on a ``ps``, the service of dynamic tables; None before the first call of `tables`.
+      holders: on a ``ps``, the holder of each set's shards, by name of the set, where each shard has one replica.
+      copies: on a ``ps``, its replicas by name of the shard, where shards have two replicas that do not move.
+      copy_holders: on a ``ps``, the holder of each set's replicas, by name of the set, where shards have two replicas
+        that move.
 
     Raises:
       AlreadyExistsError: another process holds the port; the message names it.
@@ -99,8 +102,8 @@ class ParameterTask:
         self.saves: Saves | None = None
         self.table_service: TableService | CopiesOfTables | None = None
         self._tables_are = 1, 0
-        #: Number of shards, with two replicas each, of the program's parameters; None where they do not move, and 0
-        #: before the program has set it.
+        #: Number of shards that have two replicas each: None where shards do not move, and 0 until the program has
+        #: called `host` with ``replicas=2``.
         self._shards_of_copies: int | None = 0
         self._known_servers: dict[str, KnownServers] = {}
         self._tables_lock = threading.Lock()
@@ -117,16 +120,16 @@ class ParameterTask:
             members.cluster, members.me, devices=self._devices, listens=not members.is_evaluator
         )
         self._service = ParameterService(str(members.me), self.shell.watchdog, is_needed=lambda: self.shell.is_needed)
-        # Served from the beginning, so that early workers are told the reason of their wait.
+        # Serve before any set exists: workers that connect early are then told why they have to wait.
         self.shell.add_service(self._service)
         if members.is_server:
             self.shell.add_service(_Tables(self))
             self._service.offer(TABLES, self._offer_tables)
         if members.is_chief:
-            # One task must decide on views: the witness runs on the chief, whose end is the end of the job.
+            # Only one task may create views. The witness runs on the chief, because the job ends with the chief anyway.
             self.shell.add_service(WitnessService(self._left))
             self.shell.add_service(self._left)
-        # A program may end without calling `finish`, but the ps wait for every worker to leave.
+        # Every ps waits until all workers have announced their departure, but a program may end without `finish`.
         if not members.is_server:
             atexit.register(self.shell.announce_departure)
         self.shell.start()
@@ -138,11 +141,12 @@ class ParameterTask:
             ).start()
 
     def tables(self, replicas: int = 1, shards: int | None = None) -> TableService | CopiesOfTables:
-        """Returns the service of the embedding tables of this task, a ``ps``; made at the first call.
+        """Returns the service of the dynamic tables of this ``ps``; the first call creates it.
 
         Args:
           replicas: number of replicas of each part of the tables.
-          shards: number of parts, where each has two replicas that move; None for one on each ``ps``.
+          shards: number of parts, each with two replicas that can move between ``ps``; None for one part on each
+            ``ps``, which does not move.
 
         Raises:
           FailedPreconditionError: the tables were made with other numbers of replicas or shards.
@@ -173,7 +177,7 @@ class ParameterTask:
             return self.table_service
 
     def _offer_tables(self) -> None:
-        """Makes this task's replicas of tables, once its program has set the number of shards."""
+        """Creates this task's replicas of tables; does nothing until the program has set the number of shards."""
         if self._shards_of_copies != 0:
             self.tables(2, self._shards_of_copies)
 
@@ -192,14 +196,21 @@ class ParameterTask:
         shards: int | None = None,
         squares: Callable[[int], Squares] | None = None,
     ) -> None:
-        """Serves this ``ps``'s part of the set ``name`` from now on; see `HostedParameters`.
+        """Starts to serve this ``ps``'s part of the set ``name``.
 
-        With ``saves`` it recovers its own state, see `ParameterSaver`.
-
-        With two ``replicas`` it also has a replica of the part of the previous ``ps``; see `headwater.ps.replicas`.
-        With ``shards`` it has some shards, which may move to other ``ps``; see `headwater.ps.shards`, and
-        `headwater.ps.replicas.holder` for shards with two replicas. Where updates take a sum over all ``ps``,
-        ``squares`` makes the function that computes each one's part, see `headwater.ps.round_sums`.
+        Args:
+          name: the name of the set of parameters.
+          layout: the placement of all blocks on all ``ps``.
+          make_updater: creates the updater of a part, from its number.
+          choice: the consistency between workers.
+          program, staleness_aware, log_dir: see `HostedParameters`.
+          saves: where this ``ps`` saves its own state, from which it recovers now; see `ParameterSaver`.
+          replicas: number of replicas of each part. With 2, this ``ps`` also holds the backup of another part; see
+            `headwater.ps.replicas`.
+          shards: number of parts that can move between ``ps``; None for one part on each ``ps``, which does not move.
+            See `headwater.ps.shards`, and `headwater.ps.replicas.holder` for shards with two replicas.
+          squares: creates the function that computes this ``ps``'s part of a sum over all ``ps``, from its number; see
+            `headwater.ps.round_sums`. None where updates need no such sum.
         """
         index, servers = self.members.number, self.members.servers
         sums = None
@@ -240,7 +251,7 @@ class ParameterTask:
             updater = updater or RecordedUpdater(make_updater(shard))
             return make(shard, shard_name(name, shard), updater), updater
 
-        # Set before the replicas exist: from here on `_offer_tables` knows how many parts the tables have.
+        # Set this before the replicas exist: when another task asks for one, `_offer_tables` needs the number of parts.
         self._shards_of_copies = shards
         expect = None if shards is None else self.shell.expect
         sites = self._sites() if shards is None else self._moving_sites(name, shards)
@@ -255,13 +266,13 @@ class ParameterTask:
         self._host_copies(copies, sites)
 
     def _host_copies(self, copies: Mapping[int, ShardCopy | TablesCopy], sites: Mapping[int, Site]) -> None:
-        """Serves replicas that do not move: each shard keeps its initial pair of servers as the desired placement."""
+        """Serves replicas that do not move: the desired placement of each shard stays its initial pair of servers."""
         for shard, copy in copies.items():
             copy.aim(*sites[shard].pair)
             self._service.host(copy.name, copy)
 
     def _leaving_state(self, number: int, parameters: HostedParameters) -> LeavingState:
-        """Makes the handoff of a set's or a shard's state to the chief at the graceful shutdown of this ``ps``."""
+        """Returns the object that deposits a set's or a shard's state with the chief when this ``ps`` shuts down."""
         return LeavingState(parameters, str(self.members.me), self._at_chief(parameters.name, number))
 
     def _at_chief(self, what: str, number: int) -> StateAtChief:
@@ -297,8 +308,10 @@ class ParameterTask:
         threading.Thread(target=holder.join, name=f"join-{name}", daemon=True).start()
 
     def _announce_tables(self, server: str) -> None:
-        """Tells another ``ps``, which starts up, where the movable replicas of tables are; otherwise it would make
-        none."""
+        """Tells a ``ps`` that has just started where the movable replicas of tables are.
+
+        Without this message, that ``ps`` would not create its own replicas of tables.
+        """
         if TABLES not in self.copy_holders:
             return
         known, directory = self._directories.values(), self._directory(TABLES)
@@ -377,12 +390,12 @@ class ParameterTask:
         self.holders[name] = holder
         # Serve before `start`: other ps that start at the same time need answers from this one.
         self._service.host(name, holder)
-        # A ps that joins later has no initial shards: other ps have had all shards from the beginning.
+        # A ps that joins a running job starts without shards: the initial ps own all of them.
         holder.start({} if os.environ.get(JOINED) else first_places(shards, first))
         threading.Thread(target=holder.join, name=f"join-{name}", daemon=True).start()
 
     def _directory(self, name: str) -> Directory:
-        """Returns this task's knowledge of the places of a set's shards."""
+        """Returns the directory of a set: the ``ps`` that own its shards, as far as this task knows."""
         if name not in self._directories:
             members = self.members
             addresses = {str(task): members.cluster.task_address(task.job, task.index) for task in members.servers}
@@ -398,7 +411,7 @@ class ParameterTask:
 
         Raises:
           FailedPreconditionError: no set has shards that move, or there are fewer than ``servers`` ``ps``.
-          OpError: a move failed; the moves before it were made.
+          OpError: a move failed; the shards moved before it stay moved.
         """
         if not self._directories:
             raise FailedPreconditionError(
@@ -423,7 +436,10 @@ class ParameterTask:
         replicas: int = 1,
         shards: int | None = None,
     ) -> ParameterClient:
-        """Makes a worker's client of the set ``name``; it is not connected yet."""
+        """Returns a new client of the set ``name`` for this worker, not yet connected.
+
+        Arguments as in `host`; for ``initial`` see `ParameterClient`.
+        """
         members = self.members
         links = self.ways(name, replicas, shards)
         # Rebalance on one task only, or several would move the same shards.
@@ -455,10 +471,10 @@ class ParameterTask:
         return self._service.use(client)
 
     def met(self, name: str, replicas: int, shards: int | None = None) -> Callable[[int, int], None] | None:
-        """Returns the function to call after a handshake with a ``ps``, with the number of the ``ps`` or of its shard
-        and the generation of that process; see `LeftStates.met`.
+        """Returns the function that a client calls after each handshake with a ``ps``; see `LeftStates.met`.
 
-        None where no state of the set ``name`` is kept by this task.
+        Its arguments are the number of the ``ps`` or shard, and the generation of the process of the ``ps``. None where
+        this task keeps no deposited state of the set ``name``: on workers other than the chief, and with two replicas.
         """
         if not self.members.is_chief or replicas > 1:
             return None
@@ -471,7 +487,7 @@ class ParameterTask:
     def ways(
         self, name: str, replicas: int, shards: int | None = None
     ) -> list[tuple[str, WaitingLink | EitherLink | ShardLink]]:
-        """Returns a worker's routes to the parts of a set, each with a name for messages.
+        """Returns the routes from a worker to the parts of a set, each with a name for messages.
 
         Args:
           name: the name of the set.
@@ -504,7 +520,7 @@ class ParameterTask:
 
 
 class _Tables(Service):
-    """Embedding tables of a ``ps``, loaded when a worker first asks for one."""
+    """Service of a ``ps``'s dynamic tables. It imports their modules only when a worker first opens a table."""
 
     kinds: ClassVar[Collection[int]] = (OPEN_TABLES,)
 
@@ -542,7 +558,7 @@ _lock = threading.Lock()
 
 
 def process_task(members: Members) -> ParameterTask:
-    """Returns the task of this process, made at the first call."""
+    """Returns the task of this process; the first call creates it."""
     with _lock:
         if members.me not in _tasks:
             _tasks[members.me] = ParameterTask(members)

@@ -43,11 +43,17 @@ _KEPT = 4
 class ReachesTask(Protocol):
     """A route to another ``ps``; see `headwater.cluster.transport.links.Link`."""
 
-    def reach(self, deadline_s: float | None = None) -> Any: ...
+    def reach(self, deadline_s: float | None = None) -> Any:
+        """Waits until the ``ps`` can be reached, for at most ``deadline_s`` seconds."""
+        ...
 
-    def open_channel(self) -> Channel: ...
+    def open_channel(self) -> Channel:
+        """Returns a channel to the ``ps``; end it with `release_channel`."""
+        ...
 
-    def release_channel(self, channel: Channel, usable: bool) -> None: ...
+    def release_channel(self, channel: Channel, usable: bool) -> None:
+        """Returns a channel after use; where ``usable`` is False, the channel is closed instead of being reused."""
+        ...
 
 
 def sum_of_squares(gradients: Sequence[Array]) -> float:

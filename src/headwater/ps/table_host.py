@@ -63,17 +63,25 @@ class Client:
 class RowSaver(Protocol):
     """Interface of `headwater.ps.table_saver.TableSaver`."""
 
-    def restore(self, table: Table) -> bool: ...
+    def restore(self, table: Table) -> bool:
+        """Restores the rows of a new table from the saved state; returns whether there were any."""
+        ...
 
-    def close(self, *, over: bool) -> None: ...
+    def close(self, *, over: bool) -> None:
+        """Stops saving after a last save; where the job is over (``over``), removes all saves instead."""
+        ...
 
 
 class LeftRows(Protocol):
     """Interface of `headwater.ps.left_tables.LeavingTables`."""
 
-    def restore(self, table: Table) -> bool: ...
+    def restore(self, table: Table) -> bool:
+        """Restores the rows of a new table from the deposited state; returns whether there were any."""
+        ...
 
-    def deposit(self) -> None: ...
+    def deposit(self) -> None:
+        """Deposits all tables with the chief; later changes are not acknowledged."""
+        ...
 
 
 class TableService:

@@ -23,9 +23,13 @@ _LOOK_S: Final = 0.05
 class Leaving(Protocol):
     """A replica of a process that shuts down; see `headwater.state.copy.KeptCopy`."""
 
-    def described(self) -> str: ...
+    def described(self) -> str:
+        """Returns the status of the replica, in words."""
+        ...
 
-    def shut_down(self) -> bool: ...
+    def shut_down(self) -> bool:
+        """Shuts the replica down; returns whether the chief could be reached."""
+        ...
 
 
 def shut_down_after_transfer(

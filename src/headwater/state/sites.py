@@ -18,15 +18,33 @@ GRACE_S = 0.8
 class PeerServerLink(Protocol):
     """A link to another ``ps``."""
 
-    def reach(self, deadline_s: float | None = None) -> object: ...
+    def reach(self, deadline_s: float | None = None) -> object:
+        """Waits until the ``ps`` can be reached, for at most ``deadline_s`` seconds (0: one attempt).
 
-    def open_channel_now(self) -> Channel: ...
+        Raises:
+          OpError: it could not be reached in that time.
+        """
+        ...
 
-    def release_channel(self, channel: Channel, usable: bool) -> None: ...
+    def open_channel_now(self) -> Channel:
+        """Opens a channel without waiting for a ``ps`` that is not running.
 
-    def watch(self, channel: Channel) -> None: ...
+        Raises:
+          UnavailableError: it cannot be reached.
+        """
+        ...
 
-    def lost(self) -> bool: ...
+    def release_channel(self, channel: Channel, usable: bool) -> None:
+        """Returns a channel after use; where ``usable`` is False, the channel is closed instead of being reused."""
+        ...
+
+    def watch(self, channel: Channel) -> None:
+        """Registers a channel that the other ``ps`` opened: it is closed when that ``ps`` is lost."""
+        ...
+
+    def lost(self) -> bool:
+        """Returns whether the ``ps`` was reachable before and is lost now, as far as is known."""
+        ...
 
 
 class Processes(Protocol):

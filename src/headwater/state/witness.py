@@ -123,9 +123,13 @@ def _copy_of(words: object) -> Copy | None:
 class TakesChannels(Protocol):
     """A link to another task."""
 
-    def open_channel(self) -> Channel: ...
+    def open_channel(self) -> Channel:
+        """Returns a channel to the task; end it with `release_channel`."""
+        ...
 
-    def release_channel(self, channel: Channel, usable: bool) -> None: ...
+    def release_channel(self, channel: Channel, usable: bool) -> None:
+        """Returns a channel after use; where ``usable`` is False, the channel is closed instead of being reused."""
+        ...
 
 
 class RemoteWitness:

@@ -26,9 +26,17 @@ _ENDS: Final = FINAL | {Problem.REFUSED, Problem.UNKNOWN_HOST}
 class GivesChannels(Protocol):
     """A link to another task."""
 
-    def open_channel_now(self) -> Channel: ...
+    def open_channel_now(self) -> Channel:
+        """Opens a channel without waiting for a task that is not running.
 
-    def release_channel(self, channel: Channel, usable: bool) -> None: ...
+        Raises:
+          UnavailableError: the task cannot be reached.
+        """
+        ...
+
+    def release_channel(self, channel: Channel, usable: bool) -> None:
+        """Returns a channel after use; where ``usable`` is False, the channel is closed instead of being reused."""
+        ...
 
 
 def answer_on(channel: Channel, task: str, within_s: float) -> Frame:

@@ -23,11 +23,11 @@ class Accounts:
 
     Args:
       name: the name of the set of parameters.
-      task: the task that keeps it.
-      seed: the seed for epochs without a seed of the workers.
+      task: the name of the task that keeps this record.
+      seed: the seed for the order of epochs for which the workers give no seed.
       log_dir: the folder for the journal; by default the value of ``HEADWATER_LOG_DIR``. Empty: no journal is written.
       clock: returns seconds since 1970.
-      run: number that identifies the ledger; None: a random one.
+      run: the number that identifies the ledger in journals; None for a random number.
     """
 
     def __init__(
@@ -62,8 +62,11 @@ class Accounts:
         *,
         joins: bool = False,
     ) -> tuple[Work, int] | Nothing:
-        """Assigns a range to a worker, with the seed of its epoch, see `Ledger.assign_range`; ``update`` is the present
-        version."""
+        """Assigns a range of examples to a worker, see `Ledger.assign_range`. ``update`` is the current version.
+
+        Returns:
+          The range and the seed of its epoch's order; or why there is no range.
+        """
         ledger = self._of(training, update)
         known = set(ledger.plans())
         found = ledger.assign_range(worker, first, last, plan, share, joins=joins)
@@ -80,8 +83,7 @@ class Accounts:
 
     def _record_epochs(self, ledger: Ledger, known: Collection[int]) -> None:
         for epoch, begun in ledger.plans().items():
-            # The journal needs the plan of an epoch before its first range: `headwater audit` checks the ranges against
-            # it.
+            # Record the plan of an epoch before its first range: `headwater audit` checks the ranges against the plan.
             if epoch not in known:
                 plan = begun.size, begun.unit, begun.batch, begun.shuffle, begun.seed
                 self._journal_record("epoch", ledger.training, epoch, *plan)
@@ -94,7 +96,7 @@ class Accounts:
             )
             self._open_journal("begins", ledger, update)
         elif training > ledger.training:
-            # Each training has orders of its own.
+            # Give each training a seed of its own, so that its epochs have other orders.
             seed = ledger.seed + training - ledger.training
             ledger = self._ledger = Ledger(run=ledger.run, seed=seed, training=training)
         return ledger
@@ -129,7 +131,7 @@ class Accounts:
         return self._ledger is not None and self._ledger.record_gradient(worker, works)
 
     def dropped(self, worker: str, works: Sequence[Work]) -> None:
-        """Puts ranges back whose gradient arrived too late, so that they are assigned again."""
+        """Returns ranges whose gradient arrived too late to the ledger, which assigns them again."""
         if self._ledger is not None:
             self._ledger.dropped(worker, works)
 
@@ -148,7 +150,7 @@ class Accounts:
             _log.info("%s: each example of epoch %d of %r is applied", self._task, epoch, self._name)
 
     def spoiled(self, reason: str) -> None:
-        """Puts the gathered ranges back, because their update failed."""
+        """Returns the gathered ranges to the ledger, because their update has failed."""
         if self._ledger is not None:
             self._record_returned(self._ledger.spoiled(reason))
 
@@ -168,8 +170,11 @@ class Accounts:
             self._ledger.back(worker)
 
     def reclaim(self, worker: str, work: Work) -> bool:
-        """Gives a range that was taken from a worker back to it; returns whether that was possible, see
-        `Ledger.reclaim`."""
+        """Restores a range to the worker from which it was taken; see `Ledger.reclaim`.
+
+        Returns:
+          Whether that was possible; not where the range has been assigned again.
+        """
         return self._ledger is not None and self._ledger.reclaim(worker, work)
 
     def worker_restarted(self, worker: str) -> None:
@@ -204,7 +209,7 @@ class Accounts:
         """Restores the ledger of the parameters of version ``update``; returns the number of its training.
 
         Raises:
-          InvalidArgumentError: ``data`` are not a ledger.
+          InvalidArgumentError: ``data`` does not encode a ledger.
         """
         self._ledger = Ledger.from_bytes(data)
         self._open_journal("restored", self._ledger, update)
@@ -220,7 +225,7 @@ class Accounts:
             self._journal.add(*record)
 
     def flush(self) -> None:
-        """Writes the pending records of the journal. Called before an answer acknowledges them."""
+        """Writes the pending records to the journal. Called before an answer acknowledges the recorded updates."""
         if self._journal is not None:
             self._journal.flush()
 

@@ -48,8 +48,7 @@ class Work(NamedTuple):
 
 
 class Nothing(enum.Enum):
-    """Reason why there is no range for a worker: others hold the rest; all ranges are done; or ranges were set
-    aside."""
+    """Reason why a worker gets no range: others hold the rest, all ranges are done, or some were set aside."""
 
     YET = enum.auto()
     OVER = enum.auto()
@@ -58,20 +57,21 @@ class Nothing(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """Division of an epoch into ranges. All workers must use the same.
+    """Division of an epoch into ranges. All workers must use the same plan.
 
     Attributes:
       size: number of examples.
       batch: maximum number of examples in a range; ranges do not cross the end of a batch.
-      tries: number of failed attempts after which a range is set aside: the worker reported an error, or was lost.
+      tries: number of failed attempts after which a range is set aside. An attempt fails when the worker reports an
+        error or is lost.
       shuffle: whether each epoch has an order of its own.
       seed: the seed for these orders; None: the ledger's seed.
-      unit: unit of counting: ``"examples"``; ``"places"``, if the epoch uses only the first positions of an order of
-        more examples, so that a position is a different example in each epoch; ``"batches"``, where examples cannot be
-        told apart; or ``"parts"`` of batches, where workers share each batch: all workers get the same number of parts,
-        whichever examples are in them.
-      in_turn: whether a batch is assigned only when all examples before it are applied, as each update is made of one
-        batch.
+      unit: the meaning of a position. ``"examples"``: one example. ``"places"``: one place in the epoch's order, where
+        the epoch uses only the beginning of that order, so that a place has another example in each epoch.
+        ``"batches"``: a batch, where single examples cannot be identified. ``"parts"``: a part of a batch, where
+        workers share each batch; all workers get the same number of parts, whichever examples the parts contain.
+      in_turn: whether a batch is assigned only after all examples before it were applied, because each update uses
+        exactly one batch.
     """
 
     size: int
@@ -181,11 +181,13 @@ class _Epoch:
     out: int = 0
 
     def assign(self, share: tuple[int, int] | None, *, joins: bool = False) -> _Piece | None:
-        """Assigns the next range within one batch. ``share``, as (number, of how many), limits it to a part of the
-        batch. Where batches are assigned in turn, and all of the present one is assigned or ``joins`` is true, the
-        range is empty."""
+        """Assigns the next range within one batch; returns None where no range is left.
+
+        ``share``, as (number, of how many), limits the range to a part of the batch. The range is empty where batches
+        are assigned in turn and the current batch is completely assigned, or ``joins`` is true.
+        """
         plan = self.plan
-        # Returned ranges first, as the epoch cannot end without them.
+        # Assign returned ranges first, as the epoch cannot end without them.
         piece = self.waiting[0] if self.waiting else _Piece(self.fresh, plan.size, 0)
         # With an empty range, the worker takes part in the update, so that it reads the same values as the others.
         if plan.in_turn and self.out:
@@ -199,7 +201,7 @@ class _Epoch:
         stop = min(piece.stop, begin + plan.batch)
         if share is not None:
             rows, (number, count) = min(plan.size, begin + plan.batch) - begin, share
-            # At least one position: the last batch may have fewer examples than workers share it.
+            # Assign at least one position: the last batch may have fewer examples than there are workers to share it.
             stop = min(stop, piece.start + max(1, rows * (number + 1) // count - rows * number // count))
         if not self.waiting:
             self.fresh = stop
@@ -282,18 +284,18 @@ class Ledger:
 
         Args:
           worker: its name.
-          first, last: the epochs that it iterates over. Epoch n begins when epoch n-1 is completely assigned and epoch
-            n-2 is over. If a later epoch begins first, an epoch that has not begun counts as over. Where batches are
-            assigned in turn and the ledger was restored from an earlier state, epochs before ``first`` that this state
-            does not record as over are repeated first.
+          first, last: the first and the last epoch that the worker iterates over. Epoch n begins when epoch n-1 is
+            completely assigned and epoch n-2 is over. An epoch is skipped, and counts as over, if a later epoch has
+            begun before it. Where batches are assigned in turn and the ledger was restored from an earlier state,
+            epochs before ``first`` that are not over in this state are completed first.
           plan: the plan of these epochs.
           share: this worker's part of a batch, as (number, of how many); None: all of it.
-          joins: whether the worker has joined in the middle of an update. Where batches are assigned in turn, it gets
-            an empty range then, as does a worker for which nothing is left of the present batch: it contributes no
-            gradient, and waits for the update.
+          joins: whether the worker has joined while an update was in progress. Where batches are assigned in turn,
+            such a worker gets an empty range: it contributes no gradient, and only waits for the update. So does a
+            worker that asks when the current batch is completely assigned.
 
         Raises:
-          FailedPreconditionError: another worker has used another plan for the epoch.
+          FailedPreconditionError: another worker uses a different plan for the epoch.
         """
         known: _Epoch | None = None
         if plan.in_turn:
@@ -318,9 +320,9 @@ class Ledger:
         return self._over.from_here(0)
 
     def has_work(self, first: int, last: int) -> bool:
-        """Returns whether a request for a range can be answered now: with a range, or with the fact that there is none.
+        """Returns whether a request for a range can be answered now, with a range or with a final refusal.
 
-        Otherwise ranges are still held by workers, and may be assigned again.
+        If not, workers hold all remaining ranges. These may be returned, so a worker should ask again later.
         """
         epochs = self._not_over(first, last)
         for epoch in epochs:
@@ -335,7 +337,7 @@ class Ledger:
         found: list[int] = []
         epoch = self._over.from_here(first)
         while epoch <= last and len(found) < 2:
-            # An epoch that has not begun when a later one has is skipped.
+            # Skip an epoch that had not begun when a later one began.
             if epoch in self._epochs or epoch > begun:
                 found.append(epoch)
             epoch = self._over.from_here(epoch + 1)
@@ -388,8 +390,8 @@ class Ledger:
         """Records the gradient of ranges that a worker holds; it is gathered for the next update.
 
         Returns:
-          Whether the gradient may be applied: the worker holds all of the ranges. Otherwise the ranges that it holds
-          are assigned again.
+          Whether the gradient may be applied. It may if the worker holds all of the ranges; otherwise the ranges that
+          the worker does hold are assigned again.
         """
         held = self._held.get(worker, {})
         if len(set(works)) < len(works) or not all(work in held for work in works):
@@ -422,27 +424,28 @@ class Ledger:
         return self._epochs[epoch].plan.size
 
     def dropped(self, worker: str, works: Sequence[Work]) -> None:
-        """Puts ranges back whose gradient was dropped after `record_gradient`, so that they are assigned again."""
+        """Makes ranges available again whose gradient was dropped after `record_gradient`."""
         for work in works:
             at = next(at for at, (given, _) in enumerate(self._gathered) if given == (worker, work))
             _, tries = self._gathered.pop(at)
             self._put_back(worker, work, tries)
 
     def spoiled(self, reason: str) -> list[Back]:
-        """Puts the gathered ranges back, because their update failed."""
+        """Makes the gathered ranges available again, because their update has failed."""
         gathered, self._gathered = self._gathered, []
         # Counted as a try: an update that fails because of its examples would otherwise be repeated for ever.
         return [self._put_back(worker, work, tries + 1, reason) for (worker, work), tries in gathered]
 
     def failed(self, worker: str, work: Work, reason: str) -> list[Back]:
-        """Takes a range back from a worker; a ``reason`` says that it failed, which counts as a try."""
+        """Takes a range back from a worker. A ``reason`` means that the range failed, which counts as a try."""
         tries = self._held.get(worker, {}).pop(work, None)
         return [] if tries is None else [self._put_back(worker, work, tries + bool(reason), reason)]
 
     def left(self, worker: str, reason: str) -> list[Back]:
-        """Takes all ranges back from a worker that left; a ``reason`` says that it was lost, which counts as a try.
+        """Takes all held ranges back from a worker that has left.
 
-        Ranges whose gradient it has pushed stay gathered.
+        A ``reason`` means that the worker was lost, which counts as a try for each range. Ranges whose gradient the
+        worker has already pushed stay gathered.
         """
         held = self._held.pop(worker, {})
         # It may return before its ranges are assigned again, see `back`.
@@ -514,13 +517,13 @@ class Ledger:
         return "; ".join([*ended[-1:], *map(str, self.counts())])
 
     def to_bytes(self, again: Collection[str] | None = None) -> bytes:
-        """Serializes the ledger, so that another one can take over.
+        """Serializes the ledger for a ledger that takes over, called the successor below.
 
         Args:
-          again: the workers that will push their latest gradient again, to the other ledger. Where that gradient is
-            gathered here, its ranges are recorded as held, so that the other ledger accepts it; all other gathered
-            ranges are recorded as waiting, and held ranges stay held. None: only the ranges that are done or set aside
-            are recorded, and the other ledger assigns all others again.
+          again: the workers that will push their latest gradient again, to the successor. If such a gradient is
+            gathered here, its ranges are recorded as held, so that the successor accepts the gradient. All other
+            gathered ranges are recorded as waiting, and held ranges as held. None: only ranges that are done or set
+            aside are recorded, and the successor assigns all others again.
         """
         epochs = [
             [epoch, asdict(known.plan), list(known.done), [[*span, reason] for span, reason in known.aside.items()]]
