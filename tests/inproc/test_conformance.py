@@ -1,4 +1,4 @@
-"""What a session gives: the same calls give what TensorFlow 1.15 gives. See ``tests/conformance``."""
+"""Results of a session: the same calls have the same results as in TensorFlow 1.15. See ``tests/conformance``."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_as_tensorflow(case: Case) -> None:
 
 
 def _rounded(value: Any) -> Any:
-    """``value`` with its numbers to five digits, as far as float32 goes in both."""
+    """Returns ``value`` with its numbers rounded to five digits, the precision that float32 has in both libraries."""
     if isinstance(value, float):
-        return "nan" if math.isnan(value) else float(f"{value:.5g}")  # a NaN is no other's equal
+        return "nan" if math.isnan(value) else float(f"{value:.5g}")  # a NaN equals nothing
     if isinstance(value, list):
         return [_rounded(item) for item in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Whole families of functions: they give what TensorFlow 1.15 gives. See ``tests/conformance``."""
+"""Whole families of functions have the results of TensorFlow 1.15. See ``tests/conformance``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conformance.stored import Case, stored_cases
 
 
 def _is_long(case: Case) -> bool:
-    """Whether it takes a second or more: what has many programs to compile."""
+    """Returns whether a case takes a second or more, because it compiles many programs."""
     return (
         ": all of " in case.name
         or case.name in ("heads: metrics_that_are_added", "heads: without_features")

@@ -1,4 +1,4 @@
-"""The examples of the reference that `make docs` writes run, and give what they show."""
+"""The examples in the reference that `make docs` writes run, and have the results that they show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 _SOURCE = Path(__file__).resolve().parents[2] / "src" / "headwater"
 
-#: By public name, where it stands: what a newcomer looks up first.
+#: By public name, the module that defines it: names that newcomers look up first.
 _EXAMPLES = {
     "headwater.ParameterServer": "ps/pytrees.py",
     "headwater.ps.consistency.from_text": "ps/consistency.py",

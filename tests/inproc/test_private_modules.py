@@ -1,4 +1,4 @@
-"""What is not public in other packages is used in one file per package, and is still there."""
+"""Private names of other packages are used in one file per package, and still exist."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 _SOURCE = Path(__file__).resolve().parents[2] / "src" / "headwater"
 
-#: By the name of a private module, the files that may say it.
+#: By the name of a private module, the files that may name it.
 _PLACES = {
     r"keras\.src": {"keras/internals.py"},
-    # The other two must not import JAX: one looks whether it was imported before, one waits for it.
+    # The other two must not import JAX: one checks whether it was imported before, one waits for its import.
     r"jax\._src": {"graph/runtime/jax_internals.py", "jaxlib_faults.py", "compilation_cache.py"},
     r"optax\._src": {"ps/global_norms.py"},
     r"(?:from|import) malt\b": {"tf1/functional/autograph/internals.py"},

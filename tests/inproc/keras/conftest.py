@@ -1,4 +1,4 @@
-"""Keras reads which backend it has when it is first imported."""
+"""Selects Keras's backend, which Keras reads when it is first imported."""
 
 from __future__ import annotations
 

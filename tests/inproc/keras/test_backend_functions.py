@@ -1,4 +1,6 @@
-"""``tf.keras.backend`` and what Keras 3 has no longer give what TensorFlow 1.15 gave. See ``tests/conformance``."""
+"""``tf.keras.backend`` and functions that Keras 3 has removed have the results of TensorFlow 1.15. See
+``tests/conformance``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from tests.conformance.compare import same
 from tests.conformance.run import outcome
 from tests.conformance.stored import Case, stored_cases
 
-# Keras's own: arrays of variables, and where SciPy's functions are.
+# Warnings of Keras's own code: arrays of variables, and the location of SciPy's functions.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword"),
     pytest.mark.filterwarnings("ignore:Please import:DeprecationWarning"),

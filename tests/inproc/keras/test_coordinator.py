@@ -92,7 +92,7 @@ def test_scheduled_functions_are_cancelled_when_one_fails(coordinator: ClusterCo
 
 
 class Absent:
-    """A worker that does not come before the deadline."""
+    """A worker that does not start before the deadline."""
 
     def reach(self) -> None:
         raise GaveUpError(None, None, "gave up waiting for /job:worker/task:1")
@@ -108,7 +108,7 @@ def test_scheduled_functions_fail_when_no_worker_is_left(coordinator: ClusterCoo
     first = coordinator.schedule(busy)
     begun.wait()
     second = coordinator.schedule(busy)
-    coordinator._workers.clear()  # the one of this process has nothing more to say
+    coordinator._workers.clear()  # the connection of this process sends nothing more
     coordinator._start("/job:worker/task:1", cast(Any, Absent()))
     with pytest.raises(UnavailableError, match=r"no worker is left .*: gave up waiting for /job:worker/task:1"):
         second.fetch()
@@ -121,7 +121,7 @@ def test_scheduled_functions_fail_when_no_worker_is_left(coordinator: ClusterCoo
 
 
 def served(registry: Registry) -> Channel:
-    """A channel to a worker with these functions."""
+    """Yields a channel to a worker with these functions."""
     server = CallServer("/job:worker/task:1", registry)
     server.start()
     ours, theirs = memory_pair()

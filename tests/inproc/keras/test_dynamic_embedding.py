@@ -1,4 +1,4 @@
-"""Keras models with embeddings that grow, and with tables whose rows are read: what they compute and refuse."""
+"""Keras models with dynamic embeddings, and with tables stored by rows: their results and refusals."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from headwater.tables import Initializer, LeastRecent
 RNG = np.random.default_rng(0)
 pytestmark = [
     pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning"),
-    # JAX says that of the inputs that Keras traces a model with. Ids themselves do not go through JAX.
+    # JAX warns of the inputs with which Keras traces a model. Ids themselves are not passed to JAX.
     pytest.mark.filterwarnings("ignore:Explicitly requested dtype int64:UserWarning"),
 ]
 
-#: Far beyond what JAX takes.
+#: Far beyond the range of JAX's integers.
 FAR = 1 << 40
 
 
@@ -35,7 +35,7 @@ def closed(strategy: ParameterServerStrategy) -> None:
 
 
 def examples(rows: int = 512) -> tuple[dict[str, Any], Any]:
-    """Users (64-bit ids) and items (strings), and whether a planted score is positive."""
+    """Returns users (64-bit ids) and items (strings), and whether a planted score is positive."""
     users, items = RNG.integers(0, 40, rows), RNG.integers(0, 20, rows)
     scores = np.linspace(-2, 2, 40)[users] + np.linspace(1, -1, 20)[items]
     x = {"user": users[:, None] * FAR - 7, "item": np.array([f"item {n}" for n in items])[:, None]}
@@ -75,7 +75,7 @@ def test_a_model_of_64_bit_and_string_ids_learns_is_saved_loaded_and_trained_fur
         further = keras.saving.load_model(tmp_path / "towers.keras")
     history = further.fit(x, y, batch_size=32, epochs=1, verbose=0)
     assert history.history["loss"][0] < loss + 0.02
-    # The rows came with the state of their optimizer, and of their uses.
+    # The rows were restored with their optimizer's state and their use counts.
     users = further.get_layer("users")
     told = users.client.statistics(users.table_name)
     assert sum(one.rows for one in told.values()) == 40
@@ -125,7 +125,7 @@ OPTIMIZERS = {
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_any_optimizer_of_keras_updates_rows_as_it_updates_a_table(kind: str) -> None:
     rng = np.random.default_rng(1)
-    ids = np.stack([rng.permutation(12) for _ in range(8)])  # each batch uses all rows, so none waits
+    ids = np.stack([rng.permutation(12) for _ in range(8)])  # each batch uses all rows, so no update waits
     targets = rng.normal(size=(8, 12)).astype(np.float32)
 
     def made(table: Any, name: str) -> Any:
@@ -144,7 +144,7 @@ def test_any_optimizer_of_keras_updates_rows_as_it_updates_a_table(kind: str) ->
         model.fit(ids, targets, batch_size=2, epochs=3, shuffle=False, verbose=0)
     expected = alone.predict(ids, verbose=0)
     assert np.abs(expected - made(keras.layers.Embedding(12, 3), "new").predict(ids, verbose=0)).max() > 0.01
-    # Adam divides by roots of small numbers, which makes roundings larger.
+    # Adam divides by square roots of small numbers, which amplifies rounding errors.
     np.testing.assert_allclose(grown.predict(ids, verbose=0), expected, rtol=2e-4, atol=1e-4)
     closed(strategy)
 
@@ -169,7 +169,7 @@ def test_rows_that_are_pooled_train_as_rows_that_a_model_pools(combiner: str, st
         settings: dict[str, Any] = {"strings": strings, "seed": 2, "initializer": "normal"}
         if pools:
             found = DynamicEmbedding(8, combiner=combiner, padding="" if strings else 0, **settings)
-            # Two calls: rows of the first stand before those of the second.
+            # Two calls: the rows of the first call precede the rows of the second.
             one, two = found(given[:, :2]), found(given[:, 2])
             hidden = keras.layers.Concatenate(axis=1)([one, keras.layers.Reshape((1, 8))(two)])
         else:

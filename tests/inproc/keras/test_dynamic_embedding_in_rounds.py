@@ -1,4 +1,4 @@
-"""Dynamic embeddings in synchronous training: any number of workers makes the updates of one process."""
+"""Dynamic embeddings in synchronous training: with any number of workers, the updates equal those of one process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 }
 ROWS, BATCH, EPOCHS = 44, 12, 3
 _random = np.random.default_rng(3)
-IDS = _random.permuted(np.tile(np.arange(6), (ROWS, 1)), axis=1)  # each example has all rows, so none is idle
+# each example uses all rows, so every row is part of each update
+IDS = _random.permuted(np.tile(np.arange(6), (ROWS, 1)), axis=1)
 TARGETS = _random.normal(size=(ROWS, 2)).astype(np.float32)
 WEIGHTS = np.where(np.arange(ROWS) % 5 < 2, 4.0, 0.5).astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""Several workers give what one process of Keras gives, for programs from the table of `tests.support.equality`."""
+"""Several workers have the results of one Keras process, for programs from the table of `tests.support.equality`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import keras  # isort: skip - the package before it chooses the backend
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
-    # Keras warns of data that end within an epoch of ``steps_per_epoch``, in one process, too.
+    # Keras warns of data that end within an epoch of ``steps_per_epoch``, with one process as well.
     pytest.mark.filterwarnings("ignore:Your input ran out of data"),
 ]
 
-#: The ones that once went wrong, and each kind of data.
+#: Programs that failed before a fix, and one for each kind of data.
 FEW = (
     Program(reduction="mean_with_sample_weight", weights="sample", metrics="of a batch", data="dataset"),
     Program(model="masked", penalty="kernel", metrics="largest", data="shorter epochs"),
@@ -75,7 +75,7 @@ def test_a_loss_of_a_whole_batch_is_refused_by_name(run: Any, monkeypatch: pytes
 
 @pytest.mark.parametrize("run", [mirrored, served])
 def test_a_metric_of_flags_of_whole_batches_is_refused_by_name(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag of the larger part of a batch is often the flag of the batch, but not a merge."""
+    """The flag of the larger part of a batch often equals the flag of the batch, but that is not a merge."""
 
     class Seen(keras.metrics.Metric):
         def __init__(self) -> None:

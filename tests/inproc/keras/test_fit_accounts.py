@@ -1,4 +1,4 @@
-"""`fit` on parameter servers applies each example of an epoch once, whatever it takes its batches from."""
+"""`fit` on parameter servers applies each example of an epoch once, whatever the source of its batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.inproc.keras.test_parameter_server_strategy import Cluster
 
 import keras  # isort: skip - the package before it chooses the backend
 
-# Keras's own arrays do not know NumPy's newest keyword.
+# Keras's own arrays do not support NumPy's newest keyword.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 SIZE, BATCH, EPOCHS = 22, 4, 3
@@ -47,7 +47,7 @@ class Batches(keras.utils.PyDataset):
 
 
 class Sequence:
-    """Gives batches by their numbers, and is nothing that Keras knows."""
+    """Returns batches by their numbers; a class that Keras does not know."""
 
     def __len__(self) -> int:
         return STEPS
@@ -87,7 +87,7 @@ class Total(keras.losses.Loss):
 
 
 def counting() -> Any:
-    """A model of which each weight loses 1 for each time that an example is applied."""
+    """Returns a model in which each weight decreases by 1 each time an example is applied."""
     model = keras.Sequential(
         [keras.Input((SIZE,)), keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")], name="counts"
     )
@@ -96,7 +96,7 @@ def counting() -> Any:
 
 
 def fit(data: Any, consistency: str, workers: int, **settings: Any) -> tuple[np.ndarray, list[Any]]:
-    """How often each example was applied, and the histories of all workers."""
+    """Trains; returns how often each example was applied, and the histories of all workers."""
     cluster = Cluster(counting, workers=workers, consistency=consistency)
     try:
         if isinstance(data, np.ndarray):
@@ -122,7 +122,7 @@ def audited(logs: Path, epochs: int) -> Audit:
 )
 def test_each_example_is_applied_once(kind: str, consistency: str, workers: int, logs: Path, tmp_path: Path) -> None:
     found, histories = fit(SOURCES[kind](tmp_path), consistency, workers)
-    if consistency != "k=1":  # there a part of a batch counts as much as the whole
+    if consistency != "k=1":  # there, a part of a batch has the same weight as the whole batch
         np.testing.assert_allclose(found, EPOCHS, rtol=1e-5)
     audited(logs, EPOCHS)
     assert all(len(history.history["loss"]) == EPOCHS for history in histories)
@@ -184,7 +184,7 @@ def test_unrepeatable_data_are_not_accounted_for_and_a_warning_is_logged(
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 9])
 def test_parts_of_a_batch_are_all_of_it(rows: int) -> None:
-    """Whatever the parts, of batches with other rows than the first, too."""
+    """The parts contain all rows of a batch, also of batches that differ in size from the first."""
     sizes = [4, rows]
 
     class Uneven(Batches):
@@ -205,7 +205,7 @@ def test_parts_of_a_batch_are_all_of_it(rows: int) -> None:
 
 
 def test_each_epoch_equals_that_of_one_machine() -> None:
-    """A dataset's own shuffles, with a seed, have the order that going over it again and again gives."""
+    """A dataset's own shuffles, with a seed, have the same order as in repeated iteration on one machine."""
     data = Dataset.range(SIZE).shuffle(SIZE, seed=3).batch(BATCH)
     expected = [[batch.tolist() for batch in data.as_numpy_iterator()] for _ in range(2)]
     assert expected[0] != expected[1]

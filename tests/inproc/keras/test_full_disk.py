@@ -1,4 +1,4 @@
-"""A disk that is full while Keras trains: training continues, and what was saved before stays whole."""
+"""The disk becomes full while Keras trains: training continues, and earlier saves stay complete."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_keras_trains_on(disk: SmallDisk, caplog: pytest.LogCaptureFixture) -> N
             kept.append((disk.path / "model").read_bytes())
 
     history = model.fit(*data, epochs=4, verbose=0, callbacks=[*callbacks, Look()])
-    gc.collect()  # of what could not be written nothing is left that cannot be closed, which Python 3.13 and later tell
+    gc.collect()  # Failed writes leave no object that cannot be closed, which Python 3.13 and later would report.
     assert len(history.epoch) == 4
     assert kept[0] == kept[1] == kept[2] != kept[3]
     for what in ("model", "backup/training-state"):

@@ -1,4 +1,4 @@
-"""Lookups and hashes on the host. Expected numbers are those of TensorFlow 2's layers for the same arguments."""
+"""Lookups and hashes on the host. Expected numbers are the results of TensorFlow 2's layers for the same arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headwater.keras.lookups import Hashing, IntegerLookup, StringLookup
 
 import keras  # isort: skip - the package before it chooses the backend
 
-# Keras's own arrays do not know NumPy's newest keyword.
+# Keras's own arrays do not support NumPy's newest keyword.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 STRINGS = np.array([["a", "b", "zz"], ["c", "", "q"]])

@@ -1,4 +1,4 @@
-"""Synchronous workers of which one is lost within an epoch make the updates of one process."""
+"""Synchronous workers, one of which is lost within an epoch, make the updates of one process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Lost(Exception):
 
 
 class Loses(keras.callbacks.Callback):
-    """Ends the training of this worker after so many of its steps, as if its process ended."""
+    """Ends the training of this worker after ``steps`` of its steps, as if its process had ended."""
 
     def __init__(self, steps: int) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ def make(table: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def alone() -> tuple[Any, dict[str, Any]]:
-    """The model that one process trains, and its history."""
+    """Returns a model trained by one process, and its history."""
     model = make(keras.layers.Embedding(6, 3, embeddings_initializer=keras.initializers.Constant(0.1)))
     return model, model.fit(IDS, TARGETS, sample_weight=WEIGHTS, **SETTINGS).history
 

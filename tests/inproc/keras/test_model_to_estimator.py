@@ -145,7 +145,7 @@ def test_the_learning_phase_stands_for_training() -> None:
         assert tf.keras.backend.learning_phase() == learning_phase() == 1
         assert 0 in np.asarray(model(ones))
         assert 0 not in np.asarray(model(ones, training=False))
-        # A model put together meanwhile does not keep it.
+        # A model that is built meanwhile does not keep it.
         later = keras.Sequential([keras.Input((1000,)), keras.layers.Dropout(0.5)])
         assert 0 not in model.predict(ones, verbose=0)
     finally:

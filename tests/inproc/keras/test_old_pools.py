@@ -1,4 +1,4 @@
-"""Pools of processes that load data are ended by name."""
+"""Ending the process pools of Keras's data loading, by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headwater.keras.internals import data_pools
 
 @contextmanager
 def _busy(handler: signal.Handlers) -> Iterator[tuple[Any, Any]]:
-    """A pool and its process, which waits for an answer of the test and takes SIGTERM by ``handler``."""
+    """Yields a pool and its process, which waits for the test and handles SIGTERM with ``handler``."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         context = multiprocessing.get_context("spawn")
         pool: Any = context.Pool(1, initializer=signal.signal, initargs=(signal.SIGTERM, handler))
@@ -57,4 +57,4 @@ def test_those_that_do_not_end_are_named_or_killed() -> None:
         assert left == f"{process.name} with the id {process.pid} is still there"
         (killed,) = _end(grace_period=0.1, use_sigkill=True)
         assert killed == f"{process.name} did not end within 0.1 s and was killed"
-        assert wait([process.sentinel])  # SIGTERM does not end it
+        assert wait([process.sentinel])  # SIGTERM does not end the process

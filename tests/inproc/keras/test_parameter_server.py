@@ -1,4 +1,4 @@
-"""Parameter servers for JAX: updates, consistency, and what happens when a ps or a worker is lost."""
+"""Parameter servers for JAX: updates, consistency, and the loss of a ps or a worker."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MANY = 10**6
 def servers(
     optimizer: Any, consistency: str = "async", *, tasks: int = 2, workers: int = 1, norms: bool = False
 ) -> LocalServers:
-    """With ``norms`` the optimizer takes a norm over all leaves."""
+    """Starts parameter servers; with ``norms``, the optimizer uses a norm over all leaves."""
     layout = make_layout(leaf_specs(PARAMS), tasks, FixedShardsPartitioner(2))
     structure = jax.tree.structure(PARAMS)
 
@@ -79,7 +79,7 @@ def gradients(seed: int) -> list[Any]:
 
 
 def alone(optimizer: Any, steps: list[list[Any]]) -> Any:
-    """What the optimizer makes of the parameters by itself."""
+    """Returns the parameters after the optimizer's updates without parameter servers."""
     values: Any = [jnp.asarray(leaf) for leaf in LEAVES]
     state = optimizer.init(values)
     for step in steps:
@@ -182,7 +182,7 @@ def test_restarted_ps_is_filled_from_the_chiefs_snapshot() -> None:
     chief.snapshot()
     chief.push(gradients(1))
     local.restart(1)
-    thread = threading.Thread(target=other.pull)  # waits for the chief to fill it
+    thread = threading.Thread(target=other.pull)  # waits until the chief fills it
     thread.start()
     chief.pull()
     thread.join()
@@ -200,7 +200,7 @@ def test_restarted_ps_is_filled_from_the_chiefs_snapshot() -> None:
 
 
 def test_lost_channel_is_opened_again() -> None:
-    """While the answer of one ps is waited for, the channels to the others are looked at, which closes lost ones."""
+    """While the client waits for the answer of one ps, it checks the channels to the others and closes lost ones."""
     local = servers(optax.sgd(0.1))
     client = connected(local)
     lost = client.conversation.sessions[1].channel
@@ -224,7 +224,9 @@ def _finish(*clients: ParameterClient) -> None:
 
 
 def test_a_late_worker_does_not_wait_for_the_others() -> None:
-    """It has met one ps, where it belongs to the others' training, and comes to the other after they have finished."""
+    """The late worker connects to one ps as a member of the current training, and to the other ps after the others have
+    finished.
+    """
     local = servers(optax.sgd(0.1), "k=2")
     first, second, late = connected(local, 0), connected(local, 1), local.client(LEAVES, 2)
     late.conversation.meet(0)
@@ -236,7 +238,7 @@ def test_a_late_worker_does_not_wait_for_the_others() -> None:
     late.pull()
     late.push(gradients(2))
     late.finish(0)
-    # All that were expected have been in one training.
+    # All expected workers have taken part in one training.
     states = [host.memory.state() for host in local.hosts]
     assert [state.trainings for state in states if state is not None] == [1, 1]
     assert first.trainings == late.trainings == 1
@@ -246,13 +248,13 @@ def test_a_late_worker_does_not_wait_for_the_others() -> None:
 
 @pytest.mark.timeout(60)
 def test_worker_of_restarted_ps_keeps_the_finished_training() -> None:
-    """It tells the second ps in which training it is, after the first has told it how many are over."""
+    """The worker tells the second ps which training it is in, after the first ps has told it how many are over."""
     local = servers(optax.sgd(0.1), "k=2", tasks=3)
     clients = first, second, late = [connected(local, number) for number in range(3)]
     at_once(*(functools.partial(client.push, gradients(number)) for number, client in enumerate(clients)))
     local.restart(0)
     local.restart(1)
-    for _ in range(2):  # the first finds them anew, which takes no gradients of it
+    for _ in range(2):  # the first ps has restarted, and accepts no gradients of the finished training
         at_once(functools.partial(first.push, gradients(0)), functools.partial(second.push, gradients(1)))
     finishing = threading.Thread(target=_finish, args=(first, second))
     finishing.start()
@@ -270,7 +272,9 @@ def test_worker_of_restarted_ps_keeps_the_finished_training() -> None:
 
 
 def test_other_ps_learn_that_all_workers_have_finished() -> None:
-    """A worker that comes first after that is in the next training; those who finish at the other ps do not wait."""
+    """The first worker that connects after that belongs to the next training; workers that finish at the other ps do
+    not wait.
+    """
     local = servers(optax.sgd(0.1), "k=2")
     first, second = connected(local, 0), connected(local, 1)
     at_once(functools.partial(first.push, gradients(0)), functools.partial(second.push, gradients(1)))
@@ -297,7 +301,7 @@ def test_a_worker_waits_for_no_number_once_the_program_of_another_has_ended() ->
 
 
 class _SaysOver:
-    """The way to a ps that says that the chief's program has ended."""
+    """A link to a ps that reports the end of the chief's program."""
 
     details: Mapping[str, bytes] = {OVER_DETAIL: b""}
 
@@ -324,10 +328,10 @@ def test_a_worker_restores_a_restarted_ps_after_the_end_of_the_chief() -> None:
     local.restart(1)
     other.pull()
     close(other.values(), alone(optax.sgd(0.1), [gradients(0)]))
-    other.push(gradients(1))  # for no other worker it waits
+    other.push(gradients(1))  # the ps waits for no other worker
     close(other.values(), alone(optax.sgd(0.1), [gradients(0), gradients(1)]))
     other.close()
-    # One that has read nothing of that ps has nothing to bring.
+    # A worker that has read nothing from that ps has no values for it.
     local.restart(1)
     sessions = late.conversation.sessions
     sessions[0].link = _SaysOver(sessions[0].link)
@@ -372,7 +376,7 @@ def test_a_new_chief_keeps_the_state_of_all_ps_or_restores_all_ps() -> None:
     second.close()
     local.restart(1)
     third = connected(local)
-    # What its backup holds has to go to both: else they would be of different steps.
+    # The chief's backup must fill both ps: otherwise their values would be of different steps.
     assert not third.joined_late
     third.close()
     local.stop()
@@ -437,7 +441,7 @@ def test_an_update_without_memory_is_named_and_changes_nothing(consistency: str)
     for number in range(2):
         with pytest.raises(ResourceExhaustedError) as raised:
             client.push(gradients(number))
-        client.pull()  # the round is over, for the others, too
+        client.pull()  # the round is over for the others, too
         for part in ("/job:ps", "an update of", "['dense']['kernel']", " TiB are wanted", "are free"):
             assert part in raised.value.message
     client.close()
@@ -521,7 +525,7 @@ def test_a_norm_needs_no_part_of_a_ps_that_has_lost_the_gradients(monkeypatch: p
     pushes = [threading.Thread(target=client.push, args=(gradients(1),)) for client in clients]
     pushes[0].start()
     assert taken.wait(60)
-    local.restart(1)  # with the gradient of one of them
+    local.restart(1)  # with one worker's gradient
     pushes[1].start()
     for push in pushes:
         push.join()
@@ -600,7 +604,7 @@ def test_steps_of_stale_gradients_are_smaller(optimizer: Any) -> None:
     structure, layout = jax.tree.structure(PARAMS), make_layout(leaf_specs(PARAMS), 1)
 
     def steps(aware: bool) -> list[Any]:
-        """By how much a gradient changes the values that is 3 updates old."""
+        """Returns the change of the values by a gradient that is 3 updates old."""
         local = LocalServers(
             "params",
             layout,

@@ -1,4 +1,4 @@
-"""Keras on parameter servers: what `fit` makes of a model is what it makes of it on one machine."""
+"""Keras on parameter servers: `fit` trains a model as it does on one machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from headwater.state.state_saver import Saves
 
 import keras  # isort: skip - the package before it chooses the backend
 
-# Keras's own arrays do not know NumPy's newest keyword.
+# Keras's own arrays do not support NumPy's newest keyword.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 RNG = np.random.default_rng(0)
@@ -62,12 +62,12 @@ class Place:
 
 
 class Cluster:
-    """Several workers as threads, each with a model of its own, and ``ps`` in this process.
+    """Several workers as threads, each with its own model, and ``ps`` in this process.
 
     Args:
       make: makes the model; called once for each worker.
-      workers: how many.
-      servers: how many.
+      workers: number of workers.
+      servers: number of ``ps``.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Cluster:
             served.use(client)
 
     def fit(self, *args: Any, callbacks: Callable[[], list[Any]] | None = None, **kwargs: Any) -> list[Any]:
-        """`fit` on every worker at once, with callbacks of its own; their histories."""
+        """Runs `fit` on every worker at once, each with its own callbacks; returns their histories."""
         found: list[Any] = [None] * len(self.models)
         errors: list[BaseException] = []
 
@@ -268,7 +268,7 @@ def test_metrics_are_those_of_the_job(consistency: str) -> None:
         )
         return model
 
-    # Values that never change: what all workers see together is what one sees of all data.
+    # The values never change, so the workers' metrics together equal one worker's metrics on all data.
     expected = make().evaluate(X, Y, batch_size=10, return_dict=True, verbose=0)
     cluster = Cluster(make, workers=3, consistency=consistency)
     for history in cluster.fit(X, Y, batch_size=10, epochs=2):
@@ -296,7 +296,7 @@ def test_synchronous_workers_report_the_results_of_one_worker(reduction: str) ->
 
 
 class Doubled(keras.Model):
-    """A model whose train_step is its own: it doubles the gradients, and logs their norm."""
+    """A model with a custom train_step, which doubles the gradients and logs their norm."""
 
     def __init__(self) -> None:
         super().__init__(name="doubled")
@@ -447,7 +447,7 @@ def test_moving_statistics_use_the_data_of_all_workers() -> None:
     cluster.fit(X, Y, batch_size=16, epochs=1, shuffle=False)
     mean = [model.layers[0].moving_mean.numpy() for model in cluster.models]
     np.testing.assert_array_equal(mean[0], mean[1])
-    # Means of means of halves are the means of the whole.
+    # The mean of the means of two halves is the mean of the whole.
     np.testing.assert_allclose(mean[0], alone.layers[0].moving_mean.numpy(), rtol=1e-4, atol=1e-5)
     cluster.stop()
 
@@ -513,7 +513,7 @@ def test_synchronous_workers_share_the_rows_of_a_batch() -> None:
 
 @pytest.mark.parametrize("consistency", ["async", "staleness=1", "sync"])
 def test_early_stopping_ends_training_for_all_by_the_metrics_of_the_job(consistency: str) -> None:
-    # Values never change, so neither do the job's metrics; what one worker sees of an epoch does.
+    # The values never change, so neither do the job's metrics; a single worker's share of an epoch does change.
     cluster = Cluster(lambda: dense(lambda: keras.optimizers.SGD(0.0)), workers=3, consistency=consistency)
     stopping: list[Any] = []
 
@@ -526,9 +526,9 @@ def test_early_stopping_ends_training_for_all_by_the_metrics_of_the_job(consiste
     assert len(losses[0]) == 3
     for found in losses:
         np.testing.assert_allclose(found[:3], losses[0], rtol=1e-5)
-        # With bounded staleness, others may have begun another epoch meanwhile.
+        # With bounded staleness, other workers may have begun another epoch meanwhile.
         assert len(found) <= 3 + (consistency == "staleness=1")
-    assert sorted(callback.stopped_epoch for callback in stopping) == [0, 0, 2]  # it is the chief's
+    assert sorted(callback.stopped_epoch for callback in stopping) == [0, 0, 2]  # it is the chief's history
     cluster.stop()
 
 
@@ -544,12 +544,12 @@ def test_all_workers_have_the_weights_that_early_stopping_restores(consistency: 
                 seen.extend(self.model.get_weights())
 
     def callbacks() -> list[Any]:
-        # The loss falls, so that the first epoch is the best, and the second the last.
+        # The loss falls, so the first epoch is the best one, and the second epoch the last.
         return [Records(), keras.callbacks.EarlyStopping("loss", mode="max", patience=1, restore_best_weights=True)]
 
     histories = cluster.fit(X, Y, batch_size=10, epochs=9, callbacks=callbacks)
     assert [history.epoch for history in histories] == [[0, 1], [0, 1]]
-    # No step of the next epoch, except where an update takes a part of a batch.
+    # No step of the next epoch is made, except if an update uses a part of a batch.
     assert int(cluster.models[0].optimizer.iterations) == 2 * 10 or consistency == "k=1"
     for model in cluster.models:
         for one, other in zip(model.get_weights(), seen, strict=True):
@@ -578,7 +578,7 @@ def test_the_chief_validates_stops_training_and_saves_an_ordinary_file(tmp_path:
     assert histories[0].epoch == [0, 1]
     assert len(histories[1].epoch) < 50
     loaded = keras.models.load_model(path)
-    # The other worker may have been at the last of the twelve steps of two epochs.
+    # The other worker may have reached the last of the twelve steps of two epochs.
     assert int(loaded.optimizer.iterations.value) >= 11
     assert type(loaded) is keras.Sequential
     cluster.stop()
@@ -641,7 +641,7 @@ def test_a_chief_that_is_asked_to_end_after_a_restart_continues_with_the_same_ep
         with pytest.raises(Preempted) as ended:
             fit(ask_to_end)
         assert ended.value.epoch == 1
-    # The one update that each of the interrupted jobs has made of epoch 1 is part of its values, and made again.
+    # The values contain the one update of epoch 1 that each interrupted job had made, and that update is repeated.
     assert fit() == ([0, 1, 2], 3 * 6 + 2)
 
 
@@ -654,7 +654,8 @@ def test_training_continues_after_a_ps_restarts() -> None:
                 cluster.local.restart(1)
 
     cluster.fit(X, Y, batch_size=16, epochs=4, callbacks=lambda: [Lose()])
-    # The first ps has seen all updates; the second continues from what the chief had read at the end of an epoch.
+    # The first ps has seen all updates; the second continues from the values that the chief had read at the end of an
+    # epoch.
     assert cluster.local.hosts[0].version == 24
     assert cluster.local.hosts[1].version >= 12
     cluster.stop()
@@ -669,7 +670,7 @@ def test_rows_and_state_of_tables_survive_a_restart_of_a_ps() -> None:
     lost = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, _: epoch != 1 or cluster.local.restart(1))
     cluster.fit(NUMBERS, Y, callbacks=lambda: [lost], **settings)
     undisturbed.fit(NUMBERS, Y, **settings)
-    # The values that were read at the end of an epoch are those that it was restarted with.
+    # The values at the end of the epoch are those from which it was restarted.
     assert_same(cluster.models[0], undisturbed.models[0])
     cluster.stop()
     undisturbed.stop()
@@ -681,7 +682,7 @@ def test_a_ps_continues_with_its_own_rows_and_their_state(exact: bool, tmp_path:
         return embedding(lambda: keras.optimizers.Adam(0.05))
 
     class Saving(keras.callbacks.Callback):
-        """Saves while training continues, then loses a ``ps``."""
+        """Saves while training continues, then restarts a ``ps``."""
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             for saver in cluster.local.savers.values():
@@ -695,7 +696,7 @@ def test_a_ps_continues_with_its_own_rows_and_their_state(exact: bool, tmp_path:
     undisturbed = Cluster(make, table_bytes=0, exact_tables=exact)
     cluster.fit(NUMBERS, Y, callbacks=lambda: [Saving()], **settings)
     undisturbed.fit(NUMBERS, Y, **settings)
-    # Nothing came after the state that it went back to.
+    # There were no updates after the restored state.
     assert_same(cluster.models[0], undisturbed.models[0])
     assert [host.version for host in cluster.local.hosts] == [18, 18]
     cluster.stop()
@@ -744,7 +745,7 @@ def test_batches_are_evaluated_with_the_values_after_training() -> None:
 
 
 class LossOfTraining(keras.Sequential):
-    """A model whose own loss is doubled in training."""
+    """A model whose custom loss is doubled in training."""
 
     def compute_loss(self, *args: Any, training: bool = True, **kwargs: Any) -> Any:  # type: ignore[bad-override]  # Keras passes names
         assert training or in_symbolic_scope()  # Keras builds a model's metrics by a symbolic call

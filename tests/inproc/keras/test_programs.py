@@ -1,4 +1,4 @@
-"""Programs with unusual parts: several workers give what one process of Keras gives, or refuse the program by name."""
+"""Programs with unusual parts: several workers have the results of one Keras process, or refuse the program by name."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ optimizers: Any = keras.optimizers
 callbacks: Any = keras.callbacks
 ARRAYS: dict[str, Any] = {"x": DENSE, "y": TARGETS, "batch_size": 8, "shuffle": False, "verbose": 0}
 PART: Any = (DENSE[:13], TARGETS[:13])
-#: Numbers of a program's course by name: losses, predictions and the like.
+#: The results of a training by name: losses, predictions and the like.
 Found = dict[str, Any]
 
 
 def with_weights(model: Any) -> Any:
-    """Sets weights that do not depend on the random numbers that Keras has drawn before."""
+    """Sets weights that do not depend on random numbers that Keras has drawn before."""
     rng = np.random.default_rng(2)
     model.set_weights(
         [
@@ -60,7 +60,7 @@ def fit(model: Any, **settings: Any) -> Found:
 
 
 class Steps(keras.Model):
-    """A model with steps of its own, as in Keras's guide: it logs results of its metrics, and other values."""
+    """A model with custom steps, as in Keras's guide: it logs results of its metrics, and other values."""
 
     spread: Any = None
 
@@ -102,7 +102,7 @@ def with_steps(**settings: Any) -> Any:
 
 
 class Lowest(keras.metrics.Metric):
-    """Several kinds of state, and two results."""
+    """A metric with several kinds of state, and two results."""
 
     def __init__(self) -> None:
         super().__init__(name="lowest")
@@ -152,7 +152,7 @@ class ByBatch(keras.callbacks.Callback):
 
 
 def compiled_again(model: Any) -> Found:
-    """Another loss and other metrics; then a new optimizer of the same kind."""
+    """Compiles the model with another loss and other metrics, then with a new optimizer of the same kind."""
     found = [fit(model)]
     model.compile(model.optimizer, "mae", metrics=[keras.metrics.MeanSquaredError(), "mape"])
     found.append(fit(model, epochs=1))
@@ -316,7 +316,7 @@ def test_a_layer_with_a_state_for_each_row_is_refused_by_name() -> None:
 
 
 def test_a_metric_whose_merge_the_examples_do_not_show_is_refused_by_name() -> None:
-    """A share has one row, and all examples have one target: the largest equals the smallest."""
+    """A share has one row, and all examples have one target, so the largest value equals the smallest."""
 
     def run(model: Any) -> Any:
         return model.fit(DENSE[:2], np.ones(2, np.int32), batch_size=2, verbose=0)

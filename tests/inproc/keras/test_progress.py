@@ -1,4 +1,4 @@
-"""What `fit` reports to a launcher that listens."""
+"""Progress that `fit` reports to a launcher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gradient that a parameter server has taken is applied once, wherever the connection was cut meanwhile."""
+"""A gradient that a parameter server has accepted is applied once, at whichever frame the connection is cut."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS = 5
 
 
 def cut(local: LocalServers, cuts: Cuts) -> None:
-    """Has the connections to the servers cut where ``cuts`` says."""
+    """Cuts the connections to the servers at the places in ``cuts``."""
     open_channel = local._open_pair
 
     def open_pair(index: int) -> tuple[Channel, Channel]:
@@ -34,7 +34,7 @@ def cut(local: LocalServers, cuts: Cuts) -> None:
 
 
 class _Noted(Round):
-    """Notes the number of each gradient that becomes part of an update."""
+    """Records the number of each gradient that becomes part of an update."""
 
     def __init__(self, applied: Counter[int]) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class _Noted(Round):
 
 
 def noted(local: LocalServers) -> list[Counter[int]]:
-    """For every server, how often it has applied the gradient of each number."""
+    """Returns for every server how often it has applied the gradient of each number."""
     found: list[Counter[int]] = []
     for host in local.hosts:
         found.append(Counter())
@@ -126,7 +126,7 @@ def test_two_workers_and_cuts_anywhere(consistency: str, before: set[int], after
 
 
 def test_a_step_is_handed_out_once() -> None:
-    """A ticket whose answer was lost is the same ticket when it is asked for again."""
+    """If the answer with a step number was lost, a repeated request gets the same number."""
     cuts = Cuts()
     local = servers(optax.sgd(0.1))
     cut(local, cuts)

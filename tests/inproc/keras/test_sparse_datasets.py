@@ -1,4 +1,4 @@
-"""Datasets of sparse elements and Keras's models: refused with the way out, which leads to a model that learns."""
+"""Keras models refuse datasets of sparse elements; the error names a remedy, with which the model trains."""
 
 from __future__ import annotations
 

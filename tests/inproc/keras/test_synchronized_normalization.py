@@ -28,7 +28,7 @@ WEIGHTS = _random.uniform(0.2, 3, 17).astype("float32")
 
 
 def plain(**options: Any) -> list[Any]:
-    """Two normalizations: of data, and of activations that depend on weights."""
+    """Builds a model with two normalizations: of the data, and of activations that depend on weights."""
     return [
         keras.Input((3,)),
         keras.layers.BatchNormalization(**options),
@@ -39,7 +39,9 @@ def plain(**options: Any) -> list[Any]:
 
 
 def masked(**options: Any) -> list[Any]:
-    """A normalization of steps that are not padding, of which the shares have different numbers."""
+    """Builds a model that normalizes the steps that are not padding; the workers' shares have different numbers of
+    these.
+    """
     return [
         keras.Input((4, 3)),
         keras.layers.Masking(0.0),
@@ -95,7 +97,7 @@ def test_parameter_servers_refuse_parts_of_a_batch() -> None:
 
 
 class TwoReplicas(Strategy):
-    """A strategy whose replicas share a step."""
+    """A strategy with two replicas in one step."""
 
     num_replicas_in_sync = 2
 

@@ -1,4 +1,4 @@
-"""Fixed tables of Keras models that are on the ps only: their initial values, and how they come and go."""
+"""Fixed tables of Keras models that exist only on the ps: their initial values, and their saves and restores."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_values_that_the_program_gives_a_table_are_trained_further(tmp_path: Pat
     model.save(tmp_path / "two.keras")
     model.fit(NUMBERS, Y, epochs=1, **SETTINGS)
     assert_same(model, alone)
-    # Back to what was saved, and once more.
+    # Restore the saved state, and train again.
     two: Any = keras.saving.load_model(tmp_path / "two.keras", compile=False)
     np.testing.assert_array_equal(two.get_layer("table").get_weights(), rows)
     model.load_weights(tmp_path / "two.keras")
@@ -130,7 +130,7 @@ def test_a_table_is_read_before_training_and_is_whole_for_a_train_step_of_the_mo
 
 
 def few_of_many(optimizer: str, *, tied: bool = False, **settings: Any) -> tuple[ParameterServerStrategy, Any]:
-    """A model of which a batch of 16 uses few rows of one table and most of another, both much below 1 MiB."""
+    """Returns a model of which a batch of 16 uses few rows of one table and most of another, both much below 1 MiB."""
     keras.utils.set_random_seed(3)
     strategy = ParameterServerStrategy(**settings)
     with strategy.scope():
@@ -177,7 +177,7 @@ def test_a_small_table_stays_whole_where_a_loss_reads_it_or_its_rows_are_no_fewe
     model.fit(np.tile(numbers, (50, 1)), np.tile(Y, 50), **(SETTINGS | {"batch_size": 4000}))
     assert not tables(model)
     strategy, model = few_of_many("adam")
-    strategy.shards = 2  # which a strategy without a cluster has not
+    strategy.shards = 2  # set here, because a strategy without a cluster has no shards
     model.fit(numbers, Y, **SETTINGS)
     assert not tables(model)
     _, model = few_of_many("adam")
@@ -196,7 +196,7 @@ def test_rows_travel_in_fewer_bytes_with_a_small_error(wire: Any, error: float) 
     found, exact = (one.get_layer("many").get_weights()[0] for one in (model, plain))
     changed = np.abs(exact - begun).max()
     assert 0 < np.abs(found - exact).max() < 4 * error * changed
-    # What the ps have is not rounded: rows that no batch used are what they were.
+    # Values on the ps are not rounded: rows that no batch used are unchanged.
     unused = np.setdiff1d(np.arange(4000), numbers[:, 0])
     np.testing.assert_array_equal(found[unused], begun[unused])
     traffic, whole = strategy.traffic(model), plain_strategy.traffic(plain)

@@ -1,4 +1,4 @@
-"""The API against its own description, and what it refuses. No job runs here: the manager is not started."""
+"""The API compared with its own description, and its refusals. No job runs here: the manager is not started."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_api_keeps_to_its_description(tmp_path: Path, mode: schemathesis.Gen
     job_id = api.client().post("/jobs", json=JOB).json()["id"]
     headers = {"Authorization": f"Bearer {api.secrets['admin']}"}
     schema = schemathesis.openapi.from_url(f"{api.address}/api/v1/openapi.json")
-    # Streams of events have no end while jobs are not over.
+    # Streams of events do not end while there are unfinished jobs.
     found = list(schema.exclude(path_regex="(stream|/logs)$").get_all_operations())
     operations = [each.ok() for each in found if isinstance(each, Ok)]
     assert len(operations) == len(found)
@@ -103,7 +103,7 @@ def test_the_api_keeps_to_its_description(tmp_path: Path, mode: schemathesis.Gen
     seen: set[str] = set()
     try:
         for operation in operations:
-            # A job that is there in place of any that is not, where the method does not take it away.
+            # An existing job, unless the method deletes it.
             known = "{job_id}" in operation.path and operation.method != "delete"
             paths = {"job_id": job_id} if known and mode is schemathesis.GenerationMode.POSITIVE else {}
 
@@ -114,7 +114,7 @@ def test_the_api_keeps_to_its_description(tmp_path: Path, mode: schemathesis.Gen
                 case.validate_response(response, checks=CHECKS)
                 seen.add(f"{case.method} {case.operation.path}")
 
-            # What has no parameters cannot be given wrong ones.
+            # A request without parameters cannot have wrong ones.
             with contextlib.suppress(Unsatisfiable):
                 check()
     finally:

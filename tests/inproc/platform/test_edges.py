@@ -1,4 +1,4 @@
-"""What the server tells others, what it takes from them, and how it is reached: webhooks, archives, TLS, limits."""
+"""The server's interfaces to other programs: webhooks, archives, TLS, limits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Clock:
 
 @contextmanager
 def http_server(statuses: list[int]) -> Iterator[tuple[str, queue.Queue[Any]]]:
-    """A server that answers with these statuses, one after the other, and what it was sent."""
+    """Yields a server that answers with these statuses, one after the other, and the requests that it has received."""
     got: queue.Queue[Any] = queue.Queue()
 
     class Handler(BaseHTTPRequestHandler):
@@ -52,7 +52,7 @@ def http_server(statuses: list[int]) -> Iterator[tuple[str, queue.Queue[Any]]]:
             self.end_headers()
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
@@ -80,7 +80,7 @@ def test_a_webhook_receives_the_events_it_selected(monkeypatch: pytest.MonkeyPat
         notifier(record, Note("restarting", "restart 1 of 3", "worker-0"))
         first = got.get()
         assert (first["event"], first["reason"], first["job"]["id"]) == ("restarted", "restart 1 of 3", "a-1")
-        # What is refused is sent again.
+        # A refused notification is sent again.
         notifier(record, Note("failed", "worker-0 failed: exit code 3"))
         assert got.get() == got.get()
         notifier.close()
@@ -243,7 +243,7 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def _no_signals(_handlers: object) -> Iterator[None]:
-    """Signals are the main thread's."""
+    """Does nothing: only the main thread can handle signals."""
     yield
 
 

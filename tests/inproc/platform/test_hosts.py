@@ -1,4 +1,4 @@
-"""What a backend of several hosts does where one of them does not answer, or refuses."""
+"""A backend of several hosts, one of which does not answer or refuses requests."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from headwater.platform.backends.hosts import HostsBackend
 
 
 class Host:
-    """A host with two cores, which the test has refuse what it is asked; it outlives backends.
+    """A host with two cores, whose requests fail as the test chooses; it outlives backends.
 
     Attributes:
       refused: the methods that fail; None for all of them.
-      ports: those that each job has here.
+      ports: the ports of each job on this host.
     """
 
     labels: Mapping[str, str] = {}
@@ -51,11 +51,11 @@ class Host:
         return 0.0
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Does nothing: there is no connection."""
 
 
 def backend(tmp_path: Path, *hosts: Host) -> HostsBackend:
-    """What a server that has just started uses."""
+    """Returns the backend of a server that has just started."""
     return HostsBackend(hosts, lost_after_s=60.0, state_dir=tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""The Kubernetes backend against an API server that checks what it is sent."""
+"""The Kubernetes backend with an API server that checks every request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Cluster = tuple[FakeKubernetes, KubernetesBackend]
 
 
 def pods(cluster: FakeKubernetes) -> dict[str, str]:
-    """The latest pod of each task."""
+    """Returns the latest pod of each task."""
     return {
         job.removeprefix("linear-x1-"): cluster.pods_of(job)[-1]
         for job in cluster.names("jobs")
@@ -160,7 +160,7 @@ def test_progress_is_sent_with_the_log_and_excluded_from_it(cluster: Cluster, tm
     assert isinstance(serving, Running)
     assert (report.tasks[FIRST], report.tasks[SECOND]) == (dataclasses.replace(serving, progress=first), serving)
     fake.log(pod, MARK + second.encode().decode(), "continues")
-    for _ in range(2):  # it is the latest for as long as there is no other
+    for _ in range(2):  # it is the latest as long as there is no other
         assert progress() == second
     fake.end(pod, 3)
     fake.run(pods(fake)["worker-0"])
@@ -196,7 +196,7 @@ def test_stop_gives_pods_their_time(cluster: Cluster, tmp_path: Path) -> None:
     backend.stop_job(handle, grace_s=7.5)
     asked = [one for one in fake.requests if one.method == "DELETE" and "/pods/" in one.path]
     assert [one.query["gracePeriodSeconds"] for one in asked] == ["8", "8"]
-    # Workers may have to save what a ps holds.
+    # Workers may still save values that a ps holds.
     assert [name.rpartition("-")[0] for name in fake.names("pods")] == ["linear-x1-ps-0"]
     assert backend.poll_job(handle).phase == "running"
     backend.stop_job(handle, grace_s=7.5)
@@ -313,12 +313,12 @@ def test_job_reports_hosts_and_start_counts_of_its_tasks(cluster: Cluster, tmp_p
     fake.end(first, 3)
     fake.run(pods(fake)["worker-0"])
     assert backend.poll_job(handle).restarts[FIRST] == 1
-    # The Service gives nobody the address of the pod that has ended.
+    # The Service no longer resolves to the address of the pod that has ended.
     assert [LIVE_LABEL in fake.get("pods", pod)["metadata"]["labels"] for pod in (first, pods(fake)["worker-0"])] == [
         False,
         True,
     ]
-    # The number stays when the cluster has cleaned up.
+    # The count does not decrease when the cluster deletes ended pods.
     fake._delete("pods", "team", first, "")
     assert backend.poll_job(handle).restarts[FIRST] == 1
 
@@ -382,7 +382,7 @@ def test_a_queue_that_lets_some_tasks_start_gets_their_places_back(tmp_path: Pat
         assert [job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] for job in jobs] == ["team"] * 3
         assert [job["spec"]["suspend"] for job in jobs] == [True] * 3
         assert fake.names("pods") == []
-        now[0] += 1000  # it holds nothing: it may wait
+        now[0] += 1000  # it holds no resources, so it may wait
         report = backend.poll_job(handle)
         waits = "its Job is suspended: the queue team has no room for it yet"
         assert (report.phase, report.reason) == ("waiting", f"ps 0: {waits}")
@@ -437,7 +437,7 @@ def test_places_that_do_not_suffice_are_given_back(tmp_path: Path) -> None:
         found = pods(fake)
         for pod in found.values():
             fake.wait(pod, "0/3 nodes are available: 3 Insufficient nvidia.com/gpu")
-        now[0] += 1000  # it holds nothing: it may wait
+        now[0] += 1000  # it holds no resources, so it may wait
         assert backend.poll_job(handle).phase == "waiting"
         fake.run(found["ps-0"], found["worker-0"])
         assert backend.poll_job(handle).phase == "running"
@@ -469,7 +469,7 @@ def test_an_archive_that_cannot_be_unpacked_says_why(cluster: Cluster, tmp_path:
 
 
 def preemptible(tmp_path: Path, *, attempt: int = 0, least: int) -> JobOrder:
-    """A job that may have two workers, one of which fails once too often with the second failure."""
+    """A job that may have two workers, one of which exceeds its limit with the second failure."""
     ordered = order(tmp_path, attempt, preemptible=True, restart={"limit": 1}, kubernetes={"gang": "1s"})
     return dataclasses.replace(ordered, least=least)
 

@@ -1,4 +1,4 @@
-"""Backends that do not answer: what waits for them, and what does not."""
+"""Backends that do not answer: which operations wait for them, and which do not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.scripted import ScriptedTasks
 
 
 class Deaf(ScriptedTasks):
-    """Does not answer before it is let to."""
+    """A backend that does not answer until the test allows it."""
 
     name: ClassVar[str] = "ssh"
 
@@ -39,7 +39,7 @@ class Deaf(ScriptedTasks):
 
 
 class Running:
-    """A manager with its threads, whose jobs change under a test's eyes."""
+    """A manager with its threads, which change jobs concurrently with the test."""
 
     def __init__(self, folder: Path, *backends: Backend | BackendSource) -> None:
         self.store = Store(f"sqlite:///{folder}/jobs.db")
@@ -73,7 +73,7 @@ def test_a_silent_backend_does_not_block_others(tmp_path: Path, deaf: Deaf) -> N
     running = Running(tmp_path, tasks, deaf)
     waiting = running.submit("backend: ssh")
     deaf.asked.wait()
-    # All of this happens while the other backend is being asked.
+    # All of this happens while a call to the other backend is in progress.
     job_id = running.submit()
     running.until(job_id, JobPhase.RUNNING)
     tasks.ends("worker-0#0")
@@ -82,7 +82,7 @@ def test_a_silent_backend_does_not_block_others(tmp_path: Path, deaf: Deaf) -> N
     assert running.manager.apply_request(second, AskStop("eve")).state.phase is JobPhase.STOPPED
     assert running.manager.apply_request(waiting, AskStop("eve")).state.phase is JobPhase.STOPPED
     running.manager.delete(job_id)
-    # What it gave to a job that was stopped meanwhile is given back.
+    # Resources that it allocated to a job that was stopped meanwhile are released.
     deaf.answers.set()
     last = running.submit("backend: ssh")
     running.until(last, JobPhase.RUNNING)
@@ -108,7 +108,7 @@ def test_an_unreachable_backend_is_retried(tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="backend local cannot be used now: the head does not answer"):
         lane.capacity(1.0)
     unreachable.clear()
-    assert not lane.reach()  # it is left alone for a while
+    assert not lane.reach()  # it is not retried for a while
     now[0] += 5.0
     assert lane.reach()
     assert (lane.problem(), lane.capacity(60.0)) == ("", Capacity(hosts=()))

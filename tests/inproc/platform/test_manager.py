@@ -1,4 +1,4 @@
-"""Managers that are killed and followed by others, and jobs that engines run."""
+"""Managers that are killed and replaced by others, and jobs that engines run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Clock:
 
 
 class Server:
-    """A manager that a test moves on turn by turn, and that can be killed and followed by another."""
+    """A manager whose turns the test performs, and that can be killed and replaced by another."""
 
     def __init__(self, folder: Path, *backends: Backend) -> None:
         self.folder = folder
@@ -109,7 +109,7 @@ def test_arguments_and_environment_of_a_task(server: Server, tasks: ScriptedTask
 
 @pytest.fixture
 def writes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The phase of the job in each write of the store, in order."""
+    """Returns the phase of the job in each write to the store, in order."""
     phases: list[str] = []
     save = Store.save
 
@@ -130,7 +130,7 @@ def test_starting_a_job_is_stored_once_when_it_is_queued_placed_and_started(
     assert len(tasks.starts) == len(server.job(job_id).handles) == workers
     assert writes == ["queued", "running", "running"]
     assert len(server.store.attempts(job_id)) == workers
-    # Nothing has changed since, and a job that waits for room is stored once, not in every turn.
+    # Nothing has changed since, and a job that waits for resources is stored once, not in every turn.
     server.turn()
     assert len(writes) == 3
     tasks.room = workers
@@ -156,7 +156,7 @@ def test_tasks_started_before_a_failed_start_are_recorded(server: Server, tasks:
     job = server.job(job_id)
     assert tasks.starts == ["ps-0#0"]
     assert job.handles == {TaskName("ps", 0): "ps-0#0"}
-    # The failure ends the whole job, so that the second worker is not even started.
+    # The failure ends the whole job, so the second worker is not even started.
     assert job.state.phase is JobPhase.ENDING
     server.turn()
     assert (tasks.starts, tasks.stops) == (["ps-0#0"], ["ps-0#0"])
@@ -176,7 +176,7 @@ def test_server_killed_before_it_recorded_a_start_starts_no_task_twice(server: S
     tasks.ends("worker-0#0")
     server.turn()
     assert tasks.stops == ["ps-0#0"]
-    # The next server does not know that it was asked to, and asks again.
+    # The next server does not know whether the engine got the request, and repeats it.
     server.kill_and_start()
     server.turn()
     tasks.all_asked_end()
@@ -322,7 +322,7 @@ def test_pauses_continue_after_a_restart_of_the_server(server: Server, tasks: Sc
 def test_a_restarted_task_learns_the_finished_workers(server: Server, tasks: ScriptedTasks) -> None:
     server.submit(PS + "workers: 3")
     server.turn()
-    for worker in (0, 2):  # the first is the chief: the job ends with its program, and waits here for worker 1 only
+    for worker in (0, 2):  # worker 0 acts as chief: its exit completes the job, which waits here for worker 1 only
         tasks.ends(f"worker-{worker}#0")
     tasks.ends("ps-0#0", 1)
     server.turn()
@@ -401,7 +401,7 @@ def test_workers_of_a_preemptible_job_follow_the_room_there_is(server: Server, t
     state = server.job(job_id).state
     assert (state.workers, state.fixed, state.phase) == (3, False, JobPhase.RUNNING)
     assert [task.phase for task in state.tasks.values()] == [TaskPhase.RUNNING] * 4
-    # Somebody's own number stays.
+    # A number that a user chose is not changed.
     server.manager.apply_request(job_id, AskScale("eve", 2))
     server.turn()
     tasks.all_asked_end()
@@ -417,8 +417,8 @@ def test_a_task_on_an_unreachable_host(server: Server, tasks: ScriptedTasks) -> 
     tasks.unreachable = ""
     for _ in range(3):
         server.turn()
-    # The address of a ps is every other task's business: all of them got new places. A server that had ended here would
-    # not know whether the worker was started, too.
+    # All other tasks have the address of a ps, so all of them get new places. A server that had ended here would not
+    # know whether the worker was started as well.
     assert (server.phase(job_id), tasks.starts) == (JobPhase.RUNNING, ["ps-0#1", "worker-0#1"])
     tasks.is_lost("worker-0#1")
     server.turn()
@@ -653,7 +653,7 @@ def test_tasks_that_an_engine_takes_away_are_counted_once(engine_server: Server,
         {**running, second: Running(waiting="no room")},
         {**running, second: Running(waiting="no room")},
         {**running, second: Running(started_at=990.0)},
-        {**running, second: Running(started_at=999.0)},  # between two looks
+        {**running, second: Running(started_at=999.0)},  # between two polls
         {**running, second: Running(started_at=999.0)},
     ]
     for tasks in reports:
@@ -661,7 +661,7 @@ def test_tasks_that_an_engine_takes_away_are_counted_once(engine_server: Server,
         engine_server.turn(after=1.0)
     state = engine_server.job(job_id).state
     assert (state.preemptions, state.restarts, state.tasks[second].attempt) == (2, 0, 2)
-    # All at once is once.
+    # Simultaneous changes are stored together.
     engine.reports["#0"] = JobReport(phase="running", tasks=dict.fromkeys(running, taken))
     engine_server.turn()
     engine.reports["#0"] = JobReport(phase="preempted", reason="it was preempted", tasks=dict.fromkeys(running, taken))
@@ -718,7 +718,7 @@ def test_scaling_a_job_of_an_engine_resubmits_it(engine_server: Server, engine: 
 
 
 def ended(server: Server, engine: ScriptedEngine, at: float, archive: str | None = None) -> str:
-    """A job that ended then, with a log."""
+    """Returns a job that ended at a time, with a log."""
     server.clock.now = at
     spec = parse_job(f"name: a\nprogram: b\n{SMALL}")
     job_id = server.manager.submit(spec, owner="eve", archive=archive).id
@@ -732,7 +732,7 @@ def ended(server: Server, engine: ScriptedEngine, at: float, archive: str | None
 
 
 def kept(server: Server) -> set[str]:
-    """The jobs that are remembered; of others there is nothing left."""
+    """Returns the jobs that are kept; of others nothing must be left."""
     jobs = {record.id for record in server.store.jobs()}
     assert {path.name for path in (server.folder / "jobs").iterdir()} == jobs
     assert {event.job_id for event in server.store.events()} == jobs
@@ -755,7 +755,7 @@ def test_jobs_that_ended_long_ago_are_forgotten_whole(engine_server: Server, eng
     server.manager.trim()
     assert kept(server) == {first, second, running}
     server.clock.now += 1.0
-    server.manager.trim()  # it is not time again
+    server.manager.trim()  # the next trim is not due yet
     assert kept(server) == {first, second, running}
     server.clock.now = 11.5 * DAY
     server.manager.trim()
@@ -778,7 +778,7 @@ def test_a_limited_number_of_finished_jobs_is_kept(engine_server: Server, engine
     server.manager.apply_request(jobs[0], AskRestart("eve"))
     server.turn()
     server.manager.trim()
-    # The oldest one runs again.
+    # The oldest job has been restarted.
     assert kept(server) == {jobs[0], jobs[2], jobs[3]}
 
 
@@ -803,10 +803,10 @@ def test_archives_that_no_job_needs_are_removed(engine_server: Server, engine: S
     server.clock.now = 11 * DAY
     server.manager.trim()
     assert [path.exists() for path in paths] == [True, True, True]
-    os.utime(paths[2], (1, 1))  # asked for, at whatever time the clock of files shows
+    os.utime(paths[2], (1, 1))  # looked up recently, regardless of the file's time
     server.clock.now = 11 * DAY + 3600
     server.manager.trim()
-    # One is for a job, and one for a job that is perhaps about to be submitted.
+    # One archive belongs to a job, and the other to a job that may be about to be submitted.
     assert [path.exists() for path in paths] == [True, False, True]
     for server.clock.now in (13 * DAY, 13 * DAY + 3600):
         server.manager.trim()

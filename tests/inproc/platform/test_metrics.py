@@ -1,4 +1,4 @@
-"""``/metrics``, and the dashboard that is made of them."""
+"""``/metrics``, and the dashboard that uses them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ USAGE = Usage(cpu_s=12.5, memory_bytes=1 << 20, gpu_memory_bytes=1 << 30, gpu_ut
 
 
 class Served:
-    """A platform whose tasks do what the test says, with its routes."""
+    """A platform with simulated tasks, with its routes."""
 
     def __init__(self, folder: Path) -> None:
         self.store = Store(f"sqlite:///{folder}/jobs.db")
@@ -45,7 +45,7 @@ class Served:
         self._app = create_app(Platform(self.store, self.manager, auth), ROUTERS)
 
     def get(self, role: TokenRole | None) -> httpx.Response:
-        """``/metrics`` as somebody with such a token gets it."""
+        """Requests ``/metrics`` with a token of the given role."""
 
         async def ask() -> httpx.Response:
             headers = {"Authorization": f"Bearer {self.secrets[role]}"} if role is not None else {}
@@ -60,7 +60,7 @@ class Served:
         return self.manager.submit(job_from_data({"name": name, "command": ["true"], **fields}), owner="eve").id
 
     def scrape(self) -> dict[str, list[tuple[dict[str, str], float]]]:
-        """The samples of each metric, by its name; a metric without any has an empty list."""
+        """Returns the samples of each metric, by its name; a metric without samples has an empty list."""
         answer = self.get("view")
         assert answer.status_code == 200
         found: dict[str, list[tuple[dict[str, str], float]]] = {}

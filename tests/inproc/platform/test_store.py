@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture(params=["database", "memory"])
 def either(request: pytest.FixtureRequest, store: Store) -> JobStore:
-    """Both implementations of what running jobs needs."""
+    """Returns each of the two implementations of the store that running jobs need."""
     return store if request.param == "database" else MemoryStore()
 
 
@@ -247,7 +247,7 @@ def test_sessions_need_their_csrf_secret_for_changes(store: Store) -> None:
     known = auth.identify_session(opened.secret, csrf=opened.csrf, changes=True)
     assert known is not None
     assert known.role == "run"
-    # A session's secret is not a token, nor the other way round.
+    # A session's secret is not accepted as a token, nor the reverse.
     assert auth.identify(opened.secret) is None
     assert auth.identify_session(secret, csrf=None, changes=False) is None
     auth.revoke_token(token.id)

@@ -1,6 +1,7 @@
-"""Workers whose examples are accounted for, on parameter servers within one process.
+"""Workers with accounting of examples, on parameter servers within one process.
 
-The parameters count: gradients of a batch are 1 in the places of its examples. Half of the places are on each ``ps``.
+The parameters are counters: the gradient of a batch is 1 at the positions of its examples. Half of the positions are on
+each ``ps``.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ PARAMS: dict[str, Any] = {"counts": np.zeros((SIZE, 2), np.float32)}
 
 
 class CountingRound(Round):
-    """Adds up all gradients that became part of an update, not their means."""
+    """Adds up all gradients that became part of an update, instead of averaging them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +66,7 @@ def servers(
 
 
 def worker(local: LocalServers, number: int = 0, **settings: Any) -> ParameterServer:
-    """The access of a worker of its own."""
+    """Returns the client of a new worker."""
     ps = ParameterServer(PARAMS, optax.sgd(1.0), **settings)
     client = local.client(_tree.leaves(PARAMS), number)
     client.connect()
@@ -82,7 +83,7 @@ def gradients(examples: Iterable[int]) -> dict[str, Any]:
 
 
 def train(ps: ParameterServer, *, epochs: int = 1, **settings: Any) -> list[bool]:
-    """Goes through all batches; whether each was taken."""
+    """Iterates over all batches; returns whether each gradient was accepted."""
     batches = ps.batches(np.arange(SIZE), batch_size=BATCH, epochs=epochs, **settings)
     taken = [ps.push(gradients(batch)) for batch in batches]
     ps.finish()
@@ -90,7 +91,7 @@ def train(ps: ParameterServer, *, epochs: int = 1, **settings: Any) -> list[bool
 
 
 def together(works: Sequence[Callable[[], object]]) -> None:
-    """Does all of these at the same time; raises the first error."""
+    """Runs all actions at the same time; raises the first error."""
     errors: list[BaseException] = []
 
     def run(work: Callable[[], object]) -> None:
@@ -109,7 +110,7 @@ def together(works: Sequence[Callable[[], object]]) -> None:
 
 
 def counts(local: LocalServers, index: int) -> list[int]:
-    """How often each example was applied on a ``ps``, of those whose places it has."""
+    """Returns how often each example was applied on a ``ps``, for the examples with positions there."""
     adds_up = local.hosts[index].updates.round
     assert isinstance(adds_up, CountingRound)
     return [int(count) for count in adds_up.total[:, 0].tolist()]
@@ -126,7 +127,7 @@ def stop(local: LocalServers, *workers: ParameterServer) -> None:
 
 
 def exact(folder: Path, epochs: int) -> Audit:
-    """The audit of a folder, which finds that many epochs, each exact."""
+    """Audits a folder, which must have this number of epochs, each exact."""
     found = audit(str(folder))
     assert found.exact, found
     over = [epoch for run in found.runs.values() for epoch in run.epochs.values() if epoch.over]

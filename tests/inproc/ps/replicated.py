@@ -36,7 +36,7 @@ _tree: Any = jax.tree
 
 
 class _Link:
-    """The way to one of the servers."""
+    """The link to one of the servers."""
 
     def __init__(self, servers: TwoServers, index: int) -> None:
         self._servers = servers
@@ -56,21 +56,21 @@ class _Link:
         channel.close()
 
     def watch(self, channel: Channel) -> None:
-        """A server here is killed with its channels, and never only stopped."""
+        """Does nothing: a server here is killed with its channels, and never only stopped."""
 
     def lost(self) -> bool:
         return self._index in self._servers.killed or self._index >= len(self._servers.services)
 
 
 class TwoServers:
-    """Two servers with two copies of each part.
+    """Two servers with two replicas of each part.
 
     Args:
-      layout: what each of them has.
-      make_updater: makes what holds one part, by its number.
-      initial: by variable its values; None for tables that begin on the servers.
+      layout: the layout of each part.
+      make_updater: makes the updater of a part, given its number.
+      initial: the initial values by variable; None for tables that are initialised on the servers.
       cuts: where to cut channels.
-      log_dir: for journals.
+      log_dir: the folder of journals.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class TwoServers:
         return ShardCopy("params", shard, make=partial(self._make, index, shard), site=site)
 
     def kill(self, index: int) -> None:
-        """Ends a server with all that it has, without a word."""
+        """Kills a server with all of its state, without notice."""
         self.killed.add(index)
         self._asks[index].kill()
         for channel in self._channels[index]:
@@ -145,7 +145,7 @@ class TwoServers:
         self.services[index].close()
 
     def end(self, index: int) -> None:
-        """Ends a server as one ends that is told to; returns when the other one has heard so."""
+        """Shuts a server down gracefully; returns when the other one has been notified."""
         feeds = [copy._feed for copy in self.copies[1 - index] if copy.serves]
         self.services[index].close()
         for feed in feeds:
@@ -153,7 +153,7 @@ class TwoServers:
         self.kill(index)
 
     def end_at_once(self) -> None:
-        """Shuts both down at the same moment, and restarts them."""
+        """Shuts both servers down at the same moment, and restarts them."""
 
         def end(index: int) -> None:
             self.services[index].before_end(over=False)
@@ -171,7 +171,7 @@ class TwoServers:
         self._begin(index)
 
     def open(self, index: int) -> Channel:
-        """A channel to one of them, served by a thread of its own."""
+        """Opens a channel to one of them, which a thread serves."""
         if index in self.killed:
             raise UnavailableError(None, None, f"ps {index} is killed")
         ours, theirs = self._cuts.between(*memory_pair((f"/job:ps/task:{index}", "another task")))
@@ -193,7 +193,7 @@ class TwoServers:
         service.serve(channel, first)
 
     def ways(self) -> list[tuple[str, ServerLink]]:
-        """A worker's ways to both."""
+        """Returns a worker's links to both servers."""
         links = [_Link(self, 0), _Link(self, 1)]
         return [
             ("/job:ps/task:0", EitherLink([links[0], links[1]])),
@@ -201,7 +201,7 @@ class TwoServers:
         ]
 
     def client(self, worker: int = 0) -> ParameterClient:
-        """A worker's access, connected."""
+        """Returns a worker's client, connected."""
         client = ParameterClient(
             "params",
             worker=f"/job:worker/task:{worker}",
@@ -217,7 +217,7 @@ class TwoServers:
         return client
 
     def until(self, shard: int, words: str) -> int:
-        """Waits until a copy of a shard says so of itself; the number of its server."""
+        """Waits until a replica of a shard has the given state; returns its server's number."""
         looks = threading.Event()
         while True:
             for index in (0, 1):
@@ -226,7 +226,9 @@ class TwoServers:
             looks.wait(0.01)
 
     def primary(self, shard: int) -> int:
-        """The number of the server that serves a shard, once that says so; a former one may still think so."""
+        """Returns the number of the server that serves a shard, once it does; a previous primary may still believe that
+        it serves.
+        """
         looks = threading.Event()
         while True:
             view = self.witnesses.view(self.name, shard)
@@ -237,7 +239,7 @@ class TwoServers:
             looks.wait(0.01)
 
     def hand_over(self, shard: int) -> None:
-        """Has the other copy of a shard serve."""
+        """Hands a shard off to its other replica."""
         looks, before = threading.Event(), self.primary(shard)
         for copies in self.copies:
             copies[shard].aim(1 - before, before)
@@ -249,7 +251,7 @@ class TwoServers:
         return self.copies[index][shard].described()
 
     def paired(self) -> None:
-        """Waits until each shard has two copies that are alike."""
+        """Waits until each shard has two equal replicas."""
         for shard in (0, 1):
             self.until(shard, "backup on")
             self.until(shard, "backup of shard")
@@ -263,7 +265,7 @@ class TwoServers:
 
 
 class Replicated(TwoServers):
-    """Two servers with two copies of each part of a tree.
+    """Two servers with two replicas of each part of a tree.
 
     Args:
       params: the parameters.
@@ -285,12 +287,12 @@ def _service(index: int) -> ParameterService:
 
 
 def ones(params: Any) -> list[Any]:
-    """Gradients that add 1 everywhere with a learning rate of 1."""
+    """Returns gradients that add 1 to every element with a learning rate of 1."""
     return [np.full(np.shape(leaf), -1, np.float32) for leaf in _tree.leaves(params)]
 
 
 def together(*works: Callable[[], object]) -> None:
-    """Does all of these at the same time; raises the first error."""
+    """Runs all actions at the same time; raises the first error."""
     errors: list[BaseException] = []
 
     def run(work: Callable[[], object]) -> None:

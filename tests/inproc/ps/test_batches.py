@@ -1,4 +1,4 @@
-"""Each example of an epoch is applied once, whatever becomes of workers, connections and parameter servers."""
+"""Each example of an epoch is applied once, although workers, connections and parameter servers are lost."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def cut(local: LocalServers, cuts: Cuts) -> None:
 
 
 def let_go(local: LocalServers, ps: ParameterServer) -> None:
-    """Both parameter servers take a worker for lost, which does not know of it."""
+    """Both parameter servers consider a worker lost, although it is alive."""
     for session in ps._client._sessions:
         assert session.channel is not None
         session.channel.break_off("the test has cut it")
@@ -64,7 +64,7 @@ def test_workers_share_the_epochs(consistency: str, tmp_path: Path) -> None:
     together([lambda ps=ps: train(ps, epochs=3) for ps in workers])
     exact(tmp_path, 3)
     assert counts(local, 0) == [3] * (SIZE // 2)
-    if not consistency.startswith("k"):  # each ps decides by itself which gradients are late
+    if not consistency.startswith("k"):  # each ps decides independently which gradients are late
         assert counts(local, 1) == [3] * (SIZE // 2)
     stop(local, *workers)
 
@@ -188,7 +188,7 @@ def test_the_first_ps_is_lost_and_the_ledger_is_as_old_as_the_parameters(snapsho
     lost = 0 if snapshots is None else 2
     assert [back.updates for back in run.rollbacks] == ([0, 0] if snapshots is None else [2, 3]), run.rollbacks
     assert run.rollbacks[0].update == 6 - lost
-    # The parameters are what their ledger says: each example twice, on the ps that was lost, too.
+    # The parameters agree with their ledger: each example counts twice, also on the ps that was lost.
     np.testing.assert_array_equal(ps.pull()["counts"][: SIZE // 2], -2)
     stop(local, ps)
 
@@ -286,7 +286,7 @@ def test_a_program_restarted_after_the_training_repeats_nothing(tmp_path: Path) 
 
 
 class Reads:
-    """Examples of which some cannot be read."""
+    """Examples, some of which cannot be read."""
 
     def __init__(self, broken: set[int], times: int = 1_000_000) -> None:
         self._broken = broken

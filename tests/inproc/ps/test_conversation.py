@@ -1,4 +1,4 @@
-"""A worker's conversation with several ``ps``, of which some are lost while one is waited for."""
+"""A worker's conversation with several ``ps``, some of which are lost while the worker waits for one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headwater.ps.conversation import Conversation, ServerSession
 
 
 class Link:
-    """Ends channels, and reaches nobody: `Servers` opens them."""
+    """A link that closes channels, and cannot connect: `Servers` opens them."""
 
     def reach(self, deadline_s: float | None = None) -> None:
         del deadline_s
@@ -58,7 +58,7 @@ def test_no_answer_is_awaited_on_a_channel_without_a_request() -> None:
 
 
 class Lost(Servers):
-    """Two ``ps`` that are lost at once: while the first is met, the second is, too, as a look at the others does."""
+    """Two ``ps`` that are lost at once: while the worker reconnects to the first, the second is lost, too."""
 
     def _greet(self, index: int) -> None:
         self.conversation.drop(self.sessions[index])
@@ -70,7 +70,7 @@ class Lost(Servers):
 
 @pytest.mark.timeout(60)
 def test_a_request_that_was_repeated_is_not_sent_twice() -> None:
-    """Else each later answer of that ``ps`` would be taken for that of the question after it."""
+    """Otherwise each later answer of that ``ps`` would be attributed to the request before."""
     servers = Lost()
     for session in servers.sessions:
         servers.conversation.drop(session)

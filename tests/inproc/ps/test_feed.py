@@ -1,4 +1,4 @@
-"""What a primary sends to the other copy."""
+"""The changes that a primary sends to the backup."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from headwater.state.views import Copy
 
 
 class Other:
-    """A channel to a copy that confirms each frame, in a thread of its own, once somebody waits for that.
+    """A channel to a replica that confirms each frame, in a thread of its own, once another thread waits for the
+    confirmation.
 
     Attributes:
-      in_vain: how often a thread has waited for a confirmation, and none came in time.
+      in_vain: how often a thread has waited for a confirmation until its timeout.
     """
 
     peer = "the other copy"
@@ -52,7 +53,7 @@ class Other:
 
 
 def test_queued_changes_are_sent_while_workers_wait_for_the_last_one() -> None:
-    """Each confirmation is heard by a worker, which continues to receive before `fill` has its turn."""
+    """A worker receives each confirmation, and continues to receive before `fill` runs."""
     other, frames = Other(), 20
     feed = Feed(cast(Channel, other), Copy(1, 1), [(kinds.STATE, (), ())])
     for _ in range(frames):

@@ -1,4 +1,4 @@
-"""What the threads of a copy do at the same time."""
+"""Concurrent threads of a replica."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEEPER = "keeper"
 
 
 class Copied(KeptCopy):
-    """A copy of nothing, which writes down who has it step down."""
+    """A replica without contents, which records the threads that step it down."""
 
     def _reset(self) -> None:
         self.lock = threading.RLock()
@@ -45,7 +45,7 @@ def _copied() -> Copied:
 
 
 class Slow:
-    """A lock that the keeper gets when it may."""
+    """A lock that the keeper thread can acquire only when the test allows it."""
 
     def __init__(self) -> None:
         self.comes, self.may_come = threading.Event(), threading.Event()
@@ -62,7 +62,7 @@ class Slow:
 
 
 def test_a_copy_that_hears_twice_of_another_primary_steps_down_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The witness says so, and before the copy has stepped down the new primary feeds it."""
+    """The witness announces the new primary, and the new primary feeds the replica before it has stepped down."""
     copy = _copied()
     me, other, taking = copy._standing.me, Copy(1, 5), Slow()
     before, after = View(4, me, other), View(5, other, me)
@@ -89,7 +89,7 @@ def test_a_copy_that_hears_twice_of_another_primary_steps_down_once(monkeypatch:
 
 
 def test_when_the_job_is_over_a_third_copy_that_has_ended_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it has become the second, the chief would have said, which has ended, too."""
+    """Only the chief could report whether the third replica has become the backup, and the chief has ended, too."""
     copy = _copied()
     me, backup, third = copy._standing.me, Copy(1, 5), Copy(2, 5)
     feed, beside = (Feed(memory_pair()[0], other, ()) for other in (backup, third))
@@ -112,7 +112,7 @@ def test_when_the_job_is_over_a_third_copy_that_has_ended_is_not_awaited(monkeyp
 
 
 class Counted(PeerLink):
-    """Counts how often it is dialled."""
+    """Counts attempts to connect to it."""
 
     def __init__(self) -> None:
         self.is_lost, self.dialled = True, 0
@@ -127,7 +127,7 @@ class Counted(PeerLink):
 def test_a_process_that_is_away_is_not_dialled_for_as_long_as_another_has_the_backup(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It should have that copy, and gets it once it is back."""
+    """The process should have the replica, and gets it once it is back."""
     away = Counted()
     processes = FixedProcesses(0, "/job:ps/task:0", {1: ("/job:ps/task:1", PeerLink()), 2: ("/job:ps/task:2", away)})
     site = Site(ps=0, pair=(0, 1), processes=processes, ask=lambda *_: None)

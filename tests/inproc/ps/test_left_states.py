@@ -1,4 +1,4 @@
-"""A ``ps`` that is told to end: what it answers after its state was taken, and which life continues with that."""
+"""A ``ps`` that shuts down: its answers after its state was taken, and the incarnation that uses the state."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def hosted() -> HostedParameters:
 def test_no_round_that_ends_after_the_state_was_taken_is_answered(
     last: Frame | None, saves: bool, tmp_path: Path
 ) -> None:
-    """The first worker waits for the gradient of the second, which rests, has finished, or is gone."""
+    """The first worker waits for the gradient of the second, which is idle, has finished, or is lost."""
     host, chief = hosted(), Chief()
     watchdog = ProgressWatchdog(lambda _: True)
     connections = {worker: WorkerConnection(worker) for worker in (FIRST, SECOND)}
@@ -143,14 +143,14 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
         LeavingState(host, SERVER, StateAtChief("params", 0, CHIEF, way)).deposit()
     connections[SECOND].requests.put(last)
     for connection in connections.values():
-        connection.requests.put(None)  # which ends the channel of one that was answered
+        connection.requests.put(None)  # this closes the channel of a worker that was answered
     for thread in threads:
         thread.join(20.0)
         assert not thread.is_alive()
     assert host.version == 1
     assert connections[FIRST].answers.empty()
 
-    # The next life knows nothing of the gradient, which comes once more.
+    # The next incarnation does not have the gradient, which is sent again.
     after = hosted()
     if saves:
         assert ParameterSaver(after, Saves(folder=str(tmp_path)), index=0, tasks=1).restore()
@@ -168,13 +168,13 @@ def test_a_chief_that_has_nothing_of_use_has_answered(signature: str | None) -> 
 
 
 class Cluster:
-    """A ``ps`` and a chief in this process, which reach each other by their ports.
+    """A ``ps`` and a chief in this process, which connect to each other's ports.
 
     Args:
-      layout: of the ``ps``.
+      layout: the layout of the ``ps``.
       make_updater: see `ParameterTask.host`.
-      initial: the values at the beginning; None for tables that begin on the ``ps``.
-      consistency: as people write it.
+      initial: the initial values; None for tables that are initialised on the ``ps``.
+      consistency: the consistency as text.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class Cluster:
 
     @property
     def updates(self) -> Any:
-        """Those of the ``ps``."""
+        """Returns the number of updates of the ``ps``."""
         hosted: Any = self.server._service._hosted["params"]
         return hosted.updates
 
@@ -212,14 +212,14 @@ class Cluster:
         self.server = self._begun()
 
     def terminate(self) -> None:
-        """Tells the ``ps`` to end, and waits until it has."""
+        """Asks the ``ps`` to shut down, and waits until it has."""
         program = threading.Thread(target=self.server.shell.wait_until_over)
         program.start()
         self.server.shell.end()
         program.join()
 
     def kill(self) -> None:
-        """Ends the ``ps`` without a word."""
+        """Kills the ``ps`` without notice."""
         self.server.shell.stop()
 
     def __enter__(self) -> Cluster:
@@ -265,7 +265,7 @@ def test_no_later_incarnation_uses_a_state_that_the_next_one_lacked(
 
 
 def of_a_table() -> tuple[Any, Layout, list[Any]]:
-    """What serves a Keras model with a table, its layout, and initial values."""
+    """Returns the updater of a Keras model with a table, its layout, and initial values."""
     model = embedding(lambda: keras.optimizers.Adam(0.05))
     serve_model(model, Place(0, 1, from_text("async", 1), None, 0, False, "ps"))
     served: Any = served_model(model)

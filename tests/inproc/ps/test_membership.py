@@ -1,4 +1,4 @@
-"""Which workers take part at a ``ps`` that continues where another one ended."""
+"""The members of a training at a ``ps`` that continues the state of another one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIRST, SECOND, THIRD, FOURTH = (f"/job:worker/task:{number}" for number in range
 def hosted(
     workers: int, clock: Callable[[], float] = lambda: 0.0, answers: Callable[[str], bool] = lambda worker: False
 ) -> HostedParameters:
-    """What a ``ps`` has in synchronous training, without values."""
+    """Returns the parameters of a ``ps`` in synchronous training, without values."""
     layout, structure = make_layout(leaf_specs({}), 1), jax.tree.structure({})
     updater = OptaxUpdater(layout, 0, structure, optax.sgd(1.0))
     choice = from_text("sync", workers)
@@ -50,7 +50,7 @@ def test_a_late_worker_is_awaited_while_its_task_answers() -> None:
 
 
 def test_a_disconnected_worker_is_awaited_while_its_task_answers() -> None:
-    """Another part may have made the round with its gradient, which has yet to come here."""
+    """Another part may have completed the round with this worker's gradient, which has not arrived here yet."""
     answering = {FIRST, SECOND}
     host = hosted(2, answers=lambda worker: worker in answering)
     workers, updates = host.workers, host.updates
@@ -71,7 +71,7 @@ def test_a_disconnected_worker_is_awaited_while_its_task_answers() -> None:
 
     arrives(FIRST)
     hears(Joined(FIRST))
-    assert loses(SECOND) == {FIRST}  # without a second copy no other has made the round
+    assert loses(SECOND) == {FIRST}  # without a backup, no other replica has completed the round
     workers.stays_s = 15.0
     assert loses(SECOND) == {FIRST, SECOND}
     hears(Gave(FIRST, 0))
@@ -81,7 +81,7 @@ def test_a_disconnected_worker_is_awaited_while_its_task_answers() -> None:
     hears(Gave(SECOND, 0))
     assert updates.state.version == 1
     assert loses(SECOND) == {FIRST, SECOND}
-    arrives(SECOND, incarnation=2)  # its program has begun anew
+    arrives(SECOND, incarnation=2)  # its program has restarted
     assert set(updates.state.members) == {FIRST}
     answering.clear()
     workers.gone(updates.connections[FIRST])
@@ -89,7 +89,7 @@ def test_a_disconnected_worker_is_awaited_while_its_task_answers() -> None:
 
 
 def test_a_replica_that_has_ended_refuses_workers() -> None:
-    """It was sent there a moment before; the round that it waits for would never come."""
+    """The worker was directed to the replica just before; the round for which it would wait never completes."""
     host = hosted(2)
     host.workers.close_connections()
     channel, there = memory_pair((FIRST, host.name))
@@ -100,7 +100,7 @@ def test_a_replica_that_has_ended_refuses_workers() -> None:
 
 
 def test_a_shard_moves_within_a_round_only_if_all_gradients_are_sent_again() -> None:
-    """Two have given their gradients, the third has yet to come to that."""
+    """Two workers have pushed their gradients, the third has not."""
     host = hosted(3)
     updates, waiting = host.updates, host.waiting
     for worker in (FIRST, SECOND, THIRD):
@@ -111,7 +111,7 @@ def test_a_shard_moves_within_a_round_only_if_all_gradients_are_sent_again() -> 
     for worker in (FIRST, SECOND):
         updates.latest[worker].applied = True
         updates.event(Gave(worker, 0))
-    lost = updates.connections.pop(SECOND)  # nobody waits here for the update in its name
+    lost = updates.connections.pop(SECOND)  # no thread waits here for the update on behalf of that worker
     assert not waiting.freeze_outside_rounds("the move", 0.0)
     assert waiting.held_for == ""
     updates.connections[SECOND] = lost
@@ -120,7 +120,7 @@ def test_a_shard_moves_within_a_round_only_if_all_gradients_are_sent_again() -> 
 
 
 def test_ranges_stay_with_workers_that_send_their_gradients_to_another_ps() -> None:
-    """The first waits for the update, the second continues without it, the third is gone, the fourth computes."""
+    """The first worker waits for the update, the second continues without it, the third is lost, the fourth is busy."""
     host, other, plan = hosted(4), hosted(4), Plan(size=20, batch=2)
     updates, accounts = host.updates, host.updates.accounts
     works: dict[str, Work] = {}
@@ -152,7 +152,7 @@ def test_ranges_stay_with_workers_that_send_their_gradients_to_another_ps() -> N
         THIRD: False,
         FOURTH: True,
     }
-    # Should the answer that handed it out be lost, it is repeated, and does not say that the gradient counts.
+    # If the answer with the range is lost, it is repeated, without a statement that the gradient counts.
     assert its.holds(SECOND, next_work)
     assert other.updates.latest[SECOND] == Request(number=5, version=0, handed=handed)
     assert [other.updates.latest[worker].number for worker in (FIRST, THIRD, FOURTH)] == [-1, -1, 5]

@@ -25,7 +25,7 @@ def noisy() -> Any:
 
 
 def alone(optimizer: Any, steps: int) -> Any:
-    """The parameters after ``steps`` updates with their own values as gradients, by optax itself."""
+    """Returns the parameters after ``steps`` updates by optax alone, with their own values as gradients."""
     params, state = PARAMS, optimizer.init(PARAMS)
     for _ in range(steps):
         updates, state = optimizer.update(params, state, params)

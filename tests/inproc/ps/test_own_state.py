@@ -1,4 +1,4 @@
-"""A parameter server that is lost continues with its own state; the others keep theirs."""
+"""A parameter server that is lost restores its own saved state; the others keep theirs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_ps_restores_its_own_state_and_reports_the_loss(
     local.restart(lost)
     push(client, 5)
     assert [host.version for host in local.hosts] == ([3, 6] if lost == 0 else [6, 3])
-    # Its values and Adam's moments are those of a ps that never got gradients 2 to 4.
+    # Its values and Adam's moments equal those of a ps that never got gradients 2 to 4.
     close(LAYOUT.split(client.values(), lost), LAYOUT.split(alone_of(0, 1, 5), lost))
     close(LAYOUT.split(client.values(), 1 - lost), LAYOUT.split(alone_of(0, 1, 2, 3, 4, 5), 1 - lost))
     told = caplog.text
@@ -121,7 +121,7 @@ def test_all_tasks_are_lost_and_resume_from_their_own_state(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("saved_before", [False, True])
 def test_a_repeated_push_is_applied_only_where_it_was_lost(saved_before: bool, tmp_path: Path) -> None:
-    """The answer to a push was lost with a ``ps``, whose state has that push already, or has it not."""
+    """The answer to a push was lost with a ``ps``, whose saved state may or may not include the push."""
     local = servers(tmp_path)
     client = connected(local)
     push(client, 0)
@@ -131,7 +131,7 @@ def test_a_repeated_push_is_applied_only_where_it_was_lost(saved_before: bool, t
     if not saved_before:
         save(local)
     local.restart(1)
-    client._number -= 1  # the worker asks again, as it got no answer
+    client._number -= 1  # the worker retries, since it got no answer
     push(client, 1)
     assert [host.version for host in local.hosts] == [2, 2]
     close(client.values(), alone_of(0, 1))
@@ -139,7 +139,7 @@ def test_a_repeated_push_is_applied_only_where_it_was_lost(saved_before: bool, t
 
 
 def test_workers_that_did_not_ask_wait_for_the_ps_only(tmp_path: Path) -> None:
-    """Two workers train on while a ``ps`` is away, each until it needs that; none needs the chief."""
+    """Two workers continue to train while a ``ps`` is down, until they need that ``ps``; neither needs the chief."""
     local = servers(tmp_path, optax.sgd(0.1), "staleness=100")
     chief, other = connected(local, 0), connected(local, 1)
     push(other, 0)
@@ -243,7 +243,7 @@ def test_files_that_a_newer_whole_state_replaces_are_removed(tmp_path: Path) -> 
     for number in range(6):
         push(client, number)
         save(local)
-    # All of it changes in each step: each save is a whole state, and the last two stay.
+    # All of the state changes in each step, so each save is full, and the last two are kept.
     assert [name for _, name in numbered(local.savers[0].folder)] == ["00000005.full", "00000006.full"]
     stop(local, client)
 
@@ -267,7 +267,7 @@ def test_a_damaged_state_falls_back_to_the_previous_one_and_then_to_the_chiefs_c
         (folder / name).write_bytes(packed)
     caplog.set_level(logging.WARNING, "headwater")
     local.restart(1)
-    # A gradient on its way to a ps that the chief has to fill is dropped there.
+    # A gradient in transit to a ps that the chief must fill is dropped there.
     assert client.push(gradients(3))[1] == (damaged == "newest")
     assert "cannot use a state that it has saved" in caplog.text
     assert "00000002.full: the checksum of" in caplog.text
@@ -372,7 +372,7 @@ def test_the_first_ps_restores_its_ledger_and_counts_each_example_once(tmp_path:
     half = SIZE // 2
     assert set(np.asarray(found[:half]).ravel().tolist()) == {-1.0}  # the first ps
     again = np.asarray(found[half:]).ravel()
-    assert again.min() == -2.0  # on the other one, what was handed out again counts twice
+    assert again.min() == -2.0  # on the other ps, examples that were assigned again count twice
     assert again.max() == -1.0
     stop_counting(local, ps)
 

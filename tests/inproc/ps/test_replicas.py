@@ -1,4 +1,4 @@
-"""Backups of each part: it has every update that was acknowledged, once, wherever connections are cut."""
+"""Backups of each part have every acknowledged update once, at whichever frame connections are cut."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ STEPS = 4
 
 
 def versions(servers: Replicated) -> list[int]:
-    """How many updates the copy of each shard has seen that serves."""
+    """Returns, for the primary of each shard, the number of updates that it has seen."""
     return [servers.copies[servers.primary(shard)][shard].version for shard in (0, 1)]
 
 
 def take_over(servers: Replicated, client: ParameterClient) -> list[Any]:
-    """The values that the second copies have, which serve after this."""
+    """Promotes the backups, and returns their values."""
     servers.paired()
     index = servers.primary(0)
     servers.kill(index)
@@ -73,7 +73,7 @@ def _frames() -> int:
 
 
 def test_a_push_takes_four_frames_for_each_part() -> None:
-    """The worker's and its answer, the primary's to the second and its answer."""
+    """The worker's push and its answer; the primary's change to the backup and its confirmation."""
     assert _frames() == 8
 
 
@@ -87,7 +87,7 @@ def test_the_backup_has_the_same_bits() -> None:
     after = take_over(servers, client)
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, other)
-    # The optimizer's state came along, too.
+    # The optimizer's state was transferred, too.
     client.push(gradients(10))
     close(client.values(), alone(optax.adamw(0.05), [gradients(step) for step in range(11)]))
     client.close()
@@ -234,7 +234,7 @@ def test_copies_are_handed_over_while_workers_push() -> None:
 
 
 def counted(client: ParameterClient, pushed: int) -> None:
-    """The values have seen that many gradients of `ones`, no more and no less."""
+    """Checks that the values contain exactly this number of gradients of `ones`."""
     for value, initial in zip(client.values(), LEAVES, strict=True):
         np.testing.assert_allclose(value, initial + pushed, rtol=1e-5)
 
@@ -269,8 +269,9 @@ def test_two_workers_and_cuts_anywhere() -> None:
 
 
 def test_unsent_updates_are_lost_with_the_record_of_their_requests() -> None:
-    """Where a primary is killed between updates that it sends together, the second has none of them: else those that
-    workers bring again would be applied twice."""
+    """If a primary is killed between updates that it sends together, the backup has none of them: otherwise updates
+    that workers push again would be applied twice.
+    """
     cuts = Cuts()
     servers = Replicated(PARAMS, optax.sgd(1.0), cuts=cuts)
     client = servers.client()
@@ -355,12 +356,12 @@ BATCHES = {"batch_size": BATCH, "shuffle": False}
 
 
 def counting(folder: Path, cuts: Cuts | None = None) -> Replicated:
-    """Servers that count examples, half of them on each."""
+    """Returns servers that count examples, half of them on each."""
     return Replicated(COUNTS, optax.sgd(-1.0), cuts=cuts, log_dir=str(folder))
 
 
 def counter(servers: Replicated, number: int = 0) -> ParameterServer:
-    """A worker that goes through examples."""
+    """Returns a worker that iterates over examples."""
     ps = ParameterServer(COUNTS, optax.sgd(-1.0))
     ps._client = servers.client(number)
     ps._examples = Examples(ps._client)
@@ -368,7 +369,7 @@ def counter(servers: Replicated, number: int = 0) -> ParameterServer:
 
 
 def ends(servers: Replicated, folder: Path, *workers: ParameterServer, epochs: int) -> None:
-    """All workers finish; each example was applied once in each epoch, on either part."""
+    """Ends all workers, and checks that each example was applied once in each epoch, on either part."""
     together(*(ps.finish for ps in workers))
     client = workers[0]._client
     client.pull()
@@ -380,7 +381,7 @@ def ends(servers: Replicated, folder: Path, *workers: ParameterServer, epochs: i
 
 
 def test_examples_count_once_though_the_first_server_is_killed(tmp_path: Path) -> None:
-    """The ledger goes with the updates: an update and its examples are there together, or neither is."""
+    """The ledger is replicated with the updates: the backup has both an update and its examples' record, or neither."""
     servers = counting(tmp_path)
     ps = counter(servers)
     servers.paired()
@@ -396,7 +397,9 @@ def test_examples_count_once_though_the_first_server_is_killed(tmp_path: Path) -
 
 
 def test_examples_stay_assigned_when_the_first_part_has_a_new_primary(tmp_path: Path) -> None:
-    """Another worker asks the next primary first: it does not get what the one holds that has yet to come."""
+    """Another worker sends the next request to the new primary: it does not get the range of the worker that has not
+    reconnected yet.
+    """
     servers = counting(tmp_path)
     one, other = counter(servers, 0), counter(servers, 1)
     servers.paired()
@@ -435,7 +438,7 @@ def test_examples_count_once_though_a_server_dies_at_any_frame(frame: int, prima
         servers.hand_over(0)
     for number, batch in enumerate(ps.batches(np.arange(SIZE), epochs=1, **BATCHES)):
         if number == 3:
-            # In a thread of its own, as the one that loses the frame may have locks.
+            # In a thread of its own, because the thread that loses the frame may hold locks.
             cuts.on_cut = threading.Thread(target=servers.kill, args=(primary,)).start
             cuts.plan(before=[frame])
         assert ps.push(counted_examples(batch))
@@ -480,7 +483,7 @@ def test_a_program_restarted_with_the_primary_holds_no_ranges(tmp_path: Path) ->
 def test_an_update_is_in_the_journal_before_the_other_copy_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the journal lacks what the other copy continues with, when the primary is killed in between."""
+    """Otherwise the journal could lack an update that the backup has when the primary is killed in between."""
     happened: dict[int, list[str]] = {}
     send, write = ParameterFeed.change, Accounts.flush
 
@@ -531,7 +534,7 @@ def test_one_process_has_no_second_ps() -> None:
 
 
 def test_states_of_two_ps_that_shut_down_together_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pushes of a worker meanwhile count once; and so again after the next time."""
+    """Pushes of a worker during the restart count once; the same is repeated for a second shutdown."""
     monkeypatch.setattr(service, "LOST_S", 0.1)
     servers = Replicated(PARAMS, optax.sgd(1.0))
     client = servers.client()
@@ -552,7 +555,7 @@ def test_states_of_two_ps_that_shut_down_together_are_restored(monkeypatch: pyte
 
 
 def test_the_first_ps_to_shut_down_hands_over_to_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other one is about to end, too, and does so once it serves alone; the chief keeps what that has."""
+    """The other one is also shutting down, and ends once it serves alone; the chief keeps its state."""
     monkeypatch.setattr(service, "LOST_S", 0.1)
     servers = Replicated(PARAMS, optax.sgd(1.0))
     client = servers.client()
@@ -572,7 +575,7 @@ def test_the_first_ps_to_shut_down_hands_over_to_the_other_one(monkeypatch: pyte
 
 
 def test_nothing_is_handed_over_to_a_ps_that_has_just_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that would have ends, too, and leaves with the chief what both had."""
+    """The receiver of the handoff ends, too, and deposits the state of both with the chief."""
     monkeypatch.setattr(service, "LOST_S", 0.0)
     ask, answered = Witnesses.request_view, threading.Event()
 
@@ -594,7 +597,7 @@ def test_nothing_is_handed_over_to_a_ps_that_has_just_ended(monkeypatch: pytest.
         copy.aim(1 - first, first)
     answered.wait()
     for copy in servers.copies[first]:
-        with copy._asking:  # it has heard the answer
+        with copy._asking:  # it has received the answer
             pass
     servers.services[first].before_end(over=False)
     for index in range(2):

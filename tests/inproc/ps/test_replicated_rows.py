@@ -1,5 +1,4 @@
-"""Backups of tables that stay on the ``ps`` in rows: it has the same bits, and is filled up while training goes
-on."""
+"""Backups of tables that stay on the ``ps`` in rows: bitwise equal, and filled while training continues."""
 
 from __future__ import annotations
 
@@ -37,10 +36,10 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 
 
 class Tables(TwoServers):
-    """Two servers with two copies of each part of a model that has a table.
+    """Two servers with two replicas of each part of a model that has a table.
 
     Args:
-      optimizer: of the model.
+      optimizer: the model's optimizer.
       exact: whether an update changes all rows.
       cuts: see `TwoServers`.
     """
@@ -62,7 +61,7 @@ class Tables(TwoServers):
         super().__init__(layout, partial(served._updater, layout), initial, cuts=cuts)
 
     def push(self, client: ParameterClient, step: int) -> None:
-        """Gradients at random, of all variables and of some rows of the table."""
+        """Pushes random gradients of all variables and of some rows of the table."""
         random = np.random.default_rng(step)
         dense = [random.normal(size=shape).astype(np.float32) for shape in self.shapes[: self.table]]
         numbers = np.sort(random.choice(ROWS, random.integers(0, 12), replace=False))
@@ -70,14 +69,16 @@ class Tables(TwoServers):
         assert client.push([*dense, None], rows={self.table: (numbers, rows)})[1]
 
     def held(self, index: int, shard: int) -> list[Array]:
-        """All that a copy has: values, the optimizer's state, and rows with theirs."""
+        """Returns the contents of a replica: values, the optimizer's state, and rows with their state."""
         updater = self.copies[index][shard]._updater
         (table,) = updater.tables
         found = [*updater.values(None), *updater.state().values(), *table.read(0, ROWS // 2, ())]
         return [np.array(array) for array in found]
 
     def taken_over(self) -> list[tuple[list[Array], list[Array]]]:
-        """By shard what its primary had, and what the other copy has that serves after it; all on one server then."""
+        """Returns for each shard the contents of its primary, and of the backup after its promotion; afterwards all
+        shards are on one server.
+        """
         self.paired()
         found: list[tuple[list[Array], list[Array]]] = []
         for number in (0, 1):
@@ -130,7 +131,7 @@ def test_the_backup_has_the_same_bits(optimizer: str, exact: bool) -> None:
 
 @pytest.mark.parametrize("optimizer", ["adam", "lamb", "adafactor"])
 def test_a_copy_is_filled_up_while_rows_change(optimizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An update is made after each piece; the pieces are all of the moment when the first was sent."""
+    """An update is made after each piece of the snapshot; all pieces have the state at the first one."""
     monkeypatch.setattr(shard, "ROWS_AT_ONCE", 4)
     cuts = Cuts()
     servers = Tables(optimizer, cuts=cuts)
@@ -177,7 +178,7 @@ def test_rows_that_the_program_replaces_are_replaced_in_both() -> None:
 
 
 def test_a_cut_at_every_frame() -> None:
-    """Each push counts once in the rows, wherever the channel is cut, and whichever copy serves."""
+    """Each push counts once in the rows, at whichever frame the channel is cut, and whichever replica serves."""
     cuts = Cuts()
     servers = Tables("sgd", cuts=cuts)
     client = servers.client()

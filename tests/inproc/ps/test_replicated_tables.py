@@ -1,4 +1,4 @@
-"""Backups of tables that grow: it has the same rows, to the last bit, and each push counts once."""
+"""Backups of dynamic tables have bitwise equal rows, and each push counts once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ CONFIGS: dict[str, TableConfig] = {
 
 
 class Tables(TwoServers):
-    """Two servers with two copies of the tables of each.
+    """Two servers with two replicas of each server's tables.
 
     Args:
       cuts: see `TwoServers`.
@@ -77,20 +77,20 @@ class Tables(TwoServers):
         return hosted.serve(channel, first) if isinstance(hosted, TablesCopy) else None
 
     def worker(self, *names: str) -> TableClient:
-        """A worker's access to some of the tables above."""
+        """Returns a worker's client for some of the tables above."""
         client = TableClient("/job:worker/task:0", self.ways(), twice=True)
         for name in names:
             client.open(name, CONFIGS[name])
         return client
 
     def held(self, index: int, shard: int) -> list[Any]:
-        """All that a copy has."""
+        """Returns the contents of a replica."""
         contents = self.copies[index][shard]._contents
         clients = sorted((client.number, client.last) for client in contents._clients.values() if client.last)
         return [clients, *(part for table in contents.tables() for part in _parts(table))]
 
     def taken_over(self) -> list[tuple[list[Any], list[Any]]]:
-        """By shard what its primary had, and what the other copy has that serves after it."""
+        """Returns for each shard the contents of its primary, and of the backup after its promotion."""
         found: list[tuple[list[Any], list[Any]]] = []
         for number in (0, 1):
             self.paired()
@@ -106,7 +106,7 @@ class Tables(TwoServers):
 
 
 def _parts(table: Table) -> list[Any]:
-    """All that a table has, by key: use, values with state, and what was seen of keys without a row."""
+    """Returns the contents of a table by key: use, values with state, and counts of keys without a row."""
     found = [table.shard_records(shard) for shard in range(table.config.shards)]
     words = np.concatenate([words for words, _ in found])
     values = np.concatenate([values for _, values in found])
@@ -124,7 +124,7 @@ def assert_alike(servers: Tables) -> None:
 
 
 def train(client: TableClient, step: int, *names: str) -> None:
-    """A step with random keys, of which some come often."""
+    """Makes a step with random keys, some of which are frequent."""
     random = np.random.default_rng(step)
     numbers = {name: (KEYS * random.random(24) ** 2).astype(np.int64) for name in names}
     ids = {name: keys.astype(str) if CONFIGS[name].strings else keys for name, keys in numbers.items()}
@@ -140,7 +140,7 @@ def test_the_backup_has_the_same_bits(name: str) -> None:
     for step in range(30):
         train(client, step, name)
     assert_alike(servers)
-    for step in range(30, 60):  # also where rows are in other places
+    for step in range(30, 60):  # also if rows are stored at other positions
         train(client, step, name)
     if CONFIGS[name].eviction is not None:
         assert sum(told.evicted for told in client.statistics(name).values())
@@ -150,7 +150,7 @@ def test_the_backup_has_the_same_bits(name: str) -> None:
 
 
 def test_tables_are_handed_over_while_a_worker_trains() -> None:
-    """Each push counts once, and the copies have the same bits, though either serves in turns."""
+    """Each push counts once, and the replicas are bitwise equal, although they serve alternately."""
     servers = Tables()
     client = servers.worker("counts", "least recent")
     servers.paired()
@@ -180,7 +180,7 @@ def test_tables_are_handed_over_while_a_worker_trains() -> None:
 
 
 def test_a_copy_is_filled_up_while_rows_change_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step is made after each piece, of all tables; the pieces are of the moment when the first was sent."""
+    """A step changes all tables after each piece of the snapshot; all pieces have the state at the first one."""
     names = [name for name in CONFIGS if name != "of the program"]
     pieces = saving.TableSnapshot.pieces
     monkeypatch.setattr(saving.TableSnapshot, "pieces", lambda self: pieces(self, 8))
@@ -258,7 +258,7 @@ def test_a_round_that_is_not_over_survives_its_primary_and_a_new_copy() -> None:
         for worker, pair in enumerate(zip(workers, alone, strict=True)):
             for client in pair:
                 train(client, 2 * step + worker, "exact", "strings")
-            if worker == 0 and step % 2 == 0:  # the second copy serves, and a new one is filled
+            if worker == 0 and step % 2 == 0:  # the backup is promoted, and a new one is filled
                 before = servers.primary(step // 2 % 2)
                 servers.kill(before)
                 servers.start(before)
@@ -289,7 +289,7 @@ def test_a_call_that_needs_more_rows_than_there_may_be_changes_nothing() -> None
 
 
 def test_rows_that_go_for_a_call_that_fails_go_in_both() -> None:
-    """All rows that there are belong to keys of the call, so that each that goes makes the call need one more."""
+    """All existing rows belong to keys of the call, so each eviction makes the call need another row."""
     servers = Tables()
     client = servers.worker("least frequent")
     servers.paired()
@@ -305,7 +305,7 @@ def test_rows_that_go_for_a_call_that_fails_go_in_both() -> None:
 
 
 def test_a_cut_at_every_frame() -> None:
-    """Each push counts once, wherever the channel is cut, and whichever copy serves."""
+    """Each push counts once, at whichever frame the channel is cut, and whichever replica serves."""
     cuts = Cuts()
     servers = Tables(cuts)
     client = servers.worker("counts")

@@ -1,4 +1,4 @@
-"""Rows of fixed tables on their way: in how many bytes, and what becomes of what is none."""
+"""Encodings of rows of fixed tables in transit: their sizes, and the rejection of malformed rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ``ps`` gives a shard to another one, and something goes wrong at this end."""
+"""A ``ps`` sends a shard to another one, and an error occurs at the sender."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fails(*_: object) -> Any:
 
 
 class Link(PeerLink):
-    """The way to a ``ps`` that welcomes shards and has taken none, over channels that send what ``may_send``."""
+    """A link to a ``ps`` that accepts shards and has none, over channels that send what ``may_send`` allows."""
 
     def __init__(self) -> None:
         self.may_send: Callable[[Frame], bool] = lambda frame: True
@@ -55,7 +55,7 @@ class Link(PeerLink):
 
 
 class Kept:
-    """The state of a shard at a chief, which answers or does not."""
+    """The chief's copy of a shard's state; the chief answers or does not."""
 
     def __init__(self, noted: list[str], shard: int, answers: bool) -> None:
         self._noted, self._shard, self._answers = noted, shard, answers
@@ -72,7 +72,7 @@ class Kept:
 def holding(
     link: Link, first: Sequence[int] = (1,), leaving: Any = lambda shard, host: Kept([], shard, True)
 ) -> tuple[ShardHolder, HostedParameters, Updater]:
-    """What a ``ps`` has that has shards with values, ``first``, with what holds one of them."""
+    """Returns the parts of a ``ps`` that has shards with the values ``first``."""
     layout, structure = make_layout(leaf_specs({}), 1), jax.tree.structure({})
     updater = OptaxUpdater(layout, 0, structure, optax.sgd(1.0))
     host = HostedParameters("params/1", ME, 0, layout, updater, from_text("sync", 1))
@@ -134,7 +134,7 @@ def test_a_failed_query_for_a_shard_is_repeated() -> None:
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_the_chief_keeps_shards_that_no_ps_accepts(answers: bool) -> None:
-    """One that does not answer is asked once, not for each of them."""
+    """A ``ps`` that does not answer is asked once, not once for each shard."""
     noted: list[str] = []
     holder, _, _ = holding(Link(), (0, 1, 2), lambda shard, host: Kept(noted, shard, answers))
     assert noted == ["0 back", "1 back", "2 back"][: 3 if answers else 1]
@@ -144,7 +144,7 @@ def test_the_chief_keeps_shards_that_no_ps_accepts(answers: bool) -> None:
 
 
 def test_a_ps_takes_no_shard_once_it_leaves() -> None:
-    """It has said by then what it has, and ends: nobody would serve what it takes."""
+    """It has already reported its shards, and ends: no process would serve a further shard."""
     holder, host, _ = holding(Link(), ())
     mine, theirs = memory_pair((ME, OTHER))
     offer = Frame(kinds.OFFER, ("params", 1, 1, OTHER, holder.directory.words(), []))

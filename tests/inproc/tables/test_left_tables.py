@@ -1,4 +1,4 @@
-"""A parameter server that is told to end leaves its embedding tables with the chief, and continues with them."""
+"""A parameter server that shuts down deposits its embedding tables with the chief, and continues with them later."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IDS = np.arange(200)
 
 
 class Servers(LocalTables):
-    """Two servers that leave their tables with a chief. Lives of each are numbered from 1 on."""
+    """Two servers that deposit their tables with a chief. Incarnations of each are numbered from 1."""
 
     def __init__(self) -> None:
         self.chief = LeftStates()
@@ -121,7 +121,7 @@ def test_a_table_with_a_changed_configuration_starts_empty(servers: Servers, cap
 
 @pytest.mark.parametrize("lost", [range(3), range(9, 12)])
 def test_a_chief_that_is_lost_while_it_gives_or_is_asked_has_none(lost: range, servers: Servers) -> None:
-    """The next life begins with no rows, and no later one has those of before."""
+    """The next incarnation begins without rows, and no later one gets the earlier rows."""
     client = client_of(servers)
     update(client)
     service = servers.services[1]

@@ -1,4 +1,4 @@
-"""A parameter server that saves its embedding tables by itself continues with them; the others keep theirs."""
+"""A parameter server that saves its embedding tables restores them; the others keep theirs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_repeated_update_is_applied_only_where_it_was_lost(tables: LocalTables
     wanted = rows(client)
     for index in range(2):
         tables.restart(index)
-    client._updates -= 1  # the worker asks again, as it got no answer
+    client._updates -= 1  # the worker retries, since it got no answer
     update(client, [5, 6, 7, 8])
     for found, expected in zip(rows(client), wanted, strict=True):
         assert np.array_equal(found, expected)
@@ -140,7 +140,7 @@ def test_a_damaged_save_loses_only_changes_since_the_previous_save(
     tables.restart(0)
     assert "cannot use tables that it has saved" in caplog.text
     assert part.name in caplog.text
-    # Both tables go back, though only one of them is damaged: they are of one moment.
+    # Both tables are restored to an earlier save, though only one is damaged: they must be of the same moment.
     for found, expected in zip(rows(client), before, strict=True):
         assert np.array_equal(found, expected)
 

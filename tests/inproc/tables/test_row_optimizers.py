@@ -1,4 +1,4 @@
-"""Optimizers of rows beside Keras's own, on a dense table."""
+"""Row optimizers compared with Keras's optimizers on a dense table."""
 
 import keras
 import numpy as np
@@ -77,7 +77,7 @@ def test_where_every_row_has_a_gradient(name):
 @pytest.mark.parametrize("training", [False, True])
 def test_where_few_rows_have_one(name, training):
     mine, theirs = PAIRS[name]
-    # A dense FTRL moves all rows at its first step.
+    # A dense FTRL changes all rows in its first step.
     steps = [*steps_of(1, ROWS, seed=2), *steps_of(120, 2)]
     table = trained(mine, steps, START)
     np.testing.assert_allclose(
@@ -96,7 +96,7 @@ def test_lazily_a_row_waits_for_its_next_gradient(optimizer):
 
 
 def test_exact_adam_after_a_long_time():
-    # The momentum of the first steps has died away; so have its traces in what follows.
+    # The momentum of the first steps has decayed, and so have its effects on later values.
     steps = [*steps_of(3, ROWS), *[(np.array([0]), np.full((1, DIM), 0.1, np.float32))] * 700, *steps_of(1, ROWS, 5)]
     table = trained(Adam(0.01, exact=True), steps, START)
     np.testing.assert_allclose(

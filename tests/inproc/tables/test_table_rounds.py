@@ -1,4 +1,4 @@
-"""Gradients of rows in rounds: one update for all workers, and no worker reads a row of a round that is not over."""
+"""Gradients of rows in rounds: one update for all workers, and no worker reads a row of an incomplete round."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Worker:
         self.client.update({"plain": keys, "adam": keys.astype(str)}, {"plain": gradients, "adam": gradients})
 
     def rows(self) -> list[Any]:
-        """The first number of each row of both tables."""
+        """Returns the first number of each row of both tables."""
         found = self.client.look_up({"plain": KEYS, "adam": KEYS.astype(str)})
         return [found["plain"][:, 0], found["adam"][:, 0]]
 
@@ -71,7 +71,7 @@ def test_gradients_of_all_workers_are_one_update_once_a_later_round_is_named(wor
     assert_rows(third, 0, 0)
     first.at = Round(1, 1)
     assert_rows(first, 6, 0.1)
-    assert_rows(third, 6, 0.1)  # who is in the round before sees them, as it cannot be any more
+    assert_rows(third, 6, 0.1)  # a worker of the previous round sees them, since that round cannot complete any more
     assert {told.step for told in first.client.statistics("adam").values()} == {1}
 
 
@@ -109,7 +109,7 @@ def test_a_round_that_a_restarted_ps_repeats_is_dropped(workers: list[Worker]) -
     for worker in (first, second):
         worker.at = Round(1, 7)
         worker.push(-1)
-    first.at = Round(2, 5)  # the values went back
+    first.at = Round(2, 5)  # the values were restored to an earlier state
     first.push(-1)
     second.push(-9)  # not yet aware of it
     second.at = Round(2, 5)

@@ -1,4 +1,4 @@
-"""Embedding tables on servers within this process: what a worker reads, changes and saves."""
+"""Embedding tables on servers within this process: reads, changes and saves of a worker."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_saves_that_follow_each_other_are_deltas_while_these_are_small(servers: 
         rows.append(sum(part.rows for part in client.save_again("users", tmp_path).parts))
     assert rows == [1000, 250, 250] * 3
     kept = saves(tmp_path, "users")
-    assert [one.number for one in kept] == [4, 5, 6, 7, 8, 9]  # two whole ones, each with its deltas
+    assert [one.number for one in kept] == [4, 5, 6, 7, 8, 9]  # two full saves, each with its deltas
     named = {part.file for one in kept for part in one.parts}
     assert {path.name for path in tmp_path.iterdir() if path.suffix == ".rows"} == named
     saved = client.look_up({"users": ids})["users"]
@@ -229,7 +229,7 @@ def test_saves_that_follow_each_other_are_deltas_while_these_are_small(servers: 
     servers.restart(1)
     assert np.array_equal(client.look_up({"users": ids})["users"], saved)
     servers.restart(1)
-    assert client.save_again("users", tmp_path).base is None  # a server has no save that a delta could change
+    assert client.save_again("users", tmp_path).base is None  # a server has no save that a delta could extend
 
 
 def test_transferred_bytes_are_counted(servers: LocalTables) -> None:
@@ -241,7 +241,7 @@ def test_transferred_bytes_are_counted(servers: LocalTables) -> None:
     assert after.round_trips == before.round_trips + 1
     assert after.rows == before.rows + 3
     assert after.received_bytes == before.received_bytes + 3 * 4 * 4
-    assert after.sent_bytes - before.sent_bytes == 16  # a byte for each key, in whole words to each ps
+    assert after.sent_bytes - before.sent_bytes == 16  # a byte for each key, in whole words for each ps
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_keys_that_cannot_be_are_refused_where_they_arrive(counts: list[Any], si
 
 
 def bags_of(rng: np.random.Generator, keys: int, bags: int) -> tuple[Any, Any]:
-    """Ids in bags, of which some are empty."""
+    """Returns ids in bags, some of which are empty."""
     sizes = rng.integers(0, 30, bags)
     sizes[3] = 0
     return rng.integers(0, keys, int(sizes.sum())) * (1 << 40) - 5, np.concatenate([[0], np.cumsum(sizes)])
@@ -312,7 +312,7 @@ def test_bags_are_pooled_wherever_it_is_less_to_send(
         users.push_pooled(ids, offsets, gradients, combiner=combiner, weights=weights)
         alone.update_pooled(ids, offsets, gradients, combiner=combiner, weights=weights)
         distinct = np.unique(ids)
-        if keys > 1000:  # sums of two servers, and not the rows
+        if keys > 1000:  # sums from two servers, instead of rows
             assert moved.rows - before.rows < 100 < len(distinct)
             assert client.traffic().sent_bytes - before.sent_bytes < 30 * len(distinct) + 50 * 16 * 4 * 2
         else:  # there are more bags than rows
@@ -399,7 +399,7 @@ def test_rows_travel_in_fewer_bytes_with_a_bounded_error(wire: Any, bits: float)
     scale = np.abs(rows["float32"]) if wire == "bfloat16" else np.abs(rows["float32"]).max(axis=1, keepdims=True)
     of_gradients = 0.1 * sum(np.abs(each) for each in gradients) * 2**-8
     assert (error <= scale * bits * 1.02 + of_gradients * 1.02 + 1e-6).all()
-    assert error.max() > 1e-4  # something was rounded
+    assert error.max() > 1e-4  # some values were rounded
 
 
 def test_no_form_of_that_name(servers: LocalTables) -> None:

@@ -1,4 +1,4 @@
-"""What programs of TensorFlow 2 compute at once, for TensorFlow and for Headwater.
+"""Eager programs of TensorFlow 2, run by TensorFlow and by Headwater.
 
 With an interpreter that has TensorFlow 2, ``python cases.py > ../../../data/tf2/at_once.json`` records its answers.
 """
@@ -44,7 +44,7 @@ def shapes(tf: Any) -> Any:
 
 
 def control_flow(tf: Any) -> Any:
-    """Python's own, over tensors."""
+    """Python's control flow over tensors."""
 
     @tf.function
     def compute(x: Any) -> Any:
@@ -63,7 +63,7 @@ def control_flow(tf: Any) -> Any:
 
 
 def positions(tf: Any) -> Any:
-    """Arguments in TensorFlow 2's order, which is not TensorFlow 1's."""
+    """Arguments in TensorFlow 2's order, which differs from TensorFlow 1's."""
     x = np.arange(24, dtype=np.float32).reshape(1, 4, 6, 1)
     told = None
     try:
@@ -316,7 +316,7 @@ CASES = (
 
 
 def answer(value: Any) -> Any:
-    """A result as JSON holds it: for each array its type and its elements."""
+    """Returns a result as JSON: for each array, its type and its elements."""
     if isinstance(value, (list, tuple)):
         return [answer(item) for item in value]
     if isinstance(value, (str, bool)):

@@ -1,4 +1,4 @@
-"""Functions whose conditions and loops tensors decide, for TensorFlow 2 and for Headwater.
+"""Functions with conditions and loops that depend on tensors, for TensorFlow 2 and for Headwater.
 
 With an interpreter that has TensorFlow 2, ``python control_flow.py > ../../../data/tf2/control_flow.json`` records its
 answers.
@@ -259,7 +259,7 @@ NAMES = [
 
 
 def answer(tf: Any, function: Callable[..., Any]) -> Any:
-    """What a function gives for 0 to 5, or the class of an error that calls end with."""
+    """Returns the results of a function for 0 to 5, or the class of the error with which calls end."""
 
     def plain(tensor: Any) -> Any:
         return None if tensor is None else np.asarray(tensor).tolist()

@@ -1,4 +1,4 @@
-"""What is computed at once, by tapes and by compiled functions is what TensorFlow 2 computes."""
+"""Eager results, tapes and compiled functions equal TensorFlow 2's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions whose conditions and loops tensors decide give what TensorFlow 2 gives, and are compiled."""
+"""Functions with conditions and loops that depend on tensors have TensorFlow 2's results, and are compiled."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.inproc.tf2.control_flow import answer, functions
 _RECORDED: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "data" / "tf2" / "control_flow.json").read_text(encoding="utf-8")
 )
-#: What differs, and why.
+#: Differences from TensorFlow, with reasons.
 _DIFFER = {
-    # TensorFlow notices in a step that there was no turn; Python does at once.
+    # TensorFlow notices in a step that there was no iteration; Python notices it at once.
     "undefined_before": "raises UnboundLocalError",
 }
-#: What runs as Python.
+#: Functions that run as Python.
 _NOT_COMPILED = ("undefined_before",)
 
 

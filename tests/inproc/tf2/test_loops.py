@@ -1,4 +1,4 @@
-"""Training loops of programs' own in one process: what is compiled, how often, and what is refused."""
+"""Custom training loops in one process: what is compiled, how often, and what is refused."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_compiled_step_is_traced_once_for_all_iterators_and_trains_as_keras_do
             step(iterator)
         with pytest.raises(tf.errors.OutOfRangeError):
             step(iterator)
-    assert len(traces) == 3  # to learn of the batch, of the variables, and for good
+    assert len(traces) == 3  # to learn the batch, to learn the variables, and the final one
     fitted, _ = model_and_batches()
     fitted.compile(tf.keras.optimizers.Adam(0.1), "mse")
     fitted.fit(dataset, epochs=3, shuffle=False, verbose=0)
@@ -96,7 +96,7 @@ def test_parameter_servers_apply_the_updates_of_the_optimizer() -> None:
 
 
 class Penalty(tf.keras.layers.Layer):
-    """Gives what is positive, and counts it as a loss."""
+    """Returns positive values unchanged, and adds them as a loss."""
 
     def call(self, inputs: Any) -> Any:
         found = tf.nn.relu(inputs)
@@ -136,7 +136,7 @@ def test_a_model_of_lookups_prepares_datasets_of_texts() -> None:
 
 
 def adversaries() -> tuple[Any, Any]:
-    """A generator with moving averages, and a discriminator."""
+    """Builds a generator with moving averages, and a discriminator."""
     tf.keras.utils.set_random_seed(5)
     keras = tf.keras
     layers = keras.layers.Dense(3, use_bias=False), keras.layers.BatchNormalization()
@@ -146,7 +146,7 @@ def adversaries() -> tuple[Any, Any]:
 
 
 def play(models: tuple[Any, Any], optimizers: tuple[Any, Any], noise: Any, real: Any) -> Any:
-    """A step of both, as guides have it."""
+    """Runs a step of both, as in guides."""
     generator, discriminator = models
     loss = tf.keras.losses.BinaryCrossentropy(from_logits=True)
     with tf.GradientTape() as of_generator, tf.GradientTape() as of_discriminator:

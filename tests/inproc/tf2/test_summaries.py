@@ -1,4 +1,4 @@
-"""``tf.summary`` of TensorFlow 2: what is in the events of a folder; and where functions cannot be compiled."""
+"""``tf.summary`` of TensorFlow 2: the events in a folder, also of functions that cannot be compiled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headwater.tf2.namespace import tf
 
 
 def written(folder: Path) -> dict[str, tuple[int, str, list[int]]]:
-    """For each tag the step, the plugin that shows it, and the shape."""
+    """Returns for each tag the step, the plugin that shows it, and the shape."""
     (path,) = folder.iterdir()
     return {
         value.tag: (

@@ -1,4 +1,4 @@
-"""Callbacks of mirrored models: what is written by whom, and what a restarted run makes of it."""
+"""Callbacks of mirrored models: which worker writes which files, and how a restarted run uses them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_tensorboard_files_are_written_once(tmp_path: Path) -> None:
 
 
 class Interrupted(Exception):
-    """Ends a run on the way."""
+    """Ends a run early."""
 
 
 class InterruptAt(keras.callbacks.Callback):
@@ -128,7 +128,7 @@ class InterruptAt(keras.callbacks.Callback):
             raise Interrupted
 
 
-# Where the steps of an epoch do not divide those of the data.
+# The case in which the number of steps of an epoch does not divide the number of steps of the data.
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_an_interrupted_run_resumes_at_the_next_step(tmp_path: Path, count: int,
     at_once = settings.pop("steps_per_execution", 1)
 
     def run(folder: str, steps: int, epochs: int = 3) -> Any:
-        models = [make_model() for _ in range(count)]  # not in the threads, which have one source of random numbers
+        models = [make_model() for _ in range(count)]  # not in the threads, which share one source of random numbers
 
         def body(rank: int, mirror: Any) -> Any:
             model = models[rank]
@@ -194,7 +194,7 @@ def test_a_flipped_bit_in_the_state_is_noticed(tmp_path: Path) -> None:
             backup.restore()
         except DataLossError as error:
             noticed.append(error.message)
-        else:  # a time of the archive, or the like
+        else:  # for example the time in the archive
             assert all((ours == theirs).all() for ours, theirs in zip(model.get_weights(), weights, strict=True))
     assert len(noticed) > 50
     assert all(message.startswith(f"{path} is damaged") for message in noticed)

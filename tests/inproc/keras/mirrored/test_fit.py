@@ -1,4 +1,4 @@
-"""What `fit`, `evaluate` and `predict` of mirrored models do: the same as one worker with the same global batch."""
+"""`fit`, `evaluate` and `predict` of mirrored models have the results of one worker with the same global batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headwater.data.options import AutoShardPolicy, Options
 from headwater.data.readers import TFRecordDataset
 from tests.support.mirrored import with_workers
 
-# Keras's own variables, when NumPy asks them for their values.
+# Keras's own variables cause this warning when NumPy requests their values.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 ROWS = 50
 _random = np.random.default_rng(0)
@@ -68,7 +68,7 @@ def test_workers_together_make_the_steps_of_one(count: int) -> None:
     check_equal(count, lambda: {"x": X, "y": Y, "batch_size": 16, "shuffle": False, "validation_data": (X[:7], Y[:7])})
 
 
-# Keras warns at the end of data whose number of batches it did not know.
+# Keras warns at the end of data with an unknown number of batches.
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("policy", [AutoShardPolicy.FILE, AutoShardPolicy.HINT, AutoShardPolicy.DATA])
@@ -224,7 +224,7 @@ def test_others_finish_when_one_worker_has_no_more_data() -> None:
         return weights, logs, steps
 
     first, second = with_workers(2, body)
-    assert first[2] == second[2] == [0, 1, 2, 3]  # of 10 rows each; the second worker has one of them
+    assert first[2] == second[2] == [0, 1, 2, 3]  # of 10 rows each; the second worker has one of these rows
     assert first[1] == second[1]
     assert all((ours == theirs).all() for ours, theirs in zip(first[0], second[0], strict=True))
 

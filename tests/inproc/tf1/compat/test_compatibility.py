@@ -15,7 +15,7 @@ TOOLS = REPOSITORY / "tools"
 LEAST_PUBLIC = 2595
 LEAST_OTHER = 110
 
-# In a process of its own: there, `import tensorflow` becomes Headwater for good.
+# In a process of its own, because there `import tensorflow` imports Headwater permanently.
 _CLASSIFY = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -26,7 +26,7 @@ print(json.dumps([c.classify(c.public_names()), c.classify(c.other_names())]))
 
 @pytest.fixture(scope="module")
 def names() -> tuple[dict[str, bool], dict[str, bool]]:
-    """Whether each of TensorFlow 1.15's public names is there, and each of the others."""
+    """Returns whether each of TensorFlow 1.15's public names exists, and each further name."""
     found = subprocess.run([sys.executable, "-c", _CLASSIFY, TOOLS], capture_output=True, text=True, check=True)
     public, others = json.loads(found.stdout)
     return public, others

@@ -1,4 +1,4 @@
-"""Names that are others' own, absl's flags and Keras 3, and names of older dialects and inner modules."""
+"""Names of other packages, absl's flags and Keras 3, and names of older dialects and inner modules."""
 
 from __future__ import annotations
 

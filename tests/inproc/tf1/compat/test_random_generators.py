@@ -1,4 +1,4 @@
-"""Generators of random numbers with a state: what TensorFlow 1.15 in a graph has no operation for."""
+"""Stateful random number generators, which TensorFlow 1.15 does not provide in graphs."""
 
 from __future__ import annotations
 

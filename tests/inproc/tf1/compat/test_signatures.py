@@ -1,4 +1,4 @@
-"""Names are called as TensorFlow 1.15's are: arguments, their order, their defaults."""
+"""Functions have TensorFlow 1.15's signatures: arguments, their order, their defaults."""
 
 from __future__ import annotations
 

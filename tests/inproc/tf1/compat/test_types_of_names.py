@@ -1,4 +1,4 @@
-"""Types, signatures and documentation that an editor shows for the names of the first lines of a program.
+"""Types, signatures and documentation that an editor shows for names that most programs use.
 
 Type checkers check `assert_type`; the tests run the same lines, and compare the result with the type.
 """
@@ -53,7 +53,7 @@ def test_functions_return_tensors() -> None:
     ],
 )
 def test_made_functions_are_declared(area: str, name: str, parameters: list[str] | None) -> None:
-    """The stub declares the arguments that the function has when it runs, and its documentation."""
+    """The stub declares the arguments that the function has at run time, and its documentation."""
     function = getattr(getattr(tf, area) if area else tf, name)
     path = STUBS / f"{area}.pyi" if (STUBS / f"{area}.pyi").exists() else STUBS / area / "__init__.pyi"
     declared = {node.name: node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}

@@ -1,4 +1,4 @@
-"""Several devices made of the CPU, in processes of their own: the setting is the process's."""
+"""Several virtual devices of the CPU, in separate processes, because the setting is for the whole process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ with tf.Session(config=tf.ConfigProto(device_count={"CPU": 1})) as session:
 
 def test_the_cpu_is_as_many_devices_as_were_asked_for() -> None:
     found = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
-    # As TensorFlow 1.15 answers, but for its device XLA_CPU:0.
+    # TensorFlow 1.15's answer, except for its device XLA_CPU:0.
     assert found.stdout.splitlines() == [
         "(None,) (5,) None",
         "('ValueError', 'Setting memory limit on CPU virtual devices is currently not supported')",

@@ -1,4 +1,4 @@
-"""Layers of ``tf.contrib.cudnn_rnn`` compute as their compatible cells, and share checkpoints with them."""
+"""Layers of ``tf.contrib.cudnn_rnn`` compute the same as their compatible cells, and share checkpoints with them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS = {
 
 
 def _cells(new_cell: Callable[[int], Any], direction: str) -> list[Any]:
-    """The outputs [time, batch, size] and h of the last layer, of cells."""
+    """Returns the outputs [time, batch, size] and h of the last layer, computed by cells."""
     x = tf.constant(X)
     cells = [[new_cell(UNITS) for _ in range(LAYERS)] for _ in range(2)]
     if direction == "unidirectional":
@@ -62,7 +62,7 @@ def test_cells_restore_a_layers_checkpoint(kind: str, direction: str, tmp_path: 
         layer, found = _layer(kind, direction)
         tf.random.set_random_seed(2)
         session.run(tf.global_variables_initializer())
-        # Biases are 0 at first, and would not show their places.
+        # Biases are initially 0, so a wrong order of biases would not be noticed.
         session.run(tf.assign_add(layer.kernel, tf.random_uniform(layer.kernel.shape, -0.3, 0.3)))
         path = tf.train.Saver().save(session, str(tmp_path / "layer"))
         expected = session.run(found)
@@ -90,7 +90,7 @@ def test_layer_restores_a_checkpoint_of_cells(kind: str, direction: str, tmp_pat
         tf.train.Saver([layer.saveable]).restore(session, path)
         for value, other in zip(session.run(found), expected, strict=True):
             np.testing.assert_allclose(value, other, atol=2e-6)
-        # A gradient in the buffer's layout is converted like the buffer; a bias of cells is the sum of two.
+        # A gradient in the buffer's layout is converted like the buffer; a cell's bias is the sum of two biases.
         (gradient,) = tf.gradients(tf.reduce_sum(tf.sin(found[0])), [layer.kernel])
         weights, _ = layer.saveable.format_converter.opaque_to_tf_canonical(gradient)
         for spec, value in zip(layer.saveable.specs, session.run(weights), strict=False):

@@ -1,4 +1,4 @@
-"""Packages of ``tf.contrib`` that are earlier names of functions of ``tf``."""
+"""Packages of ``tf.contrib`` with earlier names of functions of ``tf``."""
 
 from __future__ import annotations
 

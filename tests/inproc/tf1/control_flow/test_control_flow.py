@@ -1,4 +1,4 @@
-"""Conditions, loops and what is built of them, with their gradients."""
+"""Conditions, loops and functions that are built from them, with their gradients."""
 
 from __future__ import annotations
 

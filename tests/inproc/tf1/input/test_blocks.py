@@ -1,4 +1,4 @@
-"""Blocks of elements through input pipelines: which pipelines go in blocks, and that it makes no difference."""
+"""Blocks of elements in input pipelines: which pipelines use blocks, and that results do not change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headwater.tf1.compat import tf
 
 
 def _blocks_of(build: Callable[[Any], Any]) -> BlockPlan | None:
-    """What the pass makes of the step that fills the queue of a batch of ``build(number)``."""
+    """Returns the plan that the pass makes of the step that fills the queue of a batch of ``build(number)``."""
     with Graph().as_default() as graph:
         number = tf.train.range_input_producer(10, shuffle=False).dequeue()
         tf.train.batch(build(number), 2)
@@ -49,7 +49,7 @@ def test_python_functions_do_not() -> None:
 
 
 def _all_of(tensor: Any) -> tuple[list[Any], str]:
-    """All values until the end, and the class of what ended them."""
+    """Returns all values until the end, and the class of the error that ended them."""
     values: list[Any] = []
     with tf.Session() as session:
         session.run(tf.local_variables_initializer())

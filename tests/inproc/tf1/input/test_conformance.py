@@ -1,4 +1,4 @@
-"""Input pipelines give what TensorFlow 1.15 gives. See ``tests/conformance``."""
+"""Input pipelines have the results of TensorFlow 1.15. See ``tests/conformance``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets in graphs give what TensorFlow 1.15 gives. See ``tests/conformance``."""
+"""Datasets in graphs have the results of TensorFlow 1.15. See ``tests/conformance``."""
 
 from __future__ import annotations
 

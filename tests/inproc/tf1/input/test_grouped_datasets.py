@@ -1,4 +1,4 @@
-"""Elements gathered by a key; the batches are those that TensorFlow 1.15 gives."""
+"""Elements grouped by a key; the batches equal TensorFlow 1.15's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dataset kept in files, in graphs."""
+"""A dataset cached in files, in graphs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headwater import tf
 
 
 def test_a_graph_uses_a_cache_of_another_graph(tmp_path: Path) -> None:
-    for last in (4, 100):  # the second time nothing is asked of the range
+    for last in (4, 100):  # the second time, the cache replaces the range
         with tf.Graph().as_default(), tf.Session() as session:
             name = tf.placeholder(tf.string, [])
             dataset = tf.data.Dataset.range(last).map(lambda x: (x, tf.as_string(x * x))).cache(name).batch(3)

@@ -1,4 +1,4 @@
-"""Layers, losses, metrics: the same calls give what TensorFlow 1.15 gives. See ``tests/conformance``."""
+"""Layers, losses and metrics have the results of TensorFlow 1.15. See ``tests/conformance``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers whose variables are their own."""
+"""Layers with variables of their own."""
 
 import threading
 
@@ -9,7 +9,7 @@ from headwater.tf1.layers import naming
 
 
 def _shared() -> list[str]:
-    """Names of the variables of two layers that are called in one variable scope."""
+    """Returns the names of the variables of two layers that are called in one variable scope."""
     with tf.Graph().as_default():
         for reuse in (False, True):
             with tf.variable_scope("s", reuse=reuse):

@@ -1,4 +1,4 @@
-"""What the size of weights costs."""
+"""Losses for the size of weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurrent networks beyond what TensorFlow's stored outcomes show."""
+"""Recurrent networks, beyond the recorded results of TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The assertions of ``tf.test.TestCase``: each passes where it should, and says what is wrong where not."""
+"""The assertions of ``tf.test.TestCase``: each passes when it should, and otherwise names the difference."""
 
 from __future__ import annotations
 

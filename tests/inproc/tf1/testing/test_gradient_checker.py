@@ -1,4 +1,4 @@
-"""Gradients of the graph compared with differences."""
+"""Gradients of the graph compared with finite differences."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_jacobians_of_a_product() -> None:
 def test_a_wrong_gradient_is_found() -> None:
     @tf.custom_gradient
     def wrong(x: Any) -> Any:
-        return x * x, lambda dy: dy * x  # half of what it is
+        return x * x, lambda dy: dy * x  # half of the correct value
 
     x = tf.constant([2.0, 3.0], tf.float64)
     assert tf.test.compute_gradient_error(x, [2], wrong(x), [2], x_init_value=np.array([2.0, 3.0])) == pytest.approx(3)

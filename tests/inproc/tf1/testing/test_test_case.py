@@ -1,4 +1,4 @@
-"""``tf.test.TestCase`` and what stands beside it: sessions, threads, random numbers, clusters, graphs compared."""
+"""``tf.test.TestCase`` and related functions: sessions, threads, random numbers, clusters, comparisons of graphs."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_folders(case: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> N
 
 
 def test_captured_writes(case: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    del capfd  # gives standard error a descriptor of its own
+    del capfd  # replaces the descriptor of standard error
     with case.captureWritesToStream(sys.stderr) as printed:
         os.write(sys.stderr.fileno(), b"direct\n")
         print("through python", file=sys.stderr)

@@ -7,7 +7,7 @@ equal indices; both exist in float32 and float64.
 import numpy as np
 
 STEPS = 100
-ONLY_FLOAT32 = ("proximal_gradient_descent", "proximal_adagrad")  # TensorFlow's take no other type
+ONLY_FLOAT32 = ("proximal_gradient_descent", "proximal_adagrad")  # TensorFlow's optimizers accept no other type
 RECORDED = (1, 10, 100)
 
 CASES = {
@@ -54,7 +54,7 @@ def batches(dtype):
 
 
 def run(tf, optimizer, arguments, dtype):
-    """Values of all variables by name, after each of the RECORDED steps."""
+    """Returns the values of all variables by name, after each of the RECORDED steps."""
     with tf.Graph().as_default():
         weight = tf.Variable(initial("weight", dtype), name="weight")
         table = tf.Variable(initial("table", dtype), name="table")

@@ -1,4 +1,4 @@
-"""What `headwater.data.accounted` refuses, and what it gives in one process."""
+"""Refusals of `headwater.data.accounted`, and its elements in one process."""
 
 from __future__ import annotations
 

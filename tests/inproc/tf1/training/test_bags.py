@@ -1,4 +1,4 @@
-"""Rows combined in bags of a table on a ps give what they give at home, in fewer bytes, whatever the bags' sizes."""
+"""Rows of a table on a ps combined in bags: same results as in one process, fewer bytes, for any bag sizes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Array = np.ndarray[Any, Any]
 TABLE: Array = np.random.default_rng(5).standard_normal((ROWS, DIM)).astype(np.float32)
 
 Batch = tuple[Array, Array, Array]
-"""Where ids are, ids, and their weights."""
+"""The positions of ids, the ids, and their weights."""
 
 
 class Counted(Cuts):
-    """Cuts nothing, and counts the bytes of what is sent.
+    """Cuts nothing, and counts the bytes that are sent.
 
     Attributes:
-      payload: how many.
+      payload: number of bytes.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Counted(Cuts):
 
 
 def batch(seed: int, least: int, most: int) -> Batch:
-    """``BATCH`` bags of so many ids."""
+    """Returns ``BATCH`` bags with the given number of ids."""
     random = np.random.default_rng(seed)
     counts = random.integers(least, most + 1, BATCH)
     where = [[bag, place] for bag, count in enumerate(counts) for place in range(count)]
@@ -72,14 +72,14 @@ def fed(ids: Any, weights: Any, values: Batch, width: int = 40) -> dict[Any, Any
 
 
 Lookup = Callable[[Any, Any, Any], Any]
-"""What is computed of a table, ids and weights."""
+"""Expressions of a table, ids and weights."""
 
 
 @contextmanager
 def program(
     lookup: Lookup, parts: int, *, on_ps: bool, optimizer: Any = None, clip: float = 0.0
 ) -> Iterator[tuple[Callable[[Batch], float], Callable[[], Array], Counted]]:
-    """A program that trains a table; gives a step of it, the table, and what counts its bytes."""
+    """Builds a program that trains a table; returns its step, the table, and the counter of its bytes."""
     counted = Counted()
     with memory_cluster(ps=2, worker=1, cuts=counted) as cluster, tf.Graph().as_default():
         with tf.device(tf.train.replica_device_setter(2) if on_ps else ""):
@@ -105,7 +105,7 @@ def program(
 
 
 def trained(lookup: Lookup, parts: int, batches: Sequence[Batch], **options: Any) -> tuple[list[float], Array, int]:
-    """The losses of some steps, the table after them, and the bytes of the last one."""
+    """Returns the losses of some steps, the table after them, and the bytes of the last step."""
     with program(lookup, parts, **options) as (step, table, counted):
         losses = [step(each) for each in batches[:-1]]
         before = counted.payload
@@ -127,7 +127,7 @@ def safe(combiner: str, *, weighted: bool = False, default_id: int | None = None
 
 
 def of_rows(table: Any, ids: Any, weights: Any) -> Any:
-    """The same as a mean, where rows travel and the worker combines them."""
+    """Computes the same as a mean, with rows that are sent to the worker and combined there."""
     del weights
     rows, places = tf.unique(ids.values)
     return tf.sparse_segment_mean(tf.nn.embedding_lookup(table, rows, "div"), places, tf.to_int32(ids.indices[:, 0]))
@@ -156,10 +156,10 @@ def test_bags_travel_where_they_are_fewer_bytes(parts: int, clip: float) -> None
     pooled, rows = [
         trained(each, parts, [POOLED, POOLED], on_ps=True, clip=clip)[2] for each in (plain("mean"), of_rows)
     ]
-    bags = 2 * parts * BATCH * DIM * 4  # there, and their gradients back
+    bags = 2 * parts * BATCH * DIM * 4  # the rows, and their gradients back
     assert bags < pooled < bags + 6 * len(POOLED[1]) + 600
     assert pooled < rows * (0.45 if parts == 1 else 0.7)
-    # Of bags of one id rows travel, each once.
+    # For bags of one id, rows are sent, each once.
     few, rows = [trained(each, parts, [FEW, FEW], on_ps=True, clip=clip)[2] for each in (plain("mean"), of_rows)]
     assert few < rows * 1.35
 

@@ -1,4 +1,4 @@
-"""Variables and training: the same calls give what TensorFlow 1.15 gives. See ``tests/conformance``."""
+"""Variables and training have the results of TensorFlow 1.15. See ``tests/conformance``."""
 
 from __future__ import annotations
 

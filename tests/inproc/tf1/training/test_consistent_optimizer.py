@@ -1,4 +1,4 @@
-"""Any optimizer, as consistent as wanted: what the variables become, who waits, and how stale gradients are."""
+"""Optimizers with every consistency: the resulting variables, which workers wait, and the staleness of gradients."""
 
 from __future__ import annotations
 
@@ -42,8 +42,10 @@ def session(targets: Any, model: Model, replica: int) -> Any:
 def worker(
     targets: Any, replica: int, choice: Any, steps: int = STEPS, meet: Callable[[], object] = lambda: None
 ) -> Callable[[], Any]:
-    """A worker of its own graph and session; gives the variables at its end, and the optimizer's statistics. It calls
-    ``meet`` after its first step."""
+    """Runs a worker with its own graph and session; returns the variables at its end, and the optimizer's statistics.
+
+    The worker calls ``meet`` after its first step.
+    """
 
     def run() -> Any:
         with tf.Graph().as_default():
@@ -78,7 +80,7 @@ def test_gathered_results_equal_one_process_with_all_batches(start_cluster: Star
 @pytest.mark.parametrize("choice", [Asynchronous(), BoundedStaleness(steps=1)], ids=str)
 def test_every_gradient_is_an_update(start_cluster: StartCluster, choice: Any) -> None:
     targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
-    # No worker waits for the first gradient of another one: until both have brought theirs, nothing bounds staleness.
+    # No worker waits for another one's first gradient: until both have pushed one, staleness is not bounded.
     both = threading.Barrier(2)
     together(*(worker(targets, replica, choice, meet=both.wait) for replica in range(2)))
     reader = Model(0, consistent(choice))
@@ -132,13 +134,13 @@ def test_the_fastest_waits_for_the_slowest(start_cluster: StartCluster) -> None:
     with session(targets, fast, 0) as first, tf.Graph().as_default():
         slow = Model(1, consistent(choice))
         with session(targets, slow, 1) as second:
-            second.run(slow.train, slow.feed(batches(1)[0]))  # from now on it is there
+            second.run(slow.train, slow.feed(batches(1)[0]))  # the worker is a member from now on
             for _ in range(3):
                 first.run(fast.train, batch)
-            options = tf.RunOptions(timeout_in_ms=2000)  # enough for the gradient, on any machine
+            options = tf.RunOptions(timeout_in_ms=2000)  # long enough for the gradient, on any machine
             with pytest.raises(tf.errors.DeadlineExceededError, match="the other workers"):
                 first.run(fast.train, batch, options=options)
-            assert second.run(slow.step) == 5  # the gradient is applied; only the next step is not begun
+            assert second.run(slow.step) == 5  # the gradient is applied; only the next step is not started
             second.run(slow.train, slow.feed(batches(1)[0]))
         first.run(fast.train, batch)  # nobody is slower any more
         first.run(fast.train, batch)
@@ -148,7 +150,7 @@ def test_synchronous_group_forms_again(start_cluster: StartCluster, caplog: pyte
     targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
     choice = Synchronous(workers=2)
     with caplog.at_level(logging.WARNING):
-        # The chief leaves after two steps; the other one makes its own updates then.
+        # The chief leaves after two steps; the other worker then makes updates alone.
         together(worker(targets, 0, choice, steps=2), worker(targets, 1, choice, steps=5))
     assert any("worker/task:0 left" in text and "continuing with 1 worker" in text for text in caplog.messages)
 

@@ -1,4 +1,4 @@
-"""Training that is started again beside a damaged state file: it continues, or ends with an error."""
+"""Training that restarts with a damaged state file continues, or ends with an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def train() -> Iterator[Any]:
 
 
 def session(folder: Path) -> Any:
-    """What a program trains in."""
+    """Opens the monitored session of a program."""
     return tf.train.MonitoredTrainingSession(
         checkpoint_dir=str(folder), save_checkpoint_steps=2, log_step_count_steps=0
     )
@@ -30,7 +30,7 @@ def session(folder: Path) -> Any:
 
 @pytest.fixture
 def trained(tmp_path: Path, train: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with several checkpoints, the newest of step 12."""
+    """Returns a folder with several checkpoints, the newest of step 12."""
     monkeypatch.chdir(tmp_path.parent)  # for short names, of few bytes
     tmp_path = Path(tmp_path.name)
     with session(tmp_path) as sess:
@@ -40,14 +40,16 @@ def trained(tmp_path: Path, train: Any, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def checkpoints(folder: Path) -> dict[str, str]:
-    """Digests of the checkpoints of steps 6, 8, 10: that of 12 is saved anew where training continues from it."""
+    """Returns digests of the checkpoints of steps 6, 8 and 10; the checkpoint of step 12 is saved again if training
+    continues from it.
+    """
     wanted = (f"model.ckpt-{step}.*" for step in range(6, LAST))
     paths = sorted(path for each in wanted for path in folder.glob(each) if path.suffix != ".meta")
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def first_step(folder: Path, train: Any) -> int:
-    """Where a program that is started again makes its first step."""
+    """Returns the first step of a restarted program."""
     with session(folder) as sess:
         return int(sess.run(train))
 

@@ -1,4 +1,4 @@
-"""A table in parts on several ps does what a whole one does: the same rows, the same training, named ids."""
+"""A table in parts on several ps behaves like a whole one: same rows, same training, errors that name ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCHES = ([0, 10, 5, 0], [3, 3, 3, 3], [10, 9, 8, 7], [1, 2, 1, 6])
 
 
 def parts_of(count: int, strategy: str) -> list[Any]:
-    """`TABLE` as ``count`` variables."""
+    """Returns `TABLE` as ``count`` variables."""
     if strategy == "div":
         pieces = np.array_split(TABLE, count)
     else:
@@ -83,7 +83,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 
 
 def trained(parts: int, optimizer: str, target: str = "", *, replicas: int = 0) -> Any:
-    """The table after training on `BATCHES`, in ``parts`` parts."""
+    """Returns the table after training on `BATCHES`, in ``parts`` parts."""
     with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(2) if target else ""):
         table: Any = tf.get_variable(
             "table",
@@ -97,7 +97,7 @@ def trained(parts: int, optimizer: str, target: str = "", *, replicas: int = 0) 
         chosen = OPTIMIZERS[optimizer]()
         if replicas:
             chosen = tf.train.SyncReplicasOptimizer(chosen, replicas)
-        # The loss of a row depends on its place in the batch, so that equal rows have different gradients.
+        # The loss of a row depends on its position in the batch, so that equal rows have different gradients.
         weights = tf.constant([[1.0], [2.0], [3.0], [4.0]])
         train = chosen.minimize(tf.reduce_sum(weights * rows * rows), global_step=step)
         with tf.train.MonitoredSession(
@@ -148,12 +148,12 @@ def test_rows_travel_as_bfloat16_where_the_environment_says_so(
 ) -> None:
     whole = trained(1, optimizer)
     monkeypatch.setenv("HEADWATER_ROWS_WIRE", "bfloat16")
-    np.testing.assert_array_equal(trained(1, optimizer), whole)  # at home nothing travels
+    np.testing.assert_array_equal(trained(1, optimizer), whole)  # within one process, nothing is sent
     with memory_cluster(ps=2, worker=1) as cluster:
         found = trained(parts, optimizer, cluster.target("worker"))
     error = np.abs(found - whole).max()
     assert 0 < error < 2**-6 * np.abs(whole).max()
-    # Rows that no batch named are what they were: the ps rounds nothing that it keeps.
+    # Rows that no batch used are unchanged: the ps does not round stored values.
     unused = sorted(set(range(ROWS)) - {row for batch in BATCHES for row in batch})
     np.testing.assert_array_equal(found[unused], TABLE[unused])
 
@@ -239,7 +239,8 @@ def test_sparse_lookups_and_feature_columns() -> None:
 
 
 def wide(parts: int, fetch: Callable[[Any, Any], Any], batches: Sequence[Any]) -> Any:
-    """What ``fetch(table, rows)`` gives for each of ``batches``, of a table with so many parts; then the table.
+    """Returns the results of ``fetch(table, rows)`` for each of ``batches``, with a table of ``parts`` parts; then the
+    table.
 
     The batches are large enough for compiled loops over rows.
     """
@@ -265,7 +266,7 @@ SKEWED = [np.random.default_rng(batch).zipf(1.3, 256) % 300 for batch in range(3
 
 
 def compare(fetch: Callable[[Any, Any], Any], **tolerance: float) -> None:
-    """Tables in two and in three parts give what a whole one gives."""
+    """Checks that tables in two and in three parts have the results of a whole one."""
     values, table = wide(1, fetch, SKEWED)
     for parts in (2, 3):
         others, other = wide(parts, fetch, SKEWED)
@@ -298,7 +299,8 @@ def test_norms_are_of_a_row_for_each_id_as_in_tensorflow(clip: str) -> None:
         if clip == "global":
             clipped, norm = tf.clip_by_global_norm(gradients, 0.5)
         else:
-            # Each part's gradient is clipped by itself: to what no part reaches, so that parts do not matter.
+            # Each part's gradient is clipped separately, at a bound that no part reaches, so that the number of parts
+            # does not matter.
             clipped = [tf.clip_by_norm(gradient, 1e6) for gradient in gradients]
         doubled = [tf.scalar_mul(2.0, gradient) for gradient in clipped]
         train = optimizer.apply_gradients(zip(doubled, variables, strict=True))

@@ -1,4 +1,4 @@
-"""Estimators: the same calls give what TensorFlow 1.15 gives. See ``tests/conformance``."""
+"""Estimators have the results of TensorFlow 1.15. See ``tests/conformance``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimators that take a head do what those with a head of their own do; TensorFlow's take heads of contrib only."""
+"""Estimators with a given head behave like those with a built-in head; TensorFlow's accept only heads of contrib."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ def test_metrics_of_thresholds_and_names() -> None:
         session.run(tf.local_variables_initializer())
         session.run([update for _, update in spec.eval_metric_ops.values()])
         found = session.run({name: value for name, (value, _) in spec.eval_metric_ops.items()})
-    assert found["accuracy/positive_threshold_0.25/n"] == 0.5  # the second counts as class 1 from 0.25 on
+    # the second example counts as class 1 from a probability of 0.25
+    assert found["accuracy/positive_threshold_0.25/n"] == 0.5
     assert found["recall/positive_threshold_0.25/n"] == pytest.approx(2 / 3)
     assert found["precision/positive_threshold_0.25/n"] == pytest.approx(2 / 3)
     assert found["accuracy/n"] == 0.75

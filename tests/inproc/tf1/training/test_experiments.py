@@ -1,4 +1,4 @@
-"""Experiments and estimators as ``tf.contrib.learn`` had them; tables and staging in monitored sessions."""
+"""Experiments and estimators of ``tf.contrib.learn``; tables and staging in monitored sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Properties that the graph guarantees do not hold for tensors that the program feeds."""
+"""Tensors that the program feeds need not have the properties that the graph would guarantee."""
 
 from __future__ import annotations
 

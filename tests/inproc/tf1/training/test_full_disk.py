@@ -1,4 +1,4 @@
-"""A disk that is full: training continues, what was written before stays whole, and it is tried again."""
+"""A full disk: training continues, earlier files stay complete, and failed writes are retried."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from headwater.tf1.training.supervisor_services import SVTimerCheckpointThread
 from tests.support.small_disk import SmallDisk, small_disk
 
 VALUES = 100_000
-"""How many there are in the variable: 400 kB of a disk of four megabytes."""
+"""The number of values in the variable: 400 kB on a disk of 4 MB."""
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def train() -> Iterator[Any]:
 
 
 def saved_step(folder: Path) -> int:
-    """The step of the newest checkpoint, all of whose values are read."""
+    """Returns the step of the newest checkpoint, after reading all of its values."""
     newest = latest_checkpoint(folder)
     assert newest is not None
     reader = tf.train.load_checkpoint(newest)
@@ -105,7 +105,7 @@ def test_a_supervisor_trains_on(disk: SmallDisk, train: Any, caplog: pytest.LogC
         failed, freed, saved = threading.Event(), threading.Event(), threading.Event()
 
         class Attempts(SavingAttempts):
-            """Attempts whose pauses last until the test has freed the disk."""
+            """Retries, with pauses that last until the test has freed the disk."""
 
             def attempt(self, save: Callable[[], object]) -> bool:
                 done = super().attempt(save)

@@ -1,4 +1,4 @@
-"""The work until the first step grows no faster than the number of variables."""
+"""The work before the first step grows at most linearly with the number of variables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FEW = 20
 
 
 def build(variables: int) -> None:
-    """A model as programs of TensorFlow 1.x build it, with slots, and the question which variables have values."""
+    """Builds a model as TensorFlow 1.x programs do, with slots, and asks which variables are initialised."""
     with tf.Graph().as_default(), tf.Session() as session:
         with tf.variable_scope("layers"):
             made = [tf.Variable(tf.fill([8], 1.0), name=f"v{index}") for index in range(variables)]
@@ -21,7 +21,7 @@ def build(variables: int) -> None:
 
 
 def calls(variables: int) -> int:
-    """How many functions, in Python and in C, `build` calls."""
+    """Returns the number of Python and C functions that `build` calls."""
     count = 0
 
     def note(_frame: object, event: str, _argument: object) -> None:

@@ -1,4 +1,4 @@
-"""A ``ps`` of graphs without a folder that is told to end leaves what it has with the chief, until it is back."""
+"""A ``ps`` of a graph without a folder for saves that shuts down deposits its state with the chief until it is back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def graph() -> Generator[Any]:
 
 
 def tell_to_end(cluster: Cluster, name: str) -> None:
-    """What SIGTERM does."""
+    """Acts on a task like SIGTERM."""
     server = cluster._servers[name]
     program = threading.Thread(target=server.join)
     program.start()
@@ -60,7 +60,9 @@ def test_nothing_is_lost_while_steps_continue(
 
 
 def test_a_deposited_state_is_used_once(start_cluster: StartCluster, tmp_path: Path) -> None:
-    """A life that was not told to end has left nothing: what the chief has kept before would be older."""
+    """An incarnation that was not shut down gracefully has deposited nothing: an earlier deposited state would be
+    outdated.
+    """
     cluster = start_cluster(ps=2, worker=1)
     program = Program(cluster, tmp_path)
     program.trains(3)

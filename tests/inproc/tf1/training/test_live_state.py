@@ -20,11 +20,11 @@ def graph() -> Generator[Any]:
 
 
 class Chief:
-    """A life of the chief, which saves a checkpoint at its beginning only.
+    """An incarnation of the chief, which saves a checkpoint only at its beginning.
 
     Args:
-      target: of its master.
-      folder: of its checkpoints.
+      target: the target of its session.
+      folder: the folder of its checkpoints.
       incarnation: the name of its process.
     """
 
@@ -42,7 +42,7 @@ class Chief:
             )
 
     def trains(self, steps: int) -> list[float]:
-        """Where it is after so many steps."""
+        """Makes ``steps`` steps; returns the global step after them."""
         for _ in range(steps):
             self.session.run(self.train)
         return [float(value) for value in self.session.run([self.step, self.v])]
@@ -85,7 +85,8 @@ def test_a_restore_that_was_left_half_done_is_done_again(
     first = Chief(target, tmp_path, "first", monkeypatch)
     first.trains(5)
     first.dies()
-    # The next one was about to restore for some reason, and was killed when one of two variables was back.
+    # The next incarnation was about to restore for some reason, and was killed after it had restored one of two
+    # variables.
     seals.Seals(target, first.graph, None).write(None)
     with tf.Session(target, graph=first.graph) as sess:
         sess.run(first.v.initializer)
@@ -130,7 +131,7 @@ def test_the_same_chief_continues_after_a_loss(start_cluster: StartCluster, tmp_
 def test_a_model_is_not_ready_before_its_chief_has_prepared_all_of_it(
     start_cluster: StartCluster, replicas: str, monkeypatch: Any
 ) -> None:
-    """Each variable has a value, but the chief, or its next life, might give them all their first ones once more."""
+    """Each variable has a value, but the chief or its next incarnation might initialise all of them again."""
     monkeypatch.setenv("HEADWATER_REPLICAS", replicas)
     targets = start_cluster(ps=2, worker=2).targets
     with tf.device(tf.train.replica_device_setter(2)):

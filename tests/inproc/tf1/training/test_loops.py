@@ -1,4 +1,4 @@
-"""Loops of training, and over checkpoints."""
+"""Training loops, and loops over checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters and operations on floats of a graph; the counts are what TensorFlow 1.15 gives for the same graph."""
+"""Parameters and floating-point operations of a graph; the counts equal TensorFlow 1.15's for the same graph."""
 
 from __future__ import annotations
 

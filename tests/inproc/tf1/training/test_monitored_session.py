@@ -26,7 +26,7 @@ def graph() -> Generator[Any]:
 
 
 class Train:
-    """A small model: its global step, its loss, and the operation that trains."""
+    """Builds a small model: its global step, its loss, and the training operation."""
 
     def __init__(self, device: str = "") -> None:
         with tf.device(device):
@@ -38,7 +38,7 @@ class Train:
 
 
 class Recorder(tf.train.SessionRunHook):
-    """Notes which of its methods are called."""
+    """Records calls of its methods."""
 
     def __init__(self, fetches: Any = None, feed_dict: Any = None) -> None:
         self.calls: list[str] = []
@@ -167,7 +167,7 @@ def test_saving_session_saves_at_sigterm_until_it_is_closed(tmp_path: Path) -> N
     with pytest.raises(ZeroDivisionError), tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path)):
         raise ZeroDivisionError
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    # A program that does something itself keeps its way.
+    # The program's own setting for SIGTERM is kept.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         with tf.Graph().as_default():
@@ -424,7 +424,7 @@ def test_a_worker_waits_for_its_chief() -> None:
 
 
 class Clock:
-    """Gives the time that a test says."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0

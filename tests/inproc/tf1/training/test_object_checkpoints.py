@@ -1,4 +1,4 @@
-"""Checkpoints of objects: what `tests/conformance/cases/objects.py` does not ask TensorFlow for."""
+"""Checkpoints of objects: cases beyond `tests/conformance/cases/objects.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every optimizer gives TensorFlow's values, with dense and sparse gradients, and keeps TensorFlow's names."""
+"""Every optimizer has TensorFlow's values, with dense and sparse gradients, and TensorFlow's names."""
 
 from __future__ import annotations
 

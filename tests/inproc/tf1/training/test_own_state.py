@@ -1,4 +1,6 @@
-"""A ``ps`` of graphs that is lost continues with its own state; the other keeps its own, and nothing is restored."""
+"""A ``ps`` of a graph that is lost restores its own saved state; the other keeps its state, and nothing else is
+restored.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def graph() -> Generator[Any]:
 
 @pytest.fixture(autouse=True)
 def saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where each ``ps`` saves its state, when a test says so."""
+    """Saves the state of each ``ps`` when a test requests it."""
     folder = tmp_path / "saves"
     monkeypatch.setenv("HEADWATER_SAVES", str(folder))
     monkeypatch.setenv("HEADWATER_SAVE_EVERY_S", "3600")
@@ -36,7 +38,7 @@ def saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextmanager
 def trains_in_rounds(target: str, ps: int, folder: Path) -> Generator[tuple[Any, Any]]:
-    """A chief that has made five steps with gathered gradients: its session, and what it runs in a step."""
+    """Yields a chief after five steps with gathered gradients: its session, and the fetches of a step."""
     with tf.device(tf.train.replica_device_setter(ps, worker_device="/job:worker/task:0")):
         step = tf.train.get_or_create_global_step()
         v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
@@ -54,9 +56,9 @@ def trains_in_rounds(target: str, ps: int, folder: Path) -> Generator[tuple[Any,
 
 
 class Program:
-    """A chief whose global step is on the first ``ps``, and a variable that counts the same on the second.
+    """A chief whose global step is on the first ``ps``, and a variable with the same count on the second.
 
-    It saves a checkpoint at its beginning only.
+    It saves a checkpoint only at its beginning.
     """
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
@@ -74,7 +76,7 @@ class Program:
             )
 
     def trains(self, steps: int) -> list[float]:
-        """Where both are after so many steps."""
+        """Makes steps; returns both counts after them."""
         for _ in range(steps):
             self.session.run(self.train)
         step, values = self.session.run([self.step, self.v])
@@ -89,7 +91,7 @@ def saver(cluster: Cluster, index: int) -> GraphSaver:
 
 
 def lose(cluster: Cluster, index: int, saves: Path) -> None:
-    """Restarts a ``ps`` that has not saved since this call."""
+    """Restarts a ``ps`` that has not saved since the start of this call."""
     folder = Path(saver(cluster, index).folder)
     aside = saves.parent / "aside"
     shutil.copytree(folder, aside, ignore=shutil.ignore_patterns("counts"))

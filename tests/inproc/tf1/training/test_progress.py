@@ -1,4 +1,4 @@
-"""Training steps are reported to whoever started the process."""
+"""Training steps are reported to the launcher of the process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headwater.tf1.training import progress
 
 @pytest.fixture
 def launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[socket.socket]:
-    """A launcher's socket, of which the environment tells."""
+    """Yields a launcher's socket, which the environment names."""
     path = str(tmp_path / "status")
     config = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}
     monkeypatch.setenv(STATUS_VARIABLE, path)

@@ -1,4 +1,4 @@
-"""Names that programs rarely use give what they give in TensorFlow 1.15. See ``tests/conformance``."""
+"""Rarely used names have the results of TensorFlow 1.15. See ``tests/conformance``."""
 
 from __future__ import annotations
 

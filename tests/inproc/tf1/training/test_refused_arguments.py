@@ -1,4 +1,4 @@
-"""Arguments that have no effect here are refused, with what to do."""
+"""Arguments without effect are refused; the error names a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Savers: what they write and restore, which checkpoints they keep, and what they say when something is wrong."""
+"""Savers: writing and restoring checkpoints, which checkpoints they keep, and error messages."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_partitioned_variables_are_one_tensor(tmp_path: Path) -> None:
 
 
 def test_sharded_by_device(tmp_path: Path) -> None:
-    # One process has one task; its parts come from what would be two.
+    # One process has one task; its parts represent those of two tasks.
     v, w = tf.Variable([1.0], name="v"), tf.Variable([2.0], name="w")
     saver = tf.train.Saver([v, w], sharded=True)
     with tf.Session() as sess:

@@ -1,4 +1,4 @@
-"""What ``headwater status`` and Prometheus see of a cluster that trains."""
+"""The output of ``headwater status``, and Prometheus metrics, of a cluster that trains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Supervisors: who initialises, restores, waits and serves, and how it all ends."""
+"""Supervisors: initialisation, restoring, waiting, serving, and their ends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def graph() -> Generator[Any]:
 
 
 def model(device: str = "") -> tuple[Any, Any]:
-    """A global step, and the operation that trains."""
+    """Builds a global step, and the training operation."""
     with tf.device(device):
         v = tf.Variable([1.0, 2.0], name="v")
         step = tf.train.get_or_create_global_step()

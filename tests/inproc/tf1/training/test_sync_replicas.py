@@ -1,4 +1,4 @@
-"""Synchronous replicas: n workers do what one does with n times the batch."""
+"""Synchronous replicas: n workers train like one worker with n times the batch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Model:
 
     Args:
       replica: the worker's index; None: all on one task.
-      wrap: makes another optimizer of the one there is.
+      wrap: wraps the optimizer in another one.
     """
 
     def __init__(self, replica: int | None = None, wrap: Callable[[Any], Any] = lambda opt: opt) -> None:
@@ -56,7 +56,7 @@ def batches(replica: int) -> list[tuple[Any, Any]]:
 
 
 def of_all(replicas: int) -> list[Any]:
-    """The batches of all replicas together."""
+    """Returns the batches of all replicas together."""
     return [
         tuple(map(np.concatenate, zip(*step, strict=True))) for step in zip(*map(batches, range(replicas)), strict=True)
     ]
@@ -67,7 +67,9 @@ def sync(aggregate: int, total: int, **arguments: Any) -> Callable[[Any], Any]:
 
 
 def together(*workers: Callable[[], Any]) -> list[Any]:
-    """Runs each in a thread of its own; their results. Raises what one of them raises, for which others may wait."""
+    """Runs each action in its own thread; returns their results. Raises the first error, for which other threads may
+    wait.
+    """
     ended: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
 
     def run(index: int) -> None:
@@ -87,13 +89,13 @@ def together(*workers: Callable[[], Any]) -> list[Any]:
 
 
 def session(targets: Any, model: Model, replica: int) -> Any:
-    """The monitored session of one worker; the first is the chief."""
+    """Returns the monitored session of one worker; the first is the chief."""
     hook = model.opt.make_session_run_hook(replica == 0)
     return tf.train.MonitoredTrainingSession(targets[f"worker:{replica}"], replica == 0, hooks=[hook])
 
 
 def worker(targets: Any, replica: int, aggregate: int, total: int) -> Callable[[], Any]:
-    """A worker of its own graph and session, with the batches of ``replica``; gives the variables at its end."""
+    """Runs a worker with its own graph and session, and the batches of ``replica``; returns the final variables."""
 
     def run() -> Any:
         with tf.Graph().as_default():
@@ -132,7 +134,7 @@ def test_more_gradients_than_replicas(start_cluster: StartCluster) -> None:
 
 
 def test_fewer_gradients_than_replicas_need_no_wait(start_cluster: StartCluster) -> None:
-    # Two are enough, and the third never comes.
+    # Two gradients are enough, and the third worker never pushes one.
     targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
     results = together(worker(targets, 0, 2, 3), worker(targets, 1, 2, 3))
     assert [step for _, _, step in results] == [STEPS, STEPS]
@@ -148,7 +150,7 @@ def test_a_late_gradient_is_dropped(start_cluster: StartCluster) -> None:
             for _ in range(3):
                 chief.run(model.train, batch)
             before = chief.run(model.weight)
-            # Its gradient is of step 0, which is over: nothing changes, and it is at step 3 from now on.
+            # Its gradient is of step 0, which is over: nothing changes, and from now on the worker is at step 3.
             late.run(other.train, other.feed(batches(1)[0]))
             assert late.run(other.step) == 3
             np.testing.assert_array_equal(chief.run(model.weight), before)
@@ -189,14 +191,14 @@ def test_an_older_checkpoint_is_restored_while_a_replica_waits(start_cluster: St
     worker = threading.Thread(target=other)
     worker.start()
     chief(4)
-    tf.train.update_checkpoint_state(str(tmp_path), str(tmp_path / "model.ckpt-2"))  # as of the death of a chief
+    tf.train.update_checkpoint_state(str(tmp_path), str(tmp_path / "model.ckpt-2"))  # as after the death of a chief
     chief(8)
     worker.join()
     assert steps[-1] >= 8
 
 
 def test_chief_restarts_while_a_replica_waits(start_cluster: StartCluster) -> None:
-    """The step is the same, and a gradient of the former life is in the accumulators: it does not count twice."""
+    """The step is the same, and a gradient of the previous incarnation is in the accumulators: it does not count twice."""
     targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
     model = Model(0, sync(2, 2))
     with tf.Graph().as_default():
@@ -224,7 +226,7 @@ def test_workers_waiting_for_updates_receive_the_reason_of_their_end() -> None:
     coord = tf.train.Coordinator()
     with tf.Session() as sess:
         runner.create_threads(sess, coord=coord, start=True)
-        for _ in range(2):  # while it waits, or when it asks next
+        for _ in range(2):  # while it waits, or at its next request
             with pytest.raises(tf.errors.OpError) as heard:
                 sess.run(waits)
             assert not isinstance(heard.value, tf.errors.CancelledError)
@@ -234,10 +236,10 @@ def test_workers_waiting_for_updates_receive_the_reason_of_their_end() -> None:
 
 
 class LosesUpdates(tf.train.SessionCreator, tf.train.SessionRunHook):
-    """Makes sessions. In the first one the thread of updates hears that a ps is lost while this hook waits for values.
+    """Makes sessions. In the first one, the update thread notices the loss of a ps while this hook waits for values.
 
     Args:
-      when: in which of its methods the hook waits.
+      when: the method in which the hook waits.
     """
 
     def __init__(self, when: str) -> None:
@@ -272,27 +274,27 @@ class LosesUpdates(tf.train.SessionCreator, tf.train.SessionRunHook):
 
 
 def test_a_ps_is_lost_at_the_end() -> None:
-    """As while the last checkpoint is written: what the thread of updates was the first to hear is the error."""
+    """For example while the last checkpoint is written: the error that the update thread noticed first is raised."""
     lost = LosesUpdates("end")
     with pytest.raises(tf.errors.AbortedError, match="a ps was restarted"), tf.train.MonitoredSession(lost, [lost]):
         pass
 
 
 def test_a_ps_is_lost_when_hooks_begin() -> None:
-    """A hook is what hears that the session is over: another one is made."""
+    """A hook notices that the session is over: another session is created."""
     lost = LosesUpdates("begin")
     with tf.train.MonitoredSession(lost, [lost]):
         assert lost.made == 2
 
 
 def until_step(model: Model, sess: Any, step: int) -> None:
-    """Reads the global step until it is ``step``: the chief's thread of updates tells no one of them."""
+    """Reads the global step until it is ``step``: the chief's update thread does not announce its updates."""
     while sess.run(model.step) != step:
         pass
 
 
 def test_one_thread_drives_two_replicas_with_tokens(start_cluster: StartCluster) -> None:
-    """Step by step what TensorFlow 1.15 does: the first tokens are of step 0, so the second gradients are stale."""
+    """The same as TensorFlow 1.15, step by step: the first tokens are of step 0, so the second gradients are stale."""
     targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
     models: list[Model] = []
     sessions: list[Any] = []
@@ -341,7 +343,8 @@ def test_a_replica_continues_with_the_tokens_of_an_absent_one(start_cluster: Sta
     with tf.train.MonitoredTrainingSession(targets["worker:0"], hooks=[hook]) as sess:
         for _ in range(20):
             sess.run(model.train, model.feed(batches(0)[0]))
-        # Two gradients an update. The third is of step 0, too: stale, or of the same update. The last is one alone.
+        # An update takes two gradients. The third is also of step 0: it is stale, or part of the same update. The last
+        # one is alone.
         assert sess.run(model.step) == 9
 
 
@@ -359,7 +362,7 @@ def test_moving_averages_follow(start_cluster: StartCluster) -> None:
         for _ in range(3):
             sess.run(train)
         assert sess.run(v) == -5.0
-        # The average is updated after the next step may begin, and before the next update.
+        # The average may be updated after the next step begins, but before the next update.
         assert sess.run(average.average(v)) in (-1.5, -3.25)
 
 
