@@ -29,7 +29,7 @@ def graph() -> Generator[Any]:
 
 @pytest.fixture(autouse=True)
 def saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Saves the state of each ``ps`` when a test requests it."""
+    """Sets the folder of saved states; a state is saved only when a test requests it."""
     folder = tmp_path / "saves"
     monkeypatch.setenv("HEADWATER_SAVES", str(folder))
     monkeypatch.setenv("HEADWATER_SAVE_EVERY_S", "3600")

@@ -198,7 +198,7 @@ def test_an_older_checkpoint_is_restored_while_a_replica_waits(start_cluster: St
 
 
 def test_chief_restarts_while_a_replica_waits(start_cluster: StartCluster) -> None:
-    """The step is the same, and a gradient of the previous incarnation is in the accumulators: it does not count twice."""
+    """A gradient of the previous incarnation is in the accumulators for the same step: it does not count twice."""
     targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
     model = Model(0, sync(2, 2))
     with tf.Graph().as_default():
