@@ -1,10 +1,10 @@
 """Accumulators: sums of gradients that a task keeps until enough have arrived (for synchronous replicas).
 
-An accumulator counts the updates that were made with its gradients: its *time step*. A gradient carries the time step
-at which its worker read the variables. If that is less than the accumulator's, the gradient is *stale*: it is dropped,
-and counted in `Accumulator.dropped`.
+The *time step* of an accumulator is the number of updates that were made with its gradients. A gradient carries the
+time step at which its worker read the variables. A gradient with a smaller time step than the accumulator is *stale*:
+it is dropped, and counted in `Accumulator.dropped`.
 
-In synchronous training, a gradient also belongs to one start of the training, see `training_runs`.
+In synchronous training, a gradient also names the start of the training to which it belongs, see `training_runs`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ _log = logging.getLogger("headwater")
 
 Array = np.ndarray[Any, Any]
 Gradient = Sequence[Array]
-"""For a dense gradient, one array; for a gradient of rows, indices, values and dense shape (empty if unknown)."""
+"""A dense gradient is one array. A gradient of rows is three arrays: int64 indices [n], values [n, ...] and the dense
+shape (empty if unknown)."""
 
 _ALIGNMENT = 64
 
 
 def _aligned_copy(array: Array) -> Array:
-    """Returns a copy that starts at a multiple of 64 bytes: XLA uses aligned arrays in place, and copies others
-    again."""
+    """Returns a copy that starts at a multiple of 64 bytes. XLA uses such an aligned array without a copy of its
+    own."""
     room = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
     start = -room.__array_interface__["data"][0] % _ALIGNMENT
     copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -46,15 +47,15 @@ def _aligned_copy(array: Array) -> Array:
 
 
 Taken = tuple[Sequence[Gradient], int, Sequence[GatheredRange]]
-"""The mean (or sum) of all gathered gradients, for every variable; the new time step; the gradients' ranges of
-examples."""
+"""The mean (or sum) of the gathered gradients, for each variable; the time step after this update; the ranges of
+examples from which the gradients were computed."""
 
 
 class GradientSum:
     """The sum of the gradients of one variable."""
 
     def check(self, gradient: Gradient) -> None:
-        """Raises InvalidArgumentError if the gradient does not fit."""
+        """Raises InvalidArgumentError if the gradient's shape does not match the variable."""
         raise NotImplementedError
 
     def add(self, gradient: Gradient) -> None:
@@ -118,7 +119,7 @@ class DenseSum(GradientSum):
         if mean:
             by = np.asarray(count, total.dtype)
             inexact = total.dtype.kind in "fc"
-            # Divide in place, since the sum is cleared next; integers cannot be divided in place.
+            # Divide floats in place, since the caller clears the sum next. Integers cannot be divided in place.
             total = np.divide(total, by, out=total) if inexact else (total / by).astype(total.dtype, copy=False)
         return (total,)
 
@@ -141,12 +142,12 @@ class RowSum(GradientSum):
     """Sums rows by their index.
 
     Args:
-      name: for messages.
+      name: name for messages.
       dims: static shape of the variable.
-      for_update: return rows for an update. The mean of a row is then taken over all gradients, as if they were dense:
-        a gradient without the row counts as zeros. The rows are padded to a power of two, so that few shapes have to be
-        compiled; padding has indices outside of every variable. Otherwise the mean of a row is taken over the gradients
-        that have it.
+      for_update: whether the rows are for an update. If so, the mean of a row is taken over all gradients, as if they
+        were dense: a gradient without the row counts as zeros. The number of rows is padded to a power of two, so that
+        few shapes have to be compiled; the padding has indices outside of every variable. If not, the mean of a row is
+        taken over the gradients that contain it.
     """
 
     def __init__(self, name: str, dims: Dims, *, for_update: bool = False) -> None:
@@ -179,7 +180,7 @@ class RowSum(GradientSum):
 
     @property
     def _row(self) -> Sequence[int | None]:
-        """The shape of a row: of the first gradient, or the declared one."""
+        """The shape of a row: taken from the first gradient, or from the declared shape before it has arrived."""
         if self._values:
             return self._values[0].shape[1:]
         return () if self._dims is None else self._dims[1:]
@@ -236,7 +237,8 @@ class RowSum(GradientSum):
 
 
 def _check_sizes(name: str, expected: Sequence[int | None], found: Sequence[int]) -> None:
-    """Raises InvalidArgumentError for a dimension that both have, and whose sizes differ."""
+    """Raises InvalidArgumentError if ``expected`` and ``found`` have different sizes for a dimension; None matches any
+    size."""
     for axis, (size, other) in enumerate(zip(expected, found, strict=False)):
         if size is not None and size != other:
             raise InvalidArgumentError(None, None, f"Shape mismatch: expected {name} {axis} to be {size}, got {other}")
@@ -257,10 +259,10 @@ class _Repeated:
       session: the session of the step.
       run_number: the training run during which the call was made.
       required: number of gradients that each run takes.
-      run: takes the gradients and makes the update.
+      run: function that takes the gradients and makes the update.
       left: number of runs left.
-      running: whether a thread is running it.
-      error: the error of a run.
+      running: whether a thread is in ``run``.
+      error: the error of a failed run; None without a failure.
     """
 
     waiting: Waiting
@@ -289,7 +291,7 @@ class Accumulator(Kept):
       dropped: number of stale gradients dropped.
     """
 
-    # Whether it is on a replicated task: its state then has the lock of the resources.
+    # Whether it is on a replicated task, where the lock of the resources guards its state.
     _shared = False
 
     def __init__(
@@ -314,7 +316,7 @@ class Accumulator(Kept):
         self._members = Members()
 
     def count(self) -> int:
-        """Returns the number of gradients in it."""
+        """Returns the number of gradients that have been gathered and not taken."""
         with self._condition:
             return self._count
 
@@ -349,16 +351,17 @@ class Accumulator(Kept):
     def start(self, session: str, step: int, elsewhere: int, *, renews: bool, name: int = 0) -> None:
         """Starts the training at ``step``, perhaps again.
 
-        Drops gradients that were gathered before, and lets waiting `pop_mean` calls fail: another accumulator may lack
-        such a gradient, or it may have been computed from older variables. Neither is possible at the first start of
-        the training, so gradients of ``step`` are then kept.
+        Drops the gathered gradients, because another accumulator may lack such a gradient, or it may have been computed
+        from older variables. Waiting `pop_mean` calls raise an error for the same reason. Neither can happen at the
+        first start of the training, so gradients of ``step`` are then kept.
 
         Args:
-          session: the session that starts it.
+          session: the session of the chief that starts the training.
+          step: the time step of the start.
           elsewhere: as for `training_runs.is_first`.
           name: a random number for this start, the same for all accumulators: see `pop_mean`.
-          renews: whether other replicas have to join again: their next gradients raise an error. Otherwise they
-            continue as members, and their gradients of a later step are dropped without an error.
+          renews: whether other replicas have to join again. If so, their next gradients raise an error. If not, they
+            continue as members, and their gradients from before the start are dropped without an error.
         """
         with self._condition:
             self.changes += 1
@@ -397,9 +400,10 @@ class Accumulator(Kept):
           gradients: a gradient of every variable.
           step: the time step at which the worker read the variables.
           session: the session of the replica, in synchronous training.
-          start: name of the start of the training that they belong to; None: determined by the session.
-          examples: their range of examples, if examples are accounted for.
-          follows: whether this is a backup, and the primary has added the gradients already.
+          start: name of the start of the training to which the gradients belong; None: the run in which ``session``
+            joined decides.
+          examples: the range of examples from which the gradients were computed, if examples are accounted for.
+          follows: whether this is a backup that repeats the primary's call.
 
         Raises:
           AbortedError: the training was restarted since the replica joined; none is added.
@@ -408,14 +412,15 @@ class Accumulator(Kept):
         """
         with self._condition:
             for total, gradient in zip(self._sums, gradients, strict=True):
-                # All are checked before any is added: a gradient counts for all variables or for none.
+                # Check all before adding any, so that a failure leaves no partly added gradient: it must count for all
+                # variables or for none.
                 total.check(gradient)
             verdict = training_runs.judged(self._runs, session, step, self._step)
-            # Compare the start that the gradient names, rather than the order of arrival, which may differ between
-            # tasks: either all tasks count the gradient or none does.
+            # The gradient's start decides, not its time of arrival: the order of a gradient and a start may differ
+            # between tasks, but all tasks must count the gradient or none.
             if start is not None and not self._start.counts(start):
                 verdict = Verdict.VOID
-            # Its examples are in no update, so they have to be handed out again.
+            # The gradient is dropped, so its examples are in no update and have to be assigned again.
             if verdict is not Verdict.TAKE and examples is not None:
                 examples.drop()
             if verdict is Verdict.VOID and self._renews:
@@ -433,12 +438,13 @@ class Accumulator(Kept):
             for total, gradient in zip(self._sums, gradients, strict=True):
                 total.add(gradient)
             self._count += 1
-            # Wake steps only if there are enough gradients for one of them, since each wake-up costs a switch of
-            # threads. On replicated tasks, steps wait outside of `pop_mean` and `_wanted` is empty, so all are woken.
+            # Wake waiting steps only if there are enough gradients for one of them, since each wake-up costs a thread
+            # switch. On replicated tasks, steps wait outside of `pop_mean`, so `_wanted` is empty: wake all of them.
             if self._shared or self._count >= min(self._wanted.values(), default=self._count + 1):
                 self._condition.notify_all()
             ready = next((repeated for repeated in self._repeated if self._is_ready(repeated)), None)
-        # Outside of the lock: the update takes the gradients itself, and other workers add theirs meanwhile.
+        # Call it without the lock, so that other workers can add gradients during the update; `_run` takes the
+        # gradients under the lock.
         if ready is not None:
             self._run(ready)
 
@@ -449,11 +455,12 @@ class Accumulator(Kept):
           waiting: the calling step.
           required: number of gradients.
           session: the session of the step.
-          start: name of the start of the training whose gradients the caller wants; 0 for any. If it is not the present
-            start, the gradients were dropped, or the start has not reached this task yet; the call then fails.
+          start: name of the start of the training whose gradients the caller wants; 0 for any. The call fails if this
+            is
+            not the present start: the gradients were dropped, or the start has not reached this task yet.
 
         Raises:
-          AbortedError: the training was restarted by another session.
+          AbortedError: the training was restarted by another session, or ``start`` is not the present start.
         """
         if required <= 0:
             raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
@@ -463,8 +470,8 @@ class Accumulator(Kept):
             if taken is not None:
                 return taken
             self._wanted[id(waiting)] = required
-            # On a replicated task, this operation is retried after each wait. It belongs to the run that was current at
-            # its first try.
+            # On a replicated task, this operation is tried again after each wait. Keep the number of the run from the
+            # first try, so that a restart during the wait is noticed.
             run_number = at_first(waiting, "life", self._runs.run_number)
             try:
                 waiting.wait_until(
@@ -485,10 +492,18 @@ class Accumulator(Kept):
             return self._taken()
 
     def repeat(self, waiting: Waiting, required: int, run: Callable[[], None], times: int, session: str = "") -> None:
-        """Calls ``run`` whenever there are ``required`` gradients, ``times`` times in all. ``run`` takes the gradients
-        by calling `pop_mean` with ``waiting``.
+        """Calls ``run`` each time that ``required`` gradients are gathered, ``times`` times in all. ``run`` takes the
+        gradients by calling `pop_mean` with ``waiting``.
 
-        The thread that adds the last gradient makes the call, so that no other thread has to be woken first.
+        The thread that adds the last required gradient calls ``run`` itself. That is faster than waking the thread of
+        this call for each update.
+
+        Args:
+          waiting: the calling step.
+          required: number of gradients for a call.
+          run: makes one update.
+          times: number of calls.
+          session: the session of the step.
 
         Raises:
           The errors of ``run``, of the wait, and of `pop_mean`.
@@ -524,7 +539,8 @@ class Accumulator(Kept):
             if not self._is_ready(repeated):
                 return
             repeated.running = True
-            # Taken under the same lock as the check, so that no other step takes them before `run` does.
+            # Take the gradients now, while the lock is held, so that no other step takes them before `run` does;
+            # `pop_mean` returns them to `run`.
             self._set_aside[id(repeated.waiting)] = self._taken()
         try:
             repeated.run()
@@ -534,11 +550,12 @@ class Accumulator(Kept):
             repeated.running = False
             repeated.left -= 1
             not_taken = self._set_aside.pop(id(repeated.waiting), None)
-            # The run has failed before it took the gradients; their examples are handed out again.
+            # Not None if `run` failed before it took the gradients. They are lost, so their examples are assigned
+            # again.
             for one in not_taken[2] if not_taken is not None else ():
                 one.drop()
-            # If enough gradients have arrived meanwhile, leave the next update to the step that called `repeat`:
-            # otherwise one worker could be kept making updates for all others.
+            # If enough gradients have arrived meanwhile, wake the step that called `repeat` to make the next update.
+            # If this thread continued, its worker could be kept making updates for all others.
             if repeated.over() or self._is_ready(repeated):
                 self._condition.notify_all()
 
@@ -557,7 +574,7 @@ class Accumulator(Kept):
     def _taken(self) -> Taken:
         self.changes += 1
         reduced = [total.reduced(self._count, self._mean) for total in self._sums]
-        # Removed first, because `_clear` drops the ranges that are left.
+        # Remove the ranges first: `_clear` would have them assigned again.
         ranges, self._ranges = self._ranges, []
         self._clear()
         self._step += 1
@@ -579,7 +596,8 @@ class Accumulator(Kept):
         return True
 
     def share(self, lock: threading.RLock) -> None:
-        # One lock for all resources, so that the changes of a task have one order, in which the backup makes them.
+        # All resources of a replicated task share one lock. Their changes then have one total order, and the backup
+        # applies them in this order.
         self._condition, self._shared = threading.Condition(lock), True
 
     def state(self) -> ResourceState:

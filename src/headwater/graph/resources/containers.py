@@ -29,9 +29,9 @@ class Cell:
       name: its name in the container.
       value: the current value (a ``jax.Array``), or None before the first assignment. Read and replaced under
         `Resources.lock`, because an update donates the old value's buffer.
-      counts: entry ``slot`` is the number of updates of the value; the array may be mapped to a file; see
+      counts: an array in which entry ``slot`` is the variable's number of updates. It may be mapped to a file; see
         `headwater.graph.resources.update_counts`. Changed under `Resources.lock`.
-      slot: index in ``counts``.
+      slot: the variable's index in ``counts``.
     """
 
     __slots__ = ("counts", "name", "slot", "value")
@@ -39,7 +39,8 @@ class Cell:
     def __init__(self, name: str) -> None:
         self.name: str = name
         self.value: Any = None
-        # A slot of a shared array instead of a number, so that counting in a mapped file costs as much as in memory.
+        # An array entry instead of an integer attribute: the array can be replaced by one that is mapped to a file, and
+        # the code that counts an update stays the same and costs as little.
         self.counts: list[int] | memoryview[int] = [0]
         self.slot: int = 0
 
@@ -98,8 +99,8 @@ class Resources:
 
         Args:
           container, name, kind: the resource's key.
-          make: creates it.
-          signature: properties that all operations that share it must agree on; None if there are none.
+          make: creates the resource.
+          signature: properties on which all operations that share the resource must agree; None if there are none.
 
         Raises:
           InvalidArgumentError: it was created with another signature.
@@ -156,7 +157,8 @@ class Resources:
                 session_ended(session, reason)
 
     def job_over(self, reason: str) -> None:
-        """Calls ``job_over`` on the resources that have it: the chief's program has ended without an error."""
+        """Calls ``job_over`` on the resources that have such a method: the chief's program has ended without an
+        error."""
         for other in self._all_others():
             job_over = getattr(other, "job_over", None)
             if job_over is not None:
@@ -169,7 +171,7 @@ class Resources:
     def _drop(self, ended: Callable[[tuple[str, type, str]], bool]) -> None:
         with self.lock:
             for key in [key for key in self._others if ended(key)]:
-                # A later resource of this name may have another signature.
+                # Otherwise a later resource of this name would have to agree with the signature of this one.
                 self._signatures.pop(key, None)
                 closing = getattr(self._others.pop(key), "close_now", None)
                 if closing is not None:

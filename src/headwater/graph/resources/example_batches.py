@@ -66,8 +66,9 @@ class ExampleBatches:
     def _order(self, seed: int, epoch: int) -> NDArray[np.int64]:
         known = self._orders.get((seed, epoch))
         if known is None:
-            # An order has 8 bytes for each example, so orders of complete epochs are dropped.
-            while len(self._orders) > 1:  # at most two epochs are incomplete
+            # An order takes 8 bytes for each example, so drop the orders of complete epochs. At most two epochs are
+            # incomplete, including the one whose order is added now.
+            while len(self._orders) > 1:
                 del self._orders[min(self._orders, key=lambda one: one[1])]
             known = self._orders[seed, epoch] = shuffled(seed, epoch, self._size)
         return known

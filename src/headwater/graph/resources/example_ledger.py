@@ -1,23 +1,23 @@
 """The ledger of a graph's examples, on the ``ps`` that holds the variable of applied batches.
 
 Only that variable is persistent. Checkpoints and saved states contain it together with the parameters of the same
-moment, and the ledger is restored from it. It is int64 [2, batches + 1]. Even epochs use row 0 and odd epochs row 1:
-column 1 + b is e + 1 once batch b of epoch e is applied. An epoch starts only when the epoch two before it is complete,
-so two rows are enough and need not be cleared. Column 0 has the ledger's number in its first row (0: not started), and
-the number of updates accounted for in its second row.
+moment, and the ledger is restored from it. It has the type int64 and the shape [2, batches + 1]. Even epochs use row 0,
+odd epochs row 1. Column 1 + b contains e + 1 once batch b of epoch e is applied. An epoch starts only when the epoch
+two before it is complete, so two rows are enough, and an epoch can overwrite its row without clearing it. Of column 0,
+row 0 contains the ledger's number (0: not started), and row 1 the number of updates accounted for.
 
-A range belongs to the step that has taken it until the step ends on this task, even if connections are lost meanwhile.
-The step's update and the accounting of its range are made under one lock, or neither is made.
+A range is assigned to a step until the step ends on this task, even if connections are lost meanwhile. The step's
+update and the accounting of its range are made while one lock is held, so that either both are made or neither.
 
-The task's backup has the variable as well. In addition, the primary tells it which range belongs to which step, and
-which ranges are *gathered* or *taken* (see below). After a promotion, the ledger is restored from both; the counts of
+The task's backup has the variable, too. In addition, the primary sends it the assignment of ranges to steps, and which
+ranges are *gathered* or *taken* (see below). After a promotion, the ledger is restored from both; the counts of
 failures of ranges restart at 0.
 
-If gradients of several steps are combined into one update, a range follows its gradient: into the accumulator
-(*gathered*), and from there to the step that takes the mean (*taken*), whose update and the accounting of all its
-ranges are made under one lock. If the accumulator drops a gradient, its range is handed out again. At the end of the
-data there may be fewer gradients than an update requires: once no step can give another gradient, the update is made
-from those gathered.
+If gradients of several steps are combined into one update, a range follows its gradient. When the gradient is added to
+the accumulator, the range is *gathered*. When a step takes the mean, the range is *taken* by that step, whose update
+and the accounting of all its ranges are made while one lock is held. If the accumulator drops a gradient, its range is
+assigned again. At the end of the data there may be fewer gradients than an update requires: once no step can give
+another gradient, the update is made from the gathered ones.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ FOREVER: Final = 1 << 62
 """Number of epochs of a program without a limit."""
 
 RESUME_S: Final = 60.0
-"""After a promotion, the time in which a step has to resume here to keep its range, in seconds. Later, a worker that
-finds no other range may get it."""
+"""Time after a promotion within which a step has to resume here to keep its range, in seconds. After it, the range may
+be assigned to a worker for which no other range is left."""
 
 Array = np.ndarray[Any, Any]
 _Key = tuple[str, int]  # session and number of a step
@@ -62,7 +62,7 @@ class RangeRequest:
       worker: name of the worker.
       epochs: number of epochs; 0: no limit.
       plan: the plan of each epoch.
-      patience_s: after waiting for this long, in seconds, ranges held by others are handed out again; 0: never.
+      patience_s: limit of the wait, in seconds; after it, ranges that other steps hold are assigned again. 0: no limit.
     """
 
     worker: str
@@ -77,12 +77,12 @@ class _Hold:
 
     Attributes:
       worker, session, number, work: the worker, the step, and the range.
-      away: the range was revoked and may be handed out again. The step can reclaim it as long as no other step has got
-        it.
-      resumes_by: after a promotion, the time until which the step has to resume here; later, the range may be revoked.
-        None if the step runs here.
-      given: the step has given its gradients to all accumulators, or has ended.
-      lost: the session of the step is lost.
+      away: whether the range was revoked and may be assigned again. The step can reclaim it until it is assigned to
+        another step.
+      resumes_by: after a promotion, the time until which the step has to resume here; after it, the range may be
+        revoked. None if the step runs here.
+      given: whether the step has given its gradients to all accumulators, or has ended.
+      lost: whether the session of the step is lost.
     """
 
     worker: str
@@ -110,9 +110,9 @@ class _Hold:
 
 
 class GatheredRange:
-    """The range of the gradient that a step gives to an accumulator.
+    """The range of examples of a gradient that a step gives to an accumulator.
 
-    The caller of each method holds the accumulator's lock; the method takes the ledger's lock.
+    The caller of each method holds the accumulator's lock; the method acquires the ledger's lock.
 
     Args:
       resources: the task's resources.
@@ -130,22 +130,24 @@ class GatheredRange:
         return self._examples, *self.key
 
     def accept(self, *, follows: bool = False) -> None:
-        """Called before the gradient is added; ``follows``: the primary has added it already.
+        """Marks the range as gathered; called before the gradient is added. ``follows``: this is a backup, and the
+        primary has added the gradient already, so nothing is checked.
 
         Raises:
-          AbortedError: the step has lost its range: the gradient must not be added.
+          AbortedError: the step has lost its range, so the gradient must not be added.
         """
         ledger_of(self._resources, self._examples).gather(self.key, follows=follows)
 
     def drop(self) -> None:
-        """Called when the gradient is dropped without being part of an update."""
+        """Returns the range to the ledger, to be assigned again; called when the gradient is dropped without being part
+        of an update."""
         ledger = self._resources.find("", self._examples, ExampleLedger)
-        if ledger is not None:  # else the ledger has been discarded
+        if ledger is not None:  # None: the container with the ledger was reset
             ledger.drop(self.key)
 
 
 class ExampleLedger(Kept):
-    """Hands out ranges of examples to steps, and records which are applied.
+    """Assigns ranges of examples to steps, and records which ranges are applied.
 
     Args:
       name: name of the examples.
@@ -156,7 +158,7 @@ class ExampleLedger(Kept):
       clock: returns monotonic time in seconds.
 
     Attributes:
-      name: as given.
+      name: name of the examples.
     """
 
     def __init__(
@@ -190,14 +192,14 @@ class ExampleLedger(Kept):
     def assign_range(
         self, step: RunningStep, request: RangeRequest, starved: Callable[[], None] | None = None
     ) -> tuple[Work, int]:
-        """Takes a range for a step; returns it and the seed of its epoch's order. Waits while other steps hold all
-        remaining ranges.
+        """Assigns a range to a step; returns the range and the seed of its epoch's order. Waits while other steps hold
+        all remaining ranges.
 
         Args:
           step: the step.
-          request: its request.
-          starved: called, without locks, each time that no step can give another gradient before the next update; see
-            `is_starved`.
+          request: the step's request.
+          starved: called without locks, once per round, when no step can give another gradient before the next update
+            (see `is_starved`), so that the caller can have the update made from fewer gradients.
 
         Raises:
           OutOfRangeError: all epochs are over.
@@ -218,7 +220,7 @@ class ExampleLedger(Kept):
                     break
                 if starved is not None:
                     starved()
-        # On a replicated task, the step is still waiting: it is retried later.
+        # Raised on a replicated task only: the step is still waiting, and the operation will be tried again.
         except StillWaitsError:
             raise
         except BaseException:
@@ -241,11 +243,21 @@ class ExampleLedger(Kept):
     def _wait_for_range(
         self, step: RunningStep, request: RangeRequest, told: tuple[int, int] | None
     ) -> tuple[tuple[Work, int] | Nothing, tuple[int, int] | None]:
-        """Waits for a range. Returns the range, or the reason why there is none, and the present round. The reason is
-        `Nothing.YET` if no step can give another gradient before the next update, see `is_starved`. To report this once
-        per round, the caller passes the round of the last report as ``told``."""
+        """Waits for a range.
+
+        Args:
+          step: the step.
+          request: the step's request.
+          told: the round in which starvation was last reported to the caller; None if it never was. Starvation is
+            reported once per round.
+
+        Returns:
+          The range with the seed of its epoch, or the reason why there is none, and the present round. The reason is
+          `Nothing.YET` if no step can give another gradient before the next update, see `is_starved`.
+        """
         key = step.session, step.number
-        # Kept between tries: a range that was handed out in an earlier try must not be handed out twice.
+        # Kept between the tries of a replicated task's operation: the accounts count a range that an earlier try was
+        # offered as assigned, so this step has to take it.
         offers: list[tuple[Work, int] | Nothing] = at_first(step, "offers", [])
         began = at_first(step, "began", self._clock())
         last = (request.epochs or FOREVER) - 1
@@ -262,13 +274,13 @@ class ExampleLedger(Kept):
                     self._revoke(self._out(), f"others have waited {request.patience_s:g} s for it")
                 found = self._offer(request, last)
             if found is Nothing.YET:
-                # The worker may have been lost before it sent the gradient to all tasks. Then another task never gets
-                # enough gradients, and the update is never made.
+                # A lost worker may have sent its gradient to some tasks only. The other tasks then never get enough
+                # gradients, and the update is never made: revoke its range.
                 lost = (hold for hold in self._out() if hold.lost)
                 self._revoke(lost, "its worker was lost before its update was made")
                 found = self._offer(request, last)
-            # This worker holds no range now, which may have been the last condition for starvation; wake the steps that
-            # wait for a round.
+            # This worker now waits without a range. That may complete the conditions for starvation (`_is_starved`), so
+            # wake the steps that wait for a round.
             if found is Nothing.YET and key not in self._waiting:
                 self._waiting.add(key)
                 self._condition.notify_all()
@@ -289,13 +301,13 @@ class ExampleLedger(Kept):
         return self._update, len(self._gathered)
 
     def _offer(self, request: RangeRequest, last: int) -> tuple[Work, int] | Nothing:
-        # The variable holds two consecutive epochs.
+        # The variable has rows for two epochs only: offer no range beyond the epoch after the first incomplete one.
         last = min(last, self._accounts.first_open() + 1)
         return self._accounts.assign_range(request.worker, 0, 0, last, request.plan, None, self._update)
 
     def ended(self, session: str, number: int) -> bool:
-        """Handles the end of a step on this task: revokes its ranges. Returns whether anything has changed, so that the
-        backup has to be notified."""
+        """Handles the end of a step on this task: revokes the ranges that it still holds or has taken. Returns whether
+        anything has changed and has to be sent to the backup."""
         key = session, number
         with self._condition:
             before = self.changes
@@ -338,7 +350,7 @@ class ExampleLedger(Kept):
             self._revoke(mine, reason or "its session has ended")
             for hold in self._all_holds():
                 if hold.session == session:
-                    # A lost session gives no further gradient, so nothing may wait for one.
+                    # A lost session gives no further gradient. Mark the hold as given, so that no wait expects one.
                     hold.lost = hold.given = True
                     self.changes += 1
             self._condition.notify_all()
@@ -371,7 +383,7 @@ class ExampleLedger(Kept):
     # Gathered gradients -----------------------------------------------------------------------------------------------
 
     def gather(self, key: _Key, *, follows: bool) -> None:
-        """Moves a step's range to the gathered ones, before its gradient is added; see `GatheredRange.accept`."""
+        """Marks a step's range as gathered, before its gradient is added; see `GatheredRange.accept`."""
         with self._condition:
             if not follows:
                 self._load_after_promotion()
@@ -383,7 +395,7 @@ class ExampleLedger(Kept):
             self._condition.notify_all()
 
     def drop(self, key: _Key) -> None:
-        """Hands out the range of a dropped gradient again."""
+        """Makes the range of a dropped gradient available for assignment again."""
         with self._condition:
             hold = self._gathered.pop(key, None) or self._holds.pop(key, None)
             if hold is None:
@@ -407,19 +419,22 @@ class ExampleLedger(Kept):
             self._condition.notify_all()
 
     def taken(self, step: RunningStep, ranges: Sequence[GatheredRange]) -> Array:
-        """Moves the ranges of gathered gradients to the step that takes their mean for an update; returns them, as
-        int64 [n, 3] with n at least 1; the last one may be repeated."""
+        """Assigns the ranges of gathered gradients to the step that takes their mean for an update.
+
+        Returns:
+          The ranges as int64 [n, 3]. n is a power of two; the last range is repeated as padding.
+        """
         key = step.session, step.number
         with self._condition:
             if key not in self._taken:
                 step.at_end(lambda: self.ended(*key))
-            # A range is None if the ledger has forgotten it in a restore of the variable. The mean includes its
-            # gradient all the same, so `admit_round` has to refuse the update.
+            # A range is None if the ledger no longer knows it, because the variable was restored. The mean nevertheless
+            # includes its gradient, so `admit_round` has to refuse the update.
             holds = self._taken[key] = [self._gathered.pop(one.key, None) for one in ranges]
             self.changes += 1
             self._condition.notify_all()
         works = [hold.work for hold in holds if hold is not None] or [Work(0, 0, 0)]
-        # Padded to a power of two, so that few shapes have to be compiled.
+        # Pad to a power of two, so that few shapes have to be compiled.
         works += works[-1:] * ((1 << (len(works) - 1).bit_length()) - len(works))
         return np.array(works, np.int64)
 
@@ -493,7 +508,7 @@ class ExampleLedger(Kept):
 
     def _require(self, hold: _Hold | None) -> None:
         """Raises AbortedError if a step, or its gradient, has lost the range and cannot reclaim it."""
-        # If the variable was restored since, the range belongs to values that no longer exist.
+        # If the variable was restored since the assignment, the range belongs to values that no longer exist.
         current = self._seen == self._cell.updates
         if hold is not None and hold.away and current and self._accounts.reclaim(hold.worker, hold.work):
             hold.away = False
@@ -513,15 +528,16 @@ class ExampleLedger(Kept):
         for hold in holds:
             self._accounts.record_gradient(hold.worker, [hold.work])
         self._accounts.applied(self._update)
-        # Under the lock, so that no saved state has an update that is missing in the journal.
+        # Flush while the lock is held: a saved state, which is captured under this lock, then contains no update that
+        # the journal lacks.
         self._accounts.flush()
         self._condition.notify_all()
 
     # Applied batches --------------------------------------------------------------------------------------------------
 
     def _load(self, plan: Plan) -> None:
-        """Reloads the accounts if the variable was changed otherwise than by an update: by an initializer or a
-        restore."""
+        """Loads the accounts from the variable, if it was changed since by an initializer or a restore rather than by
+        an update of this ledger."""
         cell = self._cell
         if cell.value is None:
             raise FailedPreconditionError(
@@ -545,15 +561,16 @@ class ExampleLedger(Kept):
         run = int(applied[0, 0])
         begun = run != 0
         if not begun:
-            # A random number that identifies this training in journals. Not 0, which means that the training has not
-            # started.
+            # A random number that identifies this training in journals. It is at least 1, since 0 means that the
+            # training has not started.
             run = applied[0, 0] = secrets.randbelow((1 << 48) - 1) + 1
             cell.value = applied
             cell.counts[cell.slot] += 1
         self._accounts = Accounts(self.name, self._task, run & 0x7FFFFFFF, self._log_dir, run=run)
         self._update = int(applied[1, 0])
         if begun:
-            # An epoch may have started without any applied batch; only its holds show it.
+            # The variable does not show that an epoch has started before one of its batches is applied; only the ranges
+            # held by steps do.
             newest = max((hold.work.epoch for hold in told), default=-1)
             self._accounts.restore(ledger_bytes(applied, plan, newest), self._update)
             _log.warning("%s: the account of %r continues as of update %d", self._task, self.name, self._update)
@@ -566,7 +583,7 @@ class ExampleLedger(Kept):
                 self._gathered.pop(hold.key, None)
 
     def _load_after_promotion(self) -> None:
-        """After a promotion, loads the accounts with the ranges that steps hold."""
+        """Loads the accounts, including the ranges that steps hold, if this replica was just promoted."""
         if self._seen is None and self._plan is not None:
             self._load(self._plan)
 
@@ -577,7 +594,7 @@ class ExampleLedger(Kept):
 
     def state(self) -> ResourceState:
         if not self._place:
-            # The state names the variable, so that another process can find its own copy of it.
+            # The state contains the variable's name, with which another process finds its own copy of the variable.
             self._place = next(place for place, cell in self._resources.cells().items() if cell is self._cell)
         plan = asdict(self._plan) if self._plan else None
         holds, gathered = ([hold.as_words() for hold in its.values()] for its in (self._holds, self._gathered))

@@ -42,7 +42,7 @@ _SAY_EVERY_S = 5.0
 
 
 class Data(Protocol):
-    """The source of the examples of gradients, which knows when the data ends."""
+    """The source of the examples from which gradients are computed; it knows when the data ends."""
 
     @property
     def name(self) -> str: ...
@@ -65,9 +65,9 @@ class Gate(kept.Kept):
       name: name of the group, for messages.
       choice: the consistency of its training.
       clock: returns monotonic time in seconds.
-      lock: guards its state; by default a new lock. If examples are accounted for, it must be the lock of the task's
-        resources, to prevent a deadlock: `end_step` calls the ledger, which takes that lock, and an update that holds
-        that lock calls the gate.
+      lock: guards the state; by default a new lock. If examples are accounted for, it must be the lock of the task's
+        resources. With two locks, `end_step` would hold the gate's lock and call the ledger, which needs the lock of
+        the resources, while an update would hold the latter and call the gate: a deadlock.
     """
 
     def __init__(
@@ -80,7 +80,8 @@ class Gate(kept.Kept):
         self._name = name
         self._clock = clock
         self._condition = threading.Condition(lock)
-        # Held until `restart`: the variables have no values before the chief has initialised or restored them.
+        # Workers are held until `restart`, because the variables have no values before the chief has initialised or
+        # restored them.
         self._state = TrainingState(choice=choice, held=True)
         self._go: dict[str, int] = {}
         self._due: int | None = None
@@ -99,7 +100,7 @@ class Gate(kept.Kept):
             return self._state
 
     def choose(self, choice: Consistency) -> None:
-        """Changes the consistency, if a restarted program has chosen another one."""
+        """Changes the consistency; called when a restarted program has chosen another one."""
         with self._condition:
             if choice != self._state.choice:
                 _log.warning("%s: the consistency is %s from now on, not %s", self._name, choice, self._state.choice)
@@ -120,7 +121,8 @@ class Gate(kept.Kept):
             return self._start.name
 
     def data_end(self, data: Data) -> None:
-        """Checks with ``data`` whether no worker can give another gradient before the next update."""
+        """Handles the end of the data: if ``data`` says that no worker can give another gradient before the next
+        update, that update is made from the gathered gradients."""
         with self._condition:
             if data.name == self._data and data.is_starved():
                 self._apply_event(DataEnd())
@@ -143,9 +145,9 @@ class Gate(kept.Kept):
           worker: its name.
           version: version of the variables that it read.
           start: name of the start of the training that its gradient belongs to.
-          number: number of its step, which makes retries idempotent: the gradient of a step counts once, and a repeated
-            call only waits.
-          data: the source of its examples, if the source knows when the data ends.
+          number: number of the step, which makes the call idempotent: a repeated call for the same step only waits, and
+            its gradient is not counted again.
+          data: the source of the worker's examples, if the source knows when the data ends.
 
         Returns:
           The version of the variables for the next step, and the name of the start that this version belongs to.
@@ -155,11 +157,11 @@ class Gate(kept.Kept):
             if step is None or self._given.get(worker) != step:
                 if step is not None:
                     self._given[worker] = step
-                # A worker whose session was lost continues in another one. It stays a member as long as its latest
-                # session exists.
+                # A worker whose session was lost continues in a new session. Remember the newest one: the worker stays
+                # a member as long as that session exists.
                 self._sessions[worker] = session
-                # Discard a permission for an earlier step, which the worker did not use because its connection was
-                # lost.
+                # Discard an unused permission for an earlier step; the worker did not receive it because its connection
+                # was lost.
                 self._go.pop(worker, None)
                 self.changes += 1
                 self._apply_event(Gave(worker, version, void=not self._start.counts(start)))
@@ -170,7 +172,8 @@ class Gate(kept.Kept):
                     self._apply_event(DataEnd())
             waiting.wait_until(
                 self._condition,
-                # A worker that was removed while its connection was lost must not wait: no decision would mention it.
+                # A worker that was removed while its connection was lost must not wait, because no decision would ever
+                # release it.
                 lambda: self._may_go(worker) or worker not in self._sessions,
                 f"the other workers ({self._name})",
             )
@@ -178,8 +181,10 @@ class Gate(kept.Kept):
             return self._go.pop(worker, self._state.version), self._start.name
 
     def wait_for_update(self, waiting: Waiting, session: str) -> tuple[int, int]:
-        """Waits until an update is due; returns its number of gradients, and the name of the start of the training that
-        they belong to. `updated` must follow.
+        """Waits until an update is due. After the update, the caller has to call `updated`.
+
+        Returns:
+          The number of gradients for the update, and the name of the start of the training to which they belong.
 
         Raises:
           AbortedError: the session that was to complete an update has ended. The variables may be partly updated, so
@@ -191,7 +196,8 @@ class Gate(kept.Kept):
             )
             self.changes += 1
             if self._abandoned:
-                # If this session is lost, too, before it calls `restart`, the next `wait_for_update` raises the error.
+                # This session has to call `restart`. If it is lost before that, too, the next caller of
+                # `wait_for_update` gets the error.
                 self._updater, self._abandoned = session, False
                 raise AbortedError(None, None, f"{self._name}: an update was not completed: its worker is lost")
             assert self._due is not None
@@ -203,18 +209,18 @@ class Gate(kept.Kept):
         with self._condition:
             if self._updater != session:
                 return
-            # `_abandoned` is set if the session was assumed lost meanwhile. It has reconnected and completed the
-            # update, so nothing is abandoned.
+            # `_abandoned` may be True because the session was assumed lost meanwhile. It has reconnected and completed
+            # the update, so reset it.
             self._updater, self._abandoned = None, False
             self.changes += 1
             self._apply_event(Updated())
 
     def restart(self, version: int, *, again: bool = False, name: int = 0) -> None:
-        """Starts the training.
+        """Starts the training, perhaps again: discards a due or incomplete update, and lets the workers continue.
 
         Args:
           version: version of the variables.
-          again: whether it was started before, perhaps in an earlier incarnation of this task.
+          again: whether the training was started before, perhaps in an earlier incarnation of this task.
           name: a random number for this start.
         """
         with self._condition:
@@ -236,12 +242,13 @@ class Gate(kept.Kept):
                 self._condition.notify_all()
 
     def waiting_text(self) -> str:
-        """Returns which workers wait for which; empty without waits."""
+        """Returns a text that says which workers wait for which others; empty without waits."""
         with self._condition:
             return waiting_text(self._state, self._clock())
 
     def _may_go(self, worker: str) -> bool:
-        # Time alone can change the decision, for example when a slow worker is not waited for any longer.
+        # The decision may change with time alone: for example, a worker that is slow for too long is no longer waited
+        # for. So ask for a decision each time that the wait checks its condition.
         if worker not in self._go:
             self._apply_event(Tick())
         if worker in self._go:
@@ -257,7 +264,7 @@ class Gate(kept.Kept):
     def _apply_event(self, event: Event) -> None:
         """Applies an event. The caller holds the condition."""
         decision: ConsistencyDecision = decide(self._state, event, self._clock())
-        # Only real changes count, because each count costs a transfer of the state to the backup.
+        # Count only real changes, because each counted change sends the state to the backup.
         if decision.actions or decision.state is not self._state:
             self.changes += 1
         self._state = decision.state

@@ -68,9 +68,9 @@ class HostContext(Protocol):
         make: Callable[[], R],
         signature: Signature | None = None,
     ) -> R:
-        """Returns the task's resource of class ``kind`` that the operation stands for; creates it if missing.
+        """Returns the task's resource of class ``kind`` to which the operation refers; creates it if missing.
 
         A resource with a ``shared_name`` is shared by all sessions, which must agree on its ``signature``, see
-        `Resources.get_or_make`; without a name it belongs to this session.
+        `Resources.get_or_make`. Without a ``shared_name``, the resource belongs to this session alone.
         """
         ...

@@ -54,7 +54,7 @@ class IteratorState:
     def _start(self, node: Node, host: object) -> None:
         self._close()
         self._node, self._taken = node, 0
-        # Saved with the position: the same seeds reproduce the order of the elements.
+        # `saved` stores the seeds with the position, so that a restored iterator has the same order of elements.
         self._orders = [shuffle.next_order() for shuffle in _shuffles(node)]
         self._context = Context(host)
         self._elements = ahead(node, self._context)
@@ -77,7 +77,8 @@ class IteratorState:
         """
         with self._lock:
             if self._failure is not None:
-                # A new object for each step, because a raised error collects tracebacks and the name of its operation.
+                # Raise a new object in each step: raising an object adds a traceback to it, and later the operation's
+                # name.
                 raise type(self._failure)(None, None, self._failure.message)
             if self._elements is None:
                 raise FailedPreconditionError(
@@ -136,7 +137,8 @@ class IteratorState:
                 shuffle.start_at(*order)
             self._start(node, host)
             assert self._elements is not None
-            # Skips by producing the elements: a dataset of arbitrary functions has no other way to reach a position.
+            # Produce and discard the elements before the position: for a dataset of arbitrary functions, there is no
+            # other way to reach it.
             self._taken = sum(1 for _ in itertools.islice(self._elements, taken))
 
     def _begun(self, what: str) -> Node:

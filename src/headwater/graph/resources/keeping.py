@@ -67,7 +67,7 @@ def make_kept(resources: Resources, key: Key, called: str, state: ResourceState)
 
 
 def handle_of(kept: Kept | None) -> np.ndarray[Any, Any]:
-    """Returns a tensor's value that is a handle of a resource."""
+    """Returns a handle of a resource, as the value of a tensor: an array of shape [] with the object itself."""
     handle = np.empty((), object)
     handle[()] = kept
     return handle

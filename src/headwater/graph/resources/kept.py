@@ -1,8 +1,8 @@
 """Interface of replicated resources other than variables.
 
-A replicable resource changes under the lock of the task's resources, and counts its changes. Its state can be encoded
-as words and arrays. The backup gets most small resources as full states after each change; larger resources change by
-operations that the backup repeats.
+A replicable resource is changed under the lock of the task's resources, and counts its changes. Its state can be
+encoded as words and arrays. Most small resources are sent to the backup as full states after each change. For larger
+resources, the backup repeats each operation that has changed the resource on the primary.
 """
 
 from __future__ import annotations
@@ -50,11 +50,12 @@ class Kept:
 
     @property
     def repeats(self) -> bool:
-        """Whether the backup repeats operations on it; else the backup gets its full state."""
+        """Whether the backup repeats the operations that change the resource; otherwise it gets the full state after
+        each change."""
         return False
 
     def share(self, lock: threading.RLock) -> None:
-        """Uses ``lock`` for all changes from now on."""
+        """Replaces the resource's own lock: from now on, all changes are made under ``lock``."""
         raise NotImplementedError
 
     def state(self) -> ResourceState:
@@ -72,7 +73,7 @@ class Kept:
 
 
 class StillWaitsError(Exception):
-    """Raised by an operation that has to wait, in a step that may not wait.
+    """Raised by an operation that has to wait, if the step only tries the operation and must not block.
 
     Args:
       condition, ready, what: the wait, see `headwater.graph.resources.queues.Waiting.wait_until`.
@@ -86,9 +87,16 @@ class StillWaitsError(Exception):
 
 
 def at_first(waiting: object, name: str, value: T) -> T:
-    """Returns ``value``; but if ``waiting`` is the step of an operation that is retried after waits, the value that was
-    passed under ``name`` at the operation's first try."""
-    # Only steps of replicated tasks have notes; elsewhere, an operation waits in place and is not tried again.
+    """Returns ``value`` at an operation's first try, and the same object again at each later try.
+
+    Only operations on replicated tasks are tried again, after each wait. For other steps, returns ``value``.
+
+    Args:
+      waiting: the step of the operation.
+      name: identifies the value among those of the operation.
+      value: the value for the first try.
+    """
+    # Only steps of replicated tasks have notes. Elsewhere, an operation waits in place and is not tried again.
     notes = getattr(waiting, "notes", None)
     return value if notes is None else notes.setdefault(name, value)
 

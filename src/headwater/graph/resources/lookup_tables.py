@@ -57,7 +57,7 @@ class Table(Kept):
         with self._lock:
             if self._entries is not None and self._entries != found:
                 raise FailedPreconditionError(None, None, f"Table {self._name!r} was initialised with other entries")
-            # Each worker runs the initializer; only the first call is a change.
+            # Each worker runs the initializer, but only the first call changes the table.
             self.changes += self._entries is None
             self._entries = found
 
@@ -114,7 +114,7 @@ class Table(Kept):
     def export(self) -> tuple[Any, Any]:
         """Returns all keys and all values, in the same order."""
         with self._lock:
-            # Copied under the lock and converted outside of it, so that other steps need not wait for the conversion.
+            # Copy under the lock, and convert after releasing it, so that other steps need not wait for the conversion.
             entries = dict(self._ready())
         return self._columns(entries)
 

@@ -20,7 +20,8 @@ class Mutex:
     def __init__(self, name: str) -> None:
         self._name = name
         self._condition = threading.Condition()
-        # Weak: a step that fails does not run its unlock operation, and releases the lock when it is freed.
+        # A weak reference: a step that fails does not run its unlock operation. When the step object is freed, the
+        # reference becomes None, and the lock is free.
         self._owner: weakref.ref[RunningStep] | None = None
 
     def lock(self, step: RunningStep) -> None:

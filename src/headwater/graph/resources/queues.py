@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Element = tuple[np.ndarray[Any, Any], ...]
 _ROW_BYTES: Final = 64 << 10
-"""Larger elements are not copied to rows: the copy would cost more than it saves."""
+"""Size in bytes above which elements are not copied to rows: the copy would cost more than it saves."""
 
 
 class Waiting(Protocol):
@@ -58,11 +58,11 @@ class Queue(Kept):
         self._condition = threading.Condition()
         self._closed = False
         self._cancelled = False
-        # Whether a step has taken a part of its elements. Others then wait, so that two steps cannot each take half of
-        # the elements and wait for each other.
+        # Whether a step has taken a part of its elements and waits for the rest. Other steps then wait: otherwise each
+        # of two steps could take half of the elements and wait for the other forever.
         self._collecting = False
         # For each enqueue operation of a replicated task that waits for room: the number of elements that it has
-        # already added, so that the retried operation continues after them.
+        # already added. The next try continues after them.
         self._begun: dict[tuple[Any, ...], int] = {}
         self._rows: Rows | None = None
         self._of_one_shape = (
@@ -128,7 +128,7 @@ class Queue(Kept):
             rows = self._rows_for(sum(component.nbytes for component in batch) // count) if count else None
         alone: list[Element] = []
         if rows is None:
-            # Copies, so that a row in the queue does not keep the whole batch in memory.
+            # Copy each row: a view in the queue would keep the whole batch in memory.
             alone = [tuple(component[row, ...].copy() for component in batch) for row in range(count)]
         # Only steps of replicated tasks have the attribute `operation`. In other steps, this call itself waits until
         # all elements are added, and is never retried.
@@ -145,7 +145,8 @@ class Queue(Kept):
                         self._begun[key] = done
                     raise
                 except CancelledError as error:
-                    # A drain must not resume this step: it would add the first elements again.
+                    # The next incarnation must not resume this step after a drain: it would add the first elements
+                    # again.
                     error.half_done = done > 0
                     raise
                 self.changes += 1
@@ -196,13 +197,13 @@ class Queue(Kept):
         """
         with self._condition:
             taken = self._remove_elements(step, 1, at_most=False)
-            # A closed queue gives out all: no further elements will be mixed with the rest.
+            # Of a closed queue, all elements may be taken: holding some back only serves to mix them with later ones.
             more = len(self._items) - (0 if self._closed else self._held_back)
             if self._rows is not None:
                 taken += self._get_some(max(0, min(more, count - 1)))
                 self._condition.notify_all()
                 return self._rows.pop(taken)
-            # Elements of other shapes are left for the next batch.
+            # A batch has one shape: leave elements of other shapes for the next batch.
             shapes = [component.shape for component in taken[0]]
             while more > 0 and len(taken) < count:
                 element = self._get()
@@ -233,8 +234,8 @@ class Queue(Kept):
         """Takes ``count`` elements at once, or in parts if that exceeds the queue's capacity."""
         taken: list[Any] = []
         most = self._capacity - self._held_back
-        # On a replicated task, an operation has its effects at once. A larger batch can only be taken in parts, with
-        # waits between them.
+        # On a replicated task, all effects of an operation are one change. A batch that exceeds the capacity could only
+        # be taken in parts, with waits between them.
         if self._shared and count > most:
             raise InvalidArgumentError(
                 None,
@@ -267,7 +268,7 @@ class Queue(Kept):
                     self._collecting = len(taken) < count
                     self._condition.notify_all()
             except OpError:
-                # A failed step takes nothing: other steps must get these elements, in the same order.
+                # A failed step must take nothing: put the elements back in the same order for other steps.
                 self._put_back(taken)
                 raise
             finally:
@@ -277,8 +278,12 @@ class Queue(Kept):
         return taken
 
     def _may_take(self, count: int, begun: bool) -> bool:
-        """Whether a step that needs ``count`` more elements may take some now; ``begun`` says whether it has taken some
-        already."""
+        """Whether a step that needs ``count`` more elements may take some now.
+
+        Args:
+          count: number of elements that the step still needs.
+          begun: whether the step has taken some elements already.
+        """
         if self._collecting and not begun:
             return False
         full = len(self._items) >= self._capacity
@@ -288,7 +293,7 @@ class Queue(Kept):
         self._items.extendleft(reversed(items))
 
     def _check_shapes(self, shapes: Sequence[tuple[int, ...]], first: tuple[int, ...]) -> None:
-        """Raises InvalidArgumentError for a shape that is not ``first`` followed by its component's."""
+        """Raises InvalidArgumentError unless each shape consists of ``first`` and the static shape of its component."""
         for place, found in enumerate(shapes):
             dims = self._shapes[place] if self._shapes else None
             if dims is not None and (*first, *dims) == found:
@@ -304,7 +309,7 @@ class Queue(Kept):
                 )
 
     def size(self) -> int:
-        """Returns the number of elements in it."""
+        """Returns the number of elements in the queue."""
         with self._condition:
             return len(self._items)
 
@@ -318,7 +323,7 @@ class Queue(Kept):
         return self._closed
 
     def close(self, cancel_pending: bool = False) -> None:
-        """Refuses further elements; elements in the queue can still be taken.
+        """Closes the queue: further elements are refused; elements in the queue can still be taken.
 
         Args:
           cancel_pending: also cancel enqueue operations that wait for room.
@@ -385,8 +390,8 @@ class Queue(Kept):
         return cls(name, capacity, [None if dims is None else tuple(dims) for dims in shapes], *more)
 
     def _wait_for_room(self, step: Waiting) -> None:
-        """Waits for room. Closing the queue does not end this wait, unless waits are cancelled: a step that began to
-        wait before may still add its elements."""
+        """Waits for room. Closing the queue ends this wait only if it also cancels pending operations: otherwise a step
+        that began to wait before the closure may still add its elements, as in TensorFlow."""
         try:
             step.wait_until(
                 self._condition, lambda: len(self._items) < self._capacity or self._cancelled, f"room in {self}"
@@ -483,8 +488,8 @@ class ShuffleQueue(Queue):
     def _get_some(self, count: int) -> list[Any]:
         items = self._items
         taken: list[Any] = []
-        # One call for all draws gives the same numbers as a call for each, so the order does not depend on blocks.
-        # `integers` takes twice as long.
+        # One call for all draws gives the same numbers as a call for each draw, so the order of elements does not
+        # depend on the size of blocks. `random` takes half the time of `integers`.
         for drawn in self._random.random(count).tolist():
             index = int(drawn * len(items))
             # Swapping with the last element makes the removal independent of the size of the queue.
@@ -511,7 +516,8 @@ class PriorityQueue(Queue):
         self._order = itertools.count()
 
     def _held(self) -> list[Element]:
-        # Elements of equal priority stay in the order of arrival, also in the queue that is filled from this list.
+        # Sort by priority and arrival: a queue that is filled from this list, on the backup, then also keeps the order
+        # of arrival among equal priorities.
         return [element for _, _, element in sorted(self._items, key=lambda item: item[:2])]
 
     def _put(self, item: Element) -> None:

@@ -22,7 +22,7 @@ Record = tuple[bytes, bytes]
 
 
 class Reader(ABC):
-    """Reads one work item, usually a file, after the other.
+    """Reads work items, usually files, one after the other.
 
     Args:
       name: for messages.
@@ -55,7 +55,7 @@ class Reader(ABC):
 
         Raises:
           OutOfRangeError: the queue is closed and empty.
-          DataLossError: a file is damaged; the message names it and the place.
+          DataLossError: a file is damaged; the message has its name and the position of the damage.
         """
         if count < 1:
             raise InvalidArgumentError(None, None, f"reader {self.name!r} cannot read {count} records")
@@ -64,7 +64,8 @@ class Reader(ABC):
                 if self._records is None:
                     (work,) = queue.dequeue(step)
                     self._records = self._open(bytes(work.item()))
-                # Read no more records than requested: a plan without blocks takes single records.
+                # Read no more records in advance than the step requests: for single records, reading ahead gains
+                # nothing.
                 self._ahead = count
                 found = next(self._records, None)
                 if found is None:

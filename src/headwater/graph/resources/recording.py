@@ -27,8 +27,9 @@ class Outcome:
 
     Attributes:
       outputs: the output arrays.
-      faults: whether operations have failed, by name; perhaps still being computed.
-      error: the error of a host operation that has changed state before.
+      faults: maps the name of each operation with a check to whether it has failed; the values may still be being
+        computed.
+      error: the error of a host operation that has changed state before it failed; None without an error.
       commits: whether it has committed its step: see `headwater.graph.runtime.step.Step.commit`.
     """
 
@@ -46,7 +47,8 @@ class KeptOperation:
       place: the place of its instruction.
       perform: runs it for a step, with its inputs; returns its outputs.
       cells: variables among its inputs.
-      stable: whether its outputs have to be recorded even if it changes nothing.
+      stable: whether its outputs have to be recorded even if it changes nothing, because a repetition could give
+        others.
     """
 
     place: InstructionPlace
@@ -72,8 +74,8 @@ class Recorder(Protocol):
     """Records changes of a task's variables, and runs operations on its other resources."""
 
     def known(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
-        """Returns the outcome of an instruction of ``step``, perhaps from the previous primary; None if it was not
-        run."""
+        """Returns the recorded outcome of an instruction of ``step``, which this task or the previous primary has run;
+        None if none is recorded."""
         ...
 
     def changed(
@@ -89,15 +91,15 @@ class Recorder(Protocol):
         Args:
           step: the instruction's step.
           place: the instruction's place.
-          inputs: its inputs except variables; None if a repetition would have another result.
+          inputs: the instruction's inputs except variables; None if a repetition would have another result.
           cells: the changed variables.
           outcome: its outcome.
         """
         ...
 
     def carry_out(self, operation: KeptOperation, step: Any, inputs: Sequence[Any]) -> Sequence[Any]:
-        """Runs an operation atomically, after waiting if necessary. If ``step`` has run it before, repeats the recorded
-        outcome instead.
+        """Runs an operation atomically, after waiting if necessary. If ``step`` has run the operation before, returns
+        or raises the recorded outcome instead.
 
         Args:
           operation: the operation.

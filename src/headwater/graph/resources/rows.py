@@ -46,7 +46,7 @@ class Rows:
         batch = self.peek(where)
         for column in self._columns:
             if column.dtype.hasobject:
-                # Strings are objects, which a free row must not keep in memory.
+                # Strings are objects: clear the references, so that a free row does not keep them in memory.
                 column[where] = None
         self._free.extend(places)
         return batch

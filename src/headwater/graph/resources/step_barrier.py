@@ -1,7 +1,7 @@
 """The barrier of synchronous replicas: a replica that has finished a step waits until the next one starts.
 
-If the chief issues tokens, as in TensorFlow's token queue, a replica waits for a token instead. Unlike steps, tokens
-may exist before the present step is over, and a fast replica may take more tokens than a slow one.
+If the chief issues tokens, as in TensorFlow's token queue, a replica waits for a token instead. Tokens may be issued
+before the present step is over, and a fast replica may take more tokens than a slow one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SAY_EVERY_S = 5.0
 
 
 class StepBarrier(Kept):
-    """The barrier: the step that all replicas are at, and the replicas that wait for the next one.
+    """The barrier: the present step of all replicas, and the replicas that wait for the next one.
 
     Args:
       clock: returns monotonic time in seconds.
@@ -62,12 +62,14 @@ class StepBarrier(Kept):
         return self._runs.run_number
 
     def start(self, session: str, step: int, elsewhere: int, extra: int, name: int = 0) -> None:
-        """Starts the training in the chief's ``session``. Replicas that wait here and joined before this start get an
-        error, because their step is void. At the very first start, only replicas that have finished a step after
-        ``step`` get the error.
+        """Starts the training in the chief's ``session``, perhaps again.
+
+        Replicas that joined before this start and wait here get an error, because their step is void. The very first
+        start is an exception: then only replicas that have finished a step after ``step`` get the error.
 
         Args:
-          step: number of the starting step.
+          session: session of the chief.
+          step: number of the first step.
           elsewhere: as for `training_runs.is_first`.
           extra: as for `set`.
           name: name of this start; see `training_runs.Start`.
@@ -75,7 +77,8 @@ class StepBarrier(Kept):
         with self._condition:
             self._start = name
             self.changes += 1
-            # These replicas have made steps that the training does not include: it was restored at an earlier step.
+            # The training was restored at an earlier step than those that these replicas have finished, so their steps
+            # are not part of it.
             stranded = [session for session, done in self._waiting.items() if done > step]
             self._runs = training_runs.started(self._runs, session, step, elsewhere, stranded=stranded)
             if self._runs.run_number > 1:
@@ -103,13 +106,13 @@ class StepBarrier(Kept):
             self._condition.notify_all()
 
     def set(self, session: str, step: int, extra: int, tokens: int) -> None:
-        """Starts a step.
+        """Starts a step: replicas that wait for it continue.
 
         Args:
           session: session of the chief that has made the update.
           step: number of the step.
-          extra: number of additional gradients that the step needs, if an update needs more gradients than there are
-            replicas: that many replicas may give another gradient in the same step.
+          extra: number of additional gradients that the step needs because an update needs more gradients than there
+            are replicas. The same number of replicas may continue early and give another gradient in the same step.
           tokens: number of tokens to issue, if replicas wait for tokens.
 
         Raises:
@@ -134,7 +137,7 @@ class StepBarrier(Kept):
             start.
           OutOfRangeError: the chief's program, and so the training, has ended.
         """
-        # Only long waits are logged: each wait starts the interval of messages again.
+        # Only long waits are logged: the interval until the next message starts again with each wait.
         began = self._said = self._clock()
 
         def may_continue() -> bool:
@@ -146,7 +149,7 @@ class StepBarrier(Kept):
             return False
 
         with self._condition:
-            # The task may have forgotten the session in a restart.
+            # After a restart, the task does not know the sessions that joined before.
             if session not in self._runs.sessions:
                 self._runs = training_runs.joined(self._runs, session)
                 self.changes += 1
@@ -155,8 +158,8 @@ class StepBarrier(Kept):
             try:
                 waiting.wait_until(self._condition, may_continue, f"the gradients of other replicas for step {done}")
             except StillWaitsError:
-                # On a replicated task, the operation is retried after the wait; meanwhile the replica still counts
-                # as waiting.
+                # On a replicated task, the operation is tried again after the wait. Until then, the replica still
+                # counts as waiting.
                 tried_again = True
                 raise
             finally:
@@ -167,7 +170,7 @@ class StepBarrier(Kept):
             if self._tokens:
                 self.changes += 1
                 return self._tokens.popleft()
-            # The last step may have started before the job was over; then the replica still makes it.
+            # If the last step has started before the job was over, the replica still makes it.
             if self._over and self.step <= done:
                 raise OutOfRangeError(
                     None, None, f"there is no step after {done}: {self._over}, and no other task makes updates"
@@ -178,7 +181,8 @@ class StepBarrier(Kept):
             return self.step
 
     def session_ended(self, session: str, reason: str) -> None:
-        """Notes that a session has ended, or its client is lost and may reconnect."""
+        """Remembers for log messages that the chief's session has ended, or that its client is lost and may reconnect.
+        Other sessions are ignored."""
         with self._condition:
             if session == self._chief:
                 self._chief_ended = reason

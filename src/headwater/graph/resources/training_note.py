@@ -12,10 +12,10 @@ class Note:
 
     Attributes:
       text: the text; empty before it is written.
-      prepares: whether a chief is about to initialise or restore the variables: other workers wait until it has written
-        the text.
-      together: why this task's variables can only be restored together with other tasks'; empty if the task can restore
-        its own state alone.
+      prepares: whether a chief is about to initialise or restore the variables. Other workers wait until the chief has
+        written the text.
+      together: the reason why all tasks have to restore their variables together; empty if this task can restore its
+        own state alone.
       on_change: called after each change, in the same thread.
     """
 

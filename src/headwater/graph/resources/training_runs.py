@@ -2,11 +2,12 @@
 
 A chief may start the training several times, perhaps from an older checkpoint. Each start begins a *run*, and runs are
 numbered (`run_number`). The actions of a session belong to the run in which it joined. When another run starts, the
-replica's step is void: its gradient is for old variables, and the step that it waits for may never start. So the
-replica gets an error at once, joins again, and continues from the checkpoint that the chief has restored.
+present step of the session's replica is void: its gradient was computed from old variables, and the step for which it
+waits may never start. So the replica gets an error at once, joins again, and continues from the checkpoint that the
+chief has restored.
 
-All functions here are pure functions of `TrainingRuns`. Accumulators and barriers hold a `TrainingRuns`, and wait, wake
-and raise accordingly.
+All functions here are pure functions of `TrainingRuns`. Accumulators and barriers have a `TrainingRuns` each, and wait,
+wake steps and raise errors according to it.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ class Verdict(Enum):
 class Start:
     """One start of the training. Each gradient names the start that it belongs to.
 
-    The chief starts the training on one task after the other, while replicas send gradients to all of them. If only the
-    time of arrival counted, a gradient could arrive before the start on one task, which drops it, and after the start
-    on another, which counts it.
+    The chief starts the training on one task after the other, while replicas send gradients to all of them. If the time
+    of arrival decided, one task could receive a gradient before the start and drop it, while another receives it after
+    the start and counts it.
 
     Attributes:
       name: a random number, the same on all tasks; 0 before the first start known to the task.
-      first: whether it is the first start of all: gradients given before it count, too.
+      first: whether it is the very first start: gradients given before it count, too.
     """
 
     name: int = 0
@@ -108,8 +109,8 @@ class Members:
 def has_forgotten(members: Iterable[Members]) -> bool:
     """Whether the task of one of these accumulators has restarted, and so lost gradients that replicas had given.
 
-    A replica joins all accumulators before it gives a gradient. So if a replica has given one, and one accumulator
-    knows the replica while another does not, the latter has lost its state.
+    A replica joins all accumulators before it gives a gradient. So if a replica has given a gradient and some
+    accumulator does not know the replica, that accumulator has lost its state.
 
     Args:
       members: members of all accumulators of one training, read at about the same time.
@@ -126,7 +127,7 @@ def joined(runs: TrainingRuns, session: str) -> TrainingRuns:
 
 
 def is_first(runs: TrainingRuns, elsewhere: int) -> bool:
-    """Whether the next start is the first of all.
+    """Whether the next start is the very first one.
 
     Args:
       elsewhere: the largest number of starts known to any task; a restarted task does not know of earlier starts.
@@ -140,8 +141,8 @@ def started(
     """Starts a run at ``step``, in the chief's ``session``.
 
     Sessions that joined before the very first start become members of its run, since no older state exists. Sessions
-    that joined before a later start do not, even on a restarted task, for which this start is the first: other tasks
-    have dropped their gradients.
+    that joined before a later start do not, because other tasks have dropped their gradients. This also holds on a
+    restarted task, which has not seen the earlier starts: ``elsewhere`` shows that there were some.
 
     Args:
       elsewhere: see `is_first`.
@@ -168,13 +169,20 @@ def left(runs: TrainingRuns, session: str) -> TrainingRuns:
 
 def is_void(runs: TrainingRuns, session: str) -> bool:
     """Whether ``session`` joined an earlier run. A session that never joined counts as a present member."""
-    # A restarted task does not know the sessions that joined before its restart; the names of starts tell old gradients
-    # apart there.
+    # A restarted task does not know the sessions that joined before its restart. It recognises old gradients by the
+    # names of their starts instead.
     return runs.sessions.get(session, runs.run_number) != runs.run_number
 
 
 def judged(runs: TrainingRuns, session: str, of_step: int, step: int) -> Verdict:
-    """Decides the use of a gradient of the step ``of_step`` from ``session`` while the training is at ``step``."""
+    """Decides whether a gradient from ``session`` counts.
+
+    Args:
+      runs: the runs of the training.
+      session: the session of the replica.
+      of_step: the step at which the replica read the variables.
+      step: the present step of the training.
+    """
     if is_void(runs, session) or (runs.run_number and of_step > step):
         return Verdict.VOID
     return Verdict.STALE if of_step < step else Verdict.TAKE

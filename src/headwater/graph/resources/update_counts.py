@@ -1,9 +1,9 @@
-"""Update counts of a task's variables, in a file that survives when the task is killed.
+"""Update counts of a task's variables, in a file that remains when the task is killed.
 
-The file is mapped into memory: counting an update is an increment in memory, and the kernel keeps the page when the
-process dies. So when the next incarnation of a ``ps`` restores a state that is some seconds old, it knows exactly which
-updates are lost. If the machine fails, the file has the counts of the last moment at which the kernel wrote the page to
-disk.
+The file is mapped into memory. Counting an update is an increment in memory, and the operating system keeps the page
+when the process is killed. So when the next incarnation of a ``ps`` restores a state that is some seconds old, it knows
+exactly which updates are lost. If the machine fails, the file has the counts of the last moment at which the operating
+system wrote the page to disk.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _WORD: Final = struct.calcsize("Q")
 
 
 class UpdateCounts:
-    """A file of counts, which replaces an existing one. A process that has mapped the old file keeps that file, and
-    does not change the new one.
+    """A new file of counts, which replaces an existing one. A process that has mapped the old file continues to count
+    in that file and does not change the new one.
 
     Args:
       path: path of the file.
@@ -45,7 +45,8 @@ class UpdateCounts:
             unfinished = f"{path}.tmp"
             descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
             try:
-                # Allocate all of it on disk: a write to a page without space on disk would kill the process (SIGBUS).
+                # Allocate the whole file on disk: on a full disk, a write to an unallocated page would kill the process
+                # (SIGBUS).
                 os.posix_fallocate(descriptor, 0, nbytes)
                 self._map = mmap.mmap(descriptor, nbytes)
             finally:
@@ -55,7 +56,7 @@ class UpdateCounts:
             self.numbers: memoryview[int] = words[_HEAD:]
             for slot, count in enumerate(begun[:SLOTS]):
                 self.numbers[slot] = count
-            # Only a complete file gets this name, so that a process killed here leaves the previous counts.
+            # Rename only a complete file, so that a process that is killed before this line leaves the previous counts.
             os.replace(unfinished, path)
 
 
