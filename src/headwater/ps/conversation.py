@@ -1,8 +1,8 @@
-"""A worker's connections to every ``ps`` of a set of parameters: one frame to each, one answer from each.
+"""A worker's connections to all ``ps`` of a set of parameters: it sends each ``ps`` one frame and gets one answer.
 
-The worker reconnects to a ``ps`` that is lost, however long that takes, and repeats its request where the ``ps`` can
-answer it again. While it waits for one ``ps``, it watches the connections to the others: the awaited ``ps`` may itself
-depend on a gradient that was lost with another ``ps``.
+The worker reconnects to a lost ``ps``, however long that takes, and repeats its request if the ``ps`` still has its
+values. While the worker waits for one ``ps``, it also watches the connections to the others: the awaited ``ps`` may
+need a gradient that was lost with another ``ps``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,14 @@ class ServerLink(Protocol):
     """A worker's route to one ``ps``."""
 
     def reach(self, deadline_s: float | None = None) -> Reached | None:
-        """Waits until the ``ps`` can be reached, and returns its status; None where it is in this process."""
+        """Waits until the ``ps`` can be reached.
+
+        Args:
+          deadline_s: the time limit of the wait, in seconds; None for the limit of this process.
+
+        Returns:
+          The status of the ``ps``; None where the ``ps`` is in this process.
+        """
         ...
 
     def open_channel(self) -> Channel:
@@ -58,17 +65,18 @@ class ServerSession:
 
     Attributes:
       task: its name.
-      link: how to reach it.
-      channel: open, or None.
-      filled: generation of its values; 0 before the first.
+      link: the route to the ``ps``.
+      channel: the open channel to the ``ps``; None where there is none.
+      filled: generation of its values; 0 before it has values.
       version: the version of its values, according to its latest answer.
       incarnation: incarnation of the ``ps`` that serves the channel.
       answer_incarnation: incarnation of the ``ps`` that gave the latest answer.
-      pieces: the values of its blocks from the latest read, in the layout's order.
+      pieces: the values of its blocks when they were last read, in the layout's order.
       read: the version of ``pieces``.
-      read_incarnation: incarnation of the ``ps`` from which they were read.
-      optimized, added, tables: its blocks with their positions in the layout's order: blocks that the optimizer
-        updates, blocks to which changes are added, and tables, of which some rows are read and updated.
+      read_incarnation: incarnation of the ``ps`` from which ``pieces`` were read.
+      optimized, added, tables: its blocks by kind, with their positions in the layout's order. The optimizer updates
+        ``optimized`` blocks, workers add changes to ``added`` blocks, and only some rows of ``tables`` are read and
+        updated in a step.
       waits_for: reason and start of a long wait for this ``ps``; None while there is none.
     """
 
@@ -120,24 +128,24 @@ class JobOverError(GaveUpError):
 class _ReconnectedError(UnavailableError):
     """The awaited ``ps`` was lost and reconnected during the wait, so its answer will not arrive on the old channel.
 
-    This happens when a second ``ps`` is lost while the worker waits, and the awaited ``ps`` is lost as well while the
-    worker reconnects to the second.
+    This happens when another ``ps`` is lost during the wait, and the awaited ``ps`` is lost, too, while the worker
+    reconnects to the other one.
     """
 
 
 class Conversation:
-    """The connections to every ``ps``, used in turn. Used by one thread at a time.
+    """The connections of a worker to all ``ps``. Used by one thread at a time.
 
     Args:
       worker: this worker's name.
       sessions: one for each ``ps``.
-      greet: opens a channel to a ``ps``, given its number, and introduces this worker there.
-      may_leave: returns whether this worker can end without a lost ``ps`` when the job is over.
+      greet: opens a channel to the ``ps`` with a given number, and makes the handshake.
+      may_leave: returns whether this worker may stop waiting for a lost ``ps`` when the job is over.
 
     Attributes:
       sessions: one for each ``ps``.
       rows_read: number of rows of tables that were read.
-      lost_first: whether the first ``ps`` was lost. Set by this object and reset by its user.
+      lost_first: whether the first ``ps`` was lost. This object sets it, and its owner resets it.
     """
 
     def __init__(
@@ -170,7 +178,7 @@ class Conversation:
         """Opens a channel to a ``ps`` as soon as it can be reached.
 
         Raises:
-          GaveUpError: it could not be reached before the deadline.
+          GaveUpError: the ``ps`` could not be reached before the deadline.
           JobOverError: the job is over, and this worker only reads values, or has finished.
         """
         session, deadline_s = self.sessions[index], Patience.from_environment().deadline_s
@@ -216,13 +224,17 @@ class Conversation:
         always: bool = False,
         after_first: Callable[[Frame | None], None] | None = None,
     ) -> list[Frame | None]:
-        """Sends a frame to each ``ps``, then receives an answer from each; None from each that was lost meanwhile.
+        """Sends a frame to each ``ps``, then receives an answer from each.
 
         Args:
-          again: whether to repeat the frame to a ``ps`` as soon as it is reconnected, if it still has its values.
-            Needed if another ``ps`` answers only after this ``ps`` has received the frame.
+          frames: the frame for each ``ps``; None for a ``ps`` that gets none.
+          again: whether to repeat the frame to a lost ``ps`` as soon as this worker has reconnected to it, if it still
+            has its values. Needed where another ``ps`` answers only after this ``ps`` has received the frame.
           always: whether to repeat the frame also to a ``ps`` that was restarted without its values.
-          after_first: called with the first answer before the others are received.
+          after_first: called with the answer of the first ``ps``, before the answers of the others are received.
+
+        Returns:
+          The answers; None from a ``ps`` that was lost before it answered, or that got no frame.
         """
         self._asked, self._early, self._late = {}, {}, False
         answers: list[Frame | None] = []
@@ -263,7 +275,7 @@ class Conversation:
         return answer
 
     def repeat_instead(self, frame: Callable[[int, Frame], Frame]) -> None:
-        """Replaces the frames to be repeated to a ``ps`` that is lost before its answer arrives."""
+        """Replaces each pending frame by ``frame(number of the ps, pending frame)``, for repetition after a loss."""
         self._repeated = {index: (frame(index, former), filled) for index, (former, filled) in self._repeated.items()}
 
     def _send_asked(self, index: int, frame: Frame) -> None:
@@ -291,7 +303,7 @@ class Conversation:
                 error = again
 
     def request(self, session: ServerSession, frame: Frame, waiting: Callable[[], None] | None = None) -> Frame:
-        """Sends a frame and returns the answer; ``waiting`` is called each time that the ``ps`` reports a wait.
+        """Sends a frame to one ``ps`` and returns the answer. ``waiting`` is called at each WAIT frame of the ``ps``.
 
         Raises:
           UnavailableError, AbortedError: the ``ps`` is lost, or was restarted without its values.
@@ -300,7 +312,7 @@ class Conversation:
         return self._receive(session, waiting)
 
     def request_until_answered(self, index: int, frame: Frame) -> Frame:
-        """Sends a frame until there is an answer, for requests that a restarted ``ps`` can answer as well."""
+        """Repeats a frame until it is answered. Only for requests that a restarted ``ps`` can answer, too."""
         while True:
             try:
                 return self.request(self.sessions[index], frame)
@@ -344,10 +356,10 @@ class Conversation:
         return frame
 
     def _is_too_late(self, waiting_for: ServerSession) -> bool:
-        """Returns whether a ``ps`` has rejected the gradients, so that this worker must not wait elsewhere.
+        """Returns whether a ``ps`` has rejected this push, so that this worker must not wait for an update elsewhere.
 
-        Waiting for an update on another ``ps`` could be a deadlock. The update may need the next gradient of a second
-        worker, and that worker may wait for an update that needs the next gradient of this worker.
+        Such a wait could be a deadlock: the update may need the next gradient of a second worker, which may in turn be
+        waiting on the first ``ps`` for the next gradient of this worker.
         """
         for index, (frame, _) in self._repeated.items():
             session, channel = self.sessions[index], self._asked.get(index)
@@ -363,7 +375,7 @@ class Conversation:
         return self._late
 
     def _waits(self, session: ServerSession, what: str) -> None:
-        """Logs a wait, and meanwhile reconnects to other ``ps`` that were lost."""
+        """Logs that this worker waits for a ``ps``, and reconnects to other ``ps`` that were lost meanwhile."""
         _log.info("%s waits for %s: %s", self._worker, session.task, what)
         since = session.waits_for[1] if session.waits_for is not None else time.monotonic()
         session.waits_for = f"{session.task}: {what}", since
@@ -383,7 +395,7 @@ class Conversation:
         return [wait for session in self.sessions if (wait := session.waits_for) is not None]
 
     def _reconnect_lost(self, waiting_for: ServerSession) -> None:
-        """Reconnects to every other lost ``ps``, as the awaited ``ps`` may depend on a frame to one of them."""
+        """Reconnects to all other lost ``ps``: the awaited ``ps`` may need a frame that was lost with one of them."""
         for index, session in enumerate(self.sessions):
             channel = session.channel
             if session is not waiting_for and channel is not None and channel.peer_gone():

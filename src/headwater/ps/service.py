@@ -82,9 +82,12 @@ class ParameterService(Service):
             parameters.worker_ended()
 
     def offer(self, name: str, make: Callable[[], object]) -> None:
-        """Registers ``make``, which hosts all parts of the set ``name`` as soon as it can.
+        """Registers a function that hosts the parts of a set on demand.
 
-        It is called when another task asks for a part that is missing, and again until the part exists.
+        Args:
+          name: the name of the set.
+          make: called when another task asks for a part that this task does not host, and repeatedly until the part
+            is hosted. It does nothing while the set cannot be hosted yet.
         """
         self._offered[name] = make
 
@@ -94,10 +97,9 @@ class ParameterService(Service):
         return client
 
     def serve(self, channel: Channel, first: Frame) -> None:
-        """Serves a channel whose first frame is a worker's HELLO, or another task's request for a replica, a sum or
-        shards.
+        """Serves a channel that begins with a worker's HELLO, or with another task's request about replicas or shards.
 
-        Waits until the program of this task has made the set.
+        Waits until the program of this task hosts the requested set.
         """
         match first.header:
             case (str(name), *_):
@@ -219,7 +221,7 @@ class ParameterService(Service):
         )
         steps: dict[str, int] = {}
         for name, parameters in list(self._hosted.items()):
-            # A worker's push is a step for each part of a set.
+            # A push is counted by every part of a set, but is only one step.
             of = name.rpartition("/")[0] or name
             steps[of] = max(steps.get(of, 0), parameters.steps)
         counted = [parameters.version for parameters in hosted if parameters.counts_steps]

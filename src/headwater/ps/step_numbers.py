@@ -1,8 +1,7 @@
 """Assigns the steps of an epoch to workers. Pure; the first ``ps`` does this for all of them.
 
-Steps are assigned one at a time, so that an epoch has as many as the program asks for, however many workers take part
-and whenever they join or leave. Where an update takes gradients of several workers, a step is a round: all members get
-the same number.
+Steps are assigned one at a time. So an epoch has exactly as many steps as the program requests, even if workers join or
+leave. Where an update uses gradients of several workers, a step is a round: all members get the same step number.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ class StepNumbers:
     Attributes:
       in_rounds: whether a step is a round of all workers, rather than a step of one worker.
       epoch: the current one, from 0; -1 before the first.
-      given: number of steps assigned so far; not used with ``in_rounds``, where the version counts them.
+      given: number of steps assigned in the current epoch; unused with ``in_rounds``, where the version counts steps.
       base: the version of the values at which the epoch began.
       steps: length of the epoch; `UNKNOWN_STEPS` until it is known.
       longest: the largest number of steps for which a worker has had data.
@@ -50,8 +49,8 @@ class StepNumbers:
         """Assigns the next step to ``worker``.
 
         Args:
-          worker: the worker that asks; the step it was computing is over.
-          epoch: the epoch it is in. The first worker that asks for a later epoch begins it.
+          worker: the worker that asks; it has completed its previous step.
+          epoch: the epoch of the worker. The first worker that asks for a later epoch begins that epoch.
           steps: number of steps of that epoch, or `UNKNOWN_STEPS`.
           version: the version of the values.
 
@@ -71,14 +70,20 @@ class StepNumbers:
         return step
 
     def reach(self, epoch: int, steps: int, version: int) -> None:
-        """Begins ``epoch``, unless it or a later one has begun."""
+        """Begins ``epoch``, unless this epoch or a later one has already begun.
+
+        Args:
+          epoch: the epoch to begin.
+          steps: number of steps of the epoch, or `UNKNOWN_STEPS`.
+          version: the current version of the values.
+        """
         # Begin only a later epoch: a slow worker must not restart an epoch that others have begun.
         if epoch > self.epoch:
             self.epoch, self.given, self.base, self.steps = epoch, 0, version, steps
             self.longest, self.ends = 0, None
 
     def exhausted(self, epoch: int, step: int) -> None:
-        """Ends ``epoch`` before ``step``, because a worker has no data for it."""
+        """Ends ``epoch`` before ``step``, because a worker has no data for that step."""
         # The worker with the least data ends the epoch for all: in rounds, the others would wait forever for its next
         # gradient.
         if epoch == self.epoch and (self.steps == UNKNOWN_STEPS or step < self.steps):
@@ -112,5 +117,5 @@ class StepNumbers:
         return self.stopped or self.asked.get(worker, epoch) >= epoch
 
     def reset(self) -> None:
-        """Resets the steps after all workers have finished: the next request begins a training, at any epoch."""
+        """Resets the steps after all workers have finished. The next request then begins a training, in any epoch."""
         self.epoch, self.steps, self.stopped = -1, UNKNOWN_STEPS, False

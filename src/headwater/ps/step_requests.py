@@ -8,8 +8,8 @@ from headwater.errors import InvalidArgumentError
 from headwater.ps.accounting.ledger import Plan, Work
 from headwater.ps.consistency import Part
 
-#: Number of the training; number of the epoch; number of the epoch's steps, or -1; the first step without data, or -1.
-#: Where examples are accounted for, a fifth element is the result of `asking`.
+#: A request for a step: (number of the training, number of the epoch, number of steps of the epoch or -1, first step
+#: without data or -1). Where examples are accounted for, a fifth element is the result of `asking`.
 StepRequest = tuple[int, int, int, int] | tuple[int, int, int, int, tuple[Any, ...]]
 #: A range that is given back, with the reason; an empty reason means that the range did not fail.
 Returned = tuple[Work, str]
@@ -50,8 +50,11 @@ def range_of(span: object) -> Work:
 def step_request_of(
     worker: str, step_request: Any
 ) -> tuple[int, int, int, int, tuple[int, Plan, tuple[int, int] | None]]:
-    """Returns the fields of a request for examples: training, last epoch, steps, first step without data; first epoch,
-    plan, part of a batch."""
+    """Returns the fields of a request for examples from a frame.
+
+    Returns:
+      Training, last epoch, steps, first step without data, and (first epoch, plan, part of a batch or None).
+    """
     match step_request:
         case (
             int(training),
@@ -91,7 +94,7 @@ def part_of(part: object) -> Part | None:
 
 
 def _is_part(part: object) -> bool:
-    """Returns whether this is a pair (number of a part, of how many)."""
+    """Returns whether ``part`` is a pair (number of a part, number of parts)."""
     match part:
         case (int(number), int(count)):
             return 0 <= number < count

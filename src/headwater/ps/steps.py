@@ -73,8 +73,9 @@ class Steps:
         worker, workers = connection.worker, self._workers
         with self._changed:
             self._waiting.wait_for_values(connection)
-            # A worker that joins while an update is made may get values from before it on this ps, and from after it
-            # on another: it must not compute a gradient from such a mixture, see `Ledger.assign_range`.
+            # If a worker joins while the ps make an update, this ps may return values from before the update, and
+            # another ps values from after it. The worker must not compute a gradient from such a mixture; see
+            # `Ledger.assign_range`.
             joins = worker not in self._updates.state.members and self._updates.state.last is not None
             # A worker that only reads, such as an evaluator, must not become a member: others would wait for it.
             if (step_request is not None or worker in workers.resting) and worker not in self._updates.state.members:
@@ -86,7 +87,7 @@ class Steps:
             return self._values(connection, everything, extras, step_request, keeps, request, joins=joins)
 
     def push(self, connection: WorkerConnection, frame: Frame) -> Frame:
-        """Answers a PUSH frame once the worker may continue, with values and its next step."""
+        """Adds the gradients of a PUSH frame; answers with values and the next step once the worker may continue."""
         version, weight, extras, step_request, hyperparameters, work, part, keeps, number = frame.header
         tensors = frame.tensors
         worker, workers, updates, waiting = connection.worker, self._workers, self._updates, self._waiting
@@ -111,9 +112,9 @@ class Steps:
             request, again = workers.request(connection, number)
             if not again:
                 self._record_returned(worker, returned)
-            # A retry has been handled already, so its gradient is not added again. If the worker counted as lost
-            # meanwhile, its ranges of examples may belong to another worker: `record_gradient` then returns False, as
-            # the examples would count twice.
+            # Do not add the gradient of a retry again. If the worker counted as lost for a while, its ranges of
+            # examples may have been assigned to another worker; then `record_gradient` returns False, because the
+            # examples would otherwise count twice.
             if not again and self._accounts.record_gradient(worker, given):
                 updates.free.discard(worker)
                 request.version = updates.state.version
@@ -134,7 +135,7 @@ class Steps:
                     self._warn_of_uneven_data()
                 try:
                     updates.perform(decision)
-                except Exception:  # forget the request: a retry must not be answered as applied
+                except Exception:  # forget the request, or a retry would be answered as if it had been applied
                     updates.latest.pop(worker, None)
                     raise
                 self._changed.notify_all()
@@ -148,21 +149,20 @@ class Steps:
                     self._changed.notify_all()
                 updates.event(Joined(worker))
                 updates.free.add(worker)
-            # Wait on the worker's own condition, so that the gradients of other workers do not wake this thread.
+            # Wait on a condition of this worker alone, so that gradients of other workers do not wake this thread.
             waiting.wait(
                 connection,
                 lambda: worker in updates.free or updates.connections.get(worker) is not connection,
                 "",
                 connection.turn,
             )
-            # Check this before removing the worker from `free`: if the worker has reconnected, its retry needs the
-            # entry.
+            # Check this before removing the worker from `free`: the retry of a reconnected worker needs the entry.
             workers.require_present(connection)
             updates.free.discard(worker)
             return self._values(connection, False, extras, step_request, keeps, request)
 
     def _judged(self, worker: str, request: Request) -> None:
-        """Records whether the worker's gradient was accepted, for other ``ps`` that build the same round."""
+        """Records whether the worker's gradient was accepted; other ``ps`` ask for this during the same round."""
         if self._updates.round_sums is not None:
             incarnation = self._workers.incarnations[worker]
             self._updates.round_sums.judged(worker, incarnation, request.number, taken=request.applied)
@@ -180,7 +180,7 @@ class Steps:
         *,
         joins: bool = False,
     ) -> Frame:
-        """Returns the VALUES frame for a request, with the step that the worker asked for. The lock is held."""
+        """Returns the VALUES frame that answers a request, with the requested step. The lock is held."""
         worker, workers, step_numbers = connection.worker, self._workers, self._step_numbers
         step_number, share = protocol.EPOCH_OVER, None
         match step_request:
@@ -224,15 +224,15 @@ class Steps:
     def _await_epoch(self, connection: WorkerConnection, epoch: int) -> None:
         """Waits until a worker may begin an epoch.
 
-        In asynchronous training no other worker may be more than an epoch behind. In synchronous training, and in
-        asynchronous training that the chief may stop, the chief must have begun the epoch: it validates after each
-        epoch, and may stop the training there.
+        In asynchronous training, the worker waits while another worker is more than one epoch behind. In synchronous
+        training, and in asynchronous training that the chief may stop, it waits until the chief has begun the epoch,
+        because the chief validates after each epoch and may stop the training then.
         """
         step_numbers, chief = self._step_numbers, self._workers.chief
         awaits_chief = isinstance(self._context.choice, Synchronous)
         step_numbers.asked[connection.worker] = epoch
         self._changed.notify_all()
-        # Only asynchronous workers can be epochs apart: with the other choices, they wait for the gradients of others.
+        # Only asynchronous workers can be epochs apart; with other choices, workers wait for each other's gradients.
         if isinstance(self._context.choice, Asynchronous):
             self._waiting.wait(
                 connection, lambda: step_numbers.may_begin(epoch), "others that are more than an epoch behind"
@@ -246,19 +246,23 @@ class Steps:
     def _rests_for_chief(self, epoch: int) -> bool:
         """Returns whether a worker must rest until the chief, which may stop the training, has begun an epoch.
 
-        It rests, because the chief may be waiting for steps of others in the epoch before, but not for this worker.
+        It rests instead of waiting as a member: in the previous epoch, the chief may be waiting for steps of other
+        workers, and must not wait for this one as well.
         """
         bounded = isinstance(self._context.choice, BoundedStaleness | KOfN) and self._workers.may_stop
         return bounded and not self._step_numbers.has_begun(self._workers.chief, epoch)
 
     def answer_first_epoch(self, connection: WorkerConnection, training: int, epoch: int, *, may_stop: bool) -> Frame:
-        """Answers with the epoch at which a training begins.
+        """Answers with the epoch with which a training begins; waits until the chief has set it.
 
-        The chief sets it; other workers send a negative ``epoch`` and wait for the chief. ``may_stop`` says whether the
-        chief may stop the training at the end of any epoch.
+        If other workers are training already, this task may have been restarted after the chief set the epoch. Then the
+        answer is -1, and the worker does not wait.
 
-        If others are training already, this task may have been restarted after the chief set the epoch. The worker does
-        not wait then, and the answer is -1.
+        Args:
+          connection: the connection of the worker that asks.
+          training: the number of the training.
+          epoch: from the chief, the epoch to set; negative from other workers.
+          may_stop: from the chief, whether it may stop the training at the end of any epoch.
         """
         workers, step_numbers = self._workers, self._step_numbers
 
@@ -294,8 +298,10 @@ class Steps:
         return Frame(kinds.DONE)
 
     def answer_sums(self, connection: WorkerConnection, epoch: int, wait: bool) -> Frame:
-        """Answers with the sums that workers have contributed in an epoch; with ``wait``, when all other workers have
-        finished its steps."""
+        """Answers with the sums of the contributions of all workers in an epoch.
+
+        With ``wait``, answers only when no other worker is computing a step of that epoch or an earlier one.
+        """
 
         def others() -> list[str]:
             return self._step_numbers.busy_in(epoch, but=connection.worker)
@@ -308,7 +314,7 @@ class Steps:
             return Frame(kinds.DONE, (), self._workers.sums.of(epoch))
 
     def _warn_of_uneven_data(self) -> None:
-        """Warns once if workers have data of different lengths, which shows when data end. The lock is held."""
+        """Warns once if the data of one worker have ended before the data of another. The lock is held."""
         step_numbers = self._step_numbers
         if step_numbers.uneven and not self._uneven_said:
             self._uneven_said = True
@@ -365,7 +371,7 @@ class Steps:
             self._changed.notify_all()
 
     def holds(self, worker: str, spans: Sequence[object]) -> Frame:
-        """Answers whether a worker that was disconnected still holds ranges."""
+        """Answers whether a worker that was disconnected or slow still holds ranges of examples."""
         works = [range_of(span) for span in spans]
         with self._changed:
             self._accounts.back(worker)
@@ -380,8 +386,10 @@ class Steps:
         _log.warning("%s drops a gradient of %s: %s were handed out again", self._context.task, worker, ranges)
 
     def rest(self, connection: WorkerConnection, step_request: Any) -> Frame:
-        """Blocks a worker without data while others hold the remaining examples. Other workers do not wait for it
-        meanwhile."""
+        """Blocks a worker without data while other workers hold the remaining examples of its request.
+
+        Meanwhile no other worker waits for a gradient of this one.
+        """
         worker, workers, accounts, updates = connection.worker, self._workers, self._accounts, self._updates
         with self._changed:
             workers.require_present(connection)
@@ -405,7 +413,7 @@ class Steps:
                     begun = not self._rests_for_chief(last)
                     return over or (begun and (first is None or accounts.has_work(training, first, last)))
 
-                # If all holders of ranges are at rest themselves, no range will be returned: waiting would never end.
+                # If all workers that hold ranges rest, too, none will return a range, and the wait would never end.
                 def none_to_come() -> bool:
                     holders = accounts.holders()
                     return worker in holders and workers.resting.issuperset(holders)

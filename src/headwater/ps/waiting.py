@@ -20,13 +20,13 @@ class Waiting:
     """Makes workers wait, each in the thread that serves it.
 
     Args:
-      context: the host's context. Waits fail once its workers are found to run different programs.
+      context: the host's context. All waits fail as soon as two workers turn out to run different programs.
       updates: the updates that workers wait for.
 
     Attributes:
       held_for: the event until which the host's state is frozen and workers wait; empty where it is not frozen.
-      pauses_for: the event until which no new round begins; workers with the first gradient of a round wait. Empty
-        where rounds begin.
+      pauses_for: the event until which no new round may begin, so that a worker with the first gradient of a round
+        waits. Empty where rounds may begin.
     """
 
     def __init__(self, context: ServingContext, updates: Updates) -> None:
@@ -37,27 +37,34 @@ class Waiting:
         self.pauses_for: str = ""
 
     def freeze(self, what: str) -> None:
-        """Freezes the state: gradients are refused and workers wait for ``what``, until `unfreeze`.
+        """Freezes the state until `unfreeze`: no gradient is accepted, and workers wait.
 
-        A round whose last missing worker leaves can still become an update. The exported state does not contain that
-        update, so `secure` delays the answers that would acknowledge it.
+        A round can still become an update when the last missing worker leaves. The exported state lacks that update, so
+        `secure` delays the answers that would acknowledge it.
+
+        Args:
+          what: the event for which the workers wait, in words.
         """
         with self._changed:
             self.held_for = what
 
     def freeze_outside_rounds(self, what: str, within_s: float) -> bool:
-        """Waits for a moment at which no gradient would be lost, and then freezes the state as `freeze` does.
+        """Waits until the state can be frozen without losing a gradient, and then freezes it as `freeze` does.
 
-        At such a moment, every worker whose gradient is gathered waits here for an answer, so that it will push the
-        gradient again to the server that takes over. No round begins during the wait.
+        No gradient is lost if every worker whose gradient is gathered waits here for an answer: such a worker will push
+        its gradient again, to the server that takes over. No round begins during the wait.
+
+        Args:
+          what: the event for which the workers wait, in words.
+          within_s: how long to wait, in seconds.
 
         Returns:
-          Whether the state is frozen; False if there was no such moment within ``within_s`` seconds.
+          Whether the state is frozen; False where that was not possible within ``within_s`` seconds.
         """
         with self._changed:
             self.pauses_for = what
             until = self._context.clock() + within_s
-            # Without new rounds, such a moment occurs as soon as the workers of the present round wait.
+            # As no new round begins, the wait ends as soon as all workers of the current round wait for answers.
             while (again := self._updates.asked_again()) is None and self._context.clock() < until:
                 self._changed.wait(LOOK_S)
             self.pauses_for, self.held_for = "", "" if again is None else what
@@ -65,19 +72,17 @@ class Waiting:
             return again is not None
 
     def unfreeze(self) -> None:
-        """Ends `freeze`."""
+        """Ends `freeze`: gradients are accepted again, and delayed answers are sent."""
         with self._changed:
             self.held_for = ""
             self._changed.notify_all()
 
     def secure(self, channel: Channel, is_here: Callable[[], bool] = lambda: True) -> None:
-        """Returns once the state is not frozen.
-
-        While it is frozen, an answer could acknowledge an update that the exported state does not contain.
+        """Delays an answer while the state is frozen: it could acknowledge an update that the exported state lacks.
 
         Args:
-          channel: the channel for the answer.
-          is_here: whether this host still owns its state.
+          channel: the channel on which the answer will be sent.
+          is_here: returns whether this host still owns its state.
 
         Raises:
           UnavailableError: this host no longer owns its state, or the channel was closed, as when the task ends.
@@ -107,13 +112,14 @@ class Waiting:
         self.wait(connection, lambda: bool(self._updates.filled), "the chief to bring values")
 
     def wait_while_held(self, connection: WorkerConnection) -> None:
-        """Waits for the end of `freeze`."""
+        """Waits until the state is not frozen."""
         self.wait(connection, lambda: not self.held_for, self.held_for)
 
     def wait_for_round(self, connection: WorkerConnection) -> None:
         """Waits until a gradient may be added.
 
-        It may not while the state is frozen, nor as the first of a round while `freeze_outside_rounds` waits.
+        No gradient may be added while the state is frozen. While `freeze_outside_rounds` waits, no gradient may begin a
+        round.
         """
 
         # Accept gradients of the present round: `freeze_outside_rounds` may wait for the round to complete.
@@ -129,10 +135,13 @@ class Waiting:
         what: str,
         changed: threading.Condition | None = None,
     ) -> None:
-        """Waits with the lock released, and tells the worker from time to time the reason, ``what``.
+        """Releases the lock and waits until ``ready`` returns True. WAIT frames tell the worker the reason.
 
-        ``changed`` is notified when ``ready`` may have become true; by default the condition that every change
-        notifies.
+        Args:
+          connection: the connection of the worker that waits.
+          ready: the condition, evaluated with the lock held.
+          what: the reason for the wait, in words.
+          changed: notified when ``ready`` may have become true; by default the condition that every change notifies.
 
         Raises:
           UnavailableError: the worker is disconnected.
@@ -140,7 +149,7 @@ class Waiting:
         """
         changed = changed or self._changed
         self._raise_disagreement()
-        # The disagreement is raised first: a worker with another program must get the error even if it need not wait.
+        # Raise a disagreement first: a worker with another program must get that error even if it need not wait.
         if ready():
             return
         updates, channel, clock = self._updates, connection.channel, self._context.clock
@@ -148,13 +157,13 @@ class Waiting:
         speak_at = began + SPEAK_S
         connection.waits_for = what, began
         try:
-            # Limit each wait: no notification tells this thread that its worker has disconnected.
+            # Wake up regularly: no notification tells this thread that its worker has disconnected.
             while not changed.wait_for(ready, LOOK_S):
                 if channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} is gone")
                 self._raise_disagreement()
                 now, members = clock(), updates.state.members
-                # Waiting workers drive the patience deadline, as a host has no timer thread.
+                # A host has no timer thread, so the threads of waiting workers check the patience deadline.
                 if self._context.choice.patience_s is not None:
                     updates.event(Tick())
                     for slow in members.keys() - updates.state.members.keys():

@@ -1,8 +1,8 @@
-"""Placement of a shard's replicas: on which ``ps`` they should be, and the primary's next step towards that. Pure.
+"""Desired placement of a shard's replicas, and the primary's next step towards it. Pure: no threads, no clocks.
 
-Replicas move one at a time, while the shard is served, in two kinds of steps: the primary fills a third replica, which
-then replaces the backup; or the primary hands over to its backup. A sequence of these steps moves a shard to any two
-``ps``, and the shard has two replicas all the time.
+Replicas move one at a time, while the primary serves the shard. There are two kinds of steps: the primary fills a third
+replica, which then replaces the backup; or the primary hands over to its backup. A sequence of such steps moves a shard
+to any two ``ps``, and the shard has two replicas at all times.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from headwater.state.views import View
 
 
 class Aim(NamedTuple):
-    """The desired placement: the number of the primary's ``ps`` and of the backup's (None: no backup is wanted)."""
+    """The desired placement: the number of the ``ps`` for the primary, and for the backup (None: no backup)."""
 
     primary: int
     backup: int | None
@@ -43,7 +43,7 @@ def settle(view: View, aim: Aim | None, beside: int, staying: Sequence[int]) -> 
     Args:
       view: the current view.
       aim: the requested placement; None where none was requested: replicas stay where they are.
-      beside: the ``ps`` for the backup, where the view has none.
+      beside: the preferred ``ps`` for a new backup, where the view has no backup.
       staying: the ``ps`` that are not shutting down.
     """
     now = Aim(view.primary.ps, beside if view.backup is None else view.backup.ps)
@@ -51,7 +51,7 @@ def settle(view: View, aim: Aim | None, beside: int, staying: Sequence[int]) -> 
         return now
     primary, backup = aim or now
     alone = aim is not None and backup is None and primary in staying
-    # The backup has the whole state already, so it becomes the primary without another transfer.
+    # Prefer the backup as the new primary: it already has the whole state.
     if primary not in staying:
         found = backup if backup in staying else _after(primary, (), staying)
         if found is not None:
@@ -81,7 +81,7 @@ def next_step(view: View, aim: Aim) -> Step:
 
 
 def spread(homes: Sequence[int], staying: Sequence[int]) -> list[Aim]:
-    """Returns a placement of each shard that balances the number of replicas per ``ps`` and moves few of them.
+    """Returns the placement of each shard. It balances the number of replicas per ``ps``, and moves few replicas.
 
     Args:
       homes: for each shard, the number of the ``ps`` that serves it when the job starts.
@@ -98,7 +98,7 @@ def spread(homes: Sequence[int], staying: Sequence[int]) -> list[Aim]:
     """
     copies = dict.fromkeys(staying, 0)
     primaries: dict[int, int] = {}
-    # Shards that can stay at home first: shards without a home are then placed where the fewest replicas are.
+    # First place the shards whose home stays. The other shards then fill the ps with the fewest replicas.
     for shard, home in sorted(enumerate(homes), key=lambda each: each[1] not in copies):
         primaries[shard] = home if home in copies else min(staying, key=lambda ps: (copies[ps], ps))
         copies[primaries[shard]] += 1

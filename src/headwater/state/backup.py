@@ -19,7 +19,7 @@ _log = logging.getLogger("headwater")
 
 
 class BackupCopy(Member):
-    """A replica that can follow; see `headwater.state.feed` for the frames that it receives."""
+    """A replica that can follow a primary; `headwater.state.feed` describes the frames that it receives."""
 
     def serve_peer(self, channel: Channel, first: Frame) -> None:
         """Applies the frames of a primary until the channel ends. Refuses a primary of an older term."""
@@ -33,7 +33,7 @@ class BackupCopy(Member):
         link = self._processes.link(view.primary.ps)
         with self._changed:
             before = self._fed if accepts(self._standing, view) else None
-        if before is not None:  # ends the preceding primary's feed: the thread that serves it holds `_taking`
+        if before is not None:  # the thread that serves the preceding primary holds `_taking`: end that feed
             before.close()
         with self._taking:
             with self._changed:
@@ -57,8 +57,8 @@ class BackupCopy(Member):
                 self._watch(link, channel)
                 while True:
                     frame = channel.recv()
-                    # Confirm the frame before applying it, so that workers do not wait for the application. A promotion
-                    # waits for it, as it acquires `_taking` first.
+                    # Confirm the frame before applying it, so that workers need not wait for that. A promotion does
+                    # wait until the frame is applied, because it acquires `_taking` first.
                     with self._answering:
                         channel.send(Frame(kinds.DONE, (frame.header[0],)))
                     self._follow_frame(frame, channel)
@@ -70,7 +70,7 @@ class BackupCopy(Member):
                 link.release_channel(channel, False)
 
     def _watch(self, link: PeerServerLink, channel: Channel) -> None:
-        """Has the channel closed as soon as the primary's process or machine stops answering."""
+        """Registers the channel, so that it is closed as soon as the primary's process or machine is lost."""
         try:
             link.reach(DIAL_S)
         except OpError as error:
@@ -92,8 +92,8 @@ class BackupCopy(Member):
                 case _:
                     self._apply(frame, channel)
         except Exception as error:
-            # The frame was confirmed before it was applied, so workers may have an acknowledgement of a change that
-            # this replica lacks: discard it, and rejoin with a new incarnation.
+            # The frame was confirmed before it was applied. So the primary may have acknowledged a change that this
+            # replica lacks: discard the whole state, and rejoin with a new incarnation.
             _log.exception("%s drops its copy of %s: it could not follow", self._task, self._called)
             with self._changed:
                 me = Copy(self._standing.me.ps, new_incarnation(self._standing.me.incarnation))

@@ -25,14 +25,14 @@ class Contents:
         raise NotImplementedError
 
     def _apply(self, frame: Frame, channel: Channel) -> None:
-        """Applies a change that the primary sent on ``channel``. Where it raises anything, the replica is discarded."""
+        """Applies a change that the primary sent on ``channel``. After any exception the replica is discarded."""
         raise NotImplementedError
 
     def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
-        """Makes the feed of another replica, which begins with a snapshot, and passes it to `_feeds`.
+        """Creates the feed of another replica, which begins with a snapshot, and passes the feed to `_feeds`.
 
-        Both happen between two changes, so that each change is either in the snapshot or sent after it. Changes that
-        were recorded and not sent yet are sent to the current feed first.
+        No change may occur between the snapshot and the call of `_feeds`, so that each change is either in the snapshot
+        or sent after it. Recorded changes that have not been sent yet are first sent to the current feed.
         """
         raise NotImplementedError
 
@@ -43,7 +43,7 @@ class Contents:
     def _step_down(self) -> None:
         """Demotes this replica: calls `_stops_serving` between two changes, and stops answering clients.
 
-        This replica keeps its present state, in the form in which a backup keeps it. `_taking` is held.
+        The replica keeps its state, but in the form that a backup uses. `_taking` is held.
         """
         raise NotImplementedError
 
@@ -52,19 +52,19 @@ class Contents:
         raise NotImplementedError
 
     def _is_filled(self) -> bool:
-        """Whether there is state to feed a backup with; may briefly wait for it."""
+        """Returns whether there is any state to feed a backup with; may wait briefly for it."""
         return True
 
     def _do_periodic_work(self) -> None:
         """Does periodic work; called regularly while this replica serves."""
 
     def _wake_other(self) -> None:
-        """Asks the other ``ps`` for its replica, so that the other ``ps`` makes it and it reports to the witness.
+        """Sends the other ``ps`` a request for its replica, so that the replica is created and reports to the witness.
 
-        Called regularly while the witness knows no view, because the other replica has not reported yet.
+        Called regularly while the witness knows no view because the other replica has not reported yet.
         """
 
     @property
     def _fills_slowly(self) -> bool:
-        """Whether the snapshot is sent in pieces: until it is complete, the other replica cannot be promoted."""
+        """Returns whether the snapshot is sent in pieces: until it is complete, the backup cannot be promoted."""
         return False

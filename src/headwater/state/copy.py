@@ -1,18 +1,19 @@
 """A replica of a shard of a ``ps``: it serves the shard, or follows the primary.
 
-Its thread, the *keeper*, asks the witness for the view, feeds the backup where this replica is the primary, and takes
-over where the primary is lost. `headwater.state.views` decides which of these are allowed. Each class of the hierarchy
-adds one role: knowing the view (`headwater.state.member`), following as the backup (`headwater.state.backup`), feeding
-other replicas (`headwater.state.feeding`), serving as the primary (`headwater.state.primary`), and, here, the keeper
-and the shutdown. Subclasses of `KeptCopy` define the replicated state (`headwater.state.contents`).
+Its thread, the *keeper*, asks the witness for the view. If this replica is the primary, the keeper feeds the backup; if
+the primary is lost, the keeper takes over. `headwater.state.views` decides which of these actions are allowed. Each
+class of the hierarchy adds one role: knowing the view (`headwater.state.member`), following as the backup
+(`headwater.state.backup`), feeding other replicas (`headwater.state.feeding`), serving as the primary
+(`headwater.state.primary`), and, here, the keeper and the shutdown. Subclasses of `KeptCopy` define the replicated
+state (`headwater.state.contents`).
 
 Each process of a ``ps`` may have a `KeptCopy` of each shard. A view names two of these replicas; the others are
 *spare*: they are empty, and wait to be fed. `KeptCopy.aim` sets the desired placement. The primary then moves replicas,
 one at a time, while it serves (`headwater.state.aims`): it feeds a spare replica, which replaces the backup, and it
 hands over to its backup. Handing over requires that the served state implements `KeptCopy._step_down`.
 
-A process that drains is not in `Processes.staying`, and therefore primaries move its replicas to other processes.
-`KeptCopy.is_free` says when all of them have moved. Without a call of `aim`, and while no process drains, the replicas
+A process that drains is not in `Processes.staying`. So primaries move its replicas to other processes; the process may
+end once `KeptCopy.is_free` is true for each of them. As long as `aim` is not called and no process drains, the replicas
 stay on the same two processes.
 """
 
@@ -35,7 +36,7 @@ from headwater.state.views import Copy, RequestKind, View
 
 _log = logging.getLogger("headwater")
 
-#: The chief, as the target of the feed of a replica that shuts down.
+#: Stands for the chief, where a replica that shuts down feeds its state to the chief.
 _AT_CHIEF: Final = Copy(-1, 0)
 #: How often a spare replica or a backup reports its view to the witness, in seconds: a witness that was restarted
 #: may wait for that report.
@@ -50,11 +51,11 @@ class KeptCopy(PrimaryCopy):
         self._keeper = threading.Thread(target=self._keep, name=f"replica-{self.name}", daemon=True)
 
     def start(self) -> None:
-        """Starts the keeper: asks for the view, and serves or follows."""
+        """Starts the keeper thread, which asks for the view and then serves or follows."""
         self._keeper.start()
 
     def close(self) -> None:
-        """Stops the keeper, and tells the primary, where there is one, that this replica will never serve."""
+        """Stops the keeper. A backup also tells its primary that it will never serve."""
         self._acknowledges_no_more()
         self._resign()
         self._stop_keeping()
@@ -72,7 +73,7 @@ class KeptCopy(PrimaryCopy):
             self._keeper.join(timeout=ANSWER_S)
 
     def _resign(self) -> None:
-        """Stops following, and tells the primary, where there is one, that this replica will never serve."""
+        """Stops following, and tells the primary, if there is one, that this replica will never serve."""
         fed = self._fed
         if fed is None:
             return
@@ -118,8 +119,8 @@ class KeptCopy(PrimaryCopy):
         with self._changed:
             if self._standing.serves:
                 return
-            # A backup gives its primary time to reconnect, as a failover interrupts workers. A spare replica has no
-            # primary to wait for.
+            # A backup waits for its primary to reconnect, because a failover would interrupt workers. A spare replica
+            # has no primary to wait for.
             follows = self._standing.follows
             if self._changed.wait_for(
                 lambda: self._closed or self._fed is not None, self._site.grace_s if follows else 0
@@ -129,7 +130,7 @@ class KeptCopy(PrimaryCopy):
             log = _log.info if self._over else _log.warning
             log("%s lost %s, the primary of %s", self._task, self._other, self._called)
         self._request_view(RequestKind.ALONE if follows else RequestKind.VIEW)
-        # Replicas outside the initial pair, which are usually spare, ask less often, to spare the witness.
+        # Replicas outside the initial pair are usually spare. They ask less often, to reduce the load of the witness.
         rests = self.is_spare and not self._has_been_fed and self._standing.view is not None
         with self._changed:
             self._changed.wait_for(
@@ -138,7 +139,7 @@ class KeptCopy(PrimaryCopy):
             )
 
     def _lead(self) -> None:
-        """Serves as the primary, and fills or feeds a backup, until this replica is demoted or the feed ends."""
+        """Fills or feeds a backup while this replica is the primary, until it is demoted or the feed ends."""
         if not self._serving:
             self._promote()
         standing = self._standing
@@ -185,7 +186,7 @@ class KeptCopy(PrimaryCopy):
         Returns:
           Whether the chief could be reached.
         """
-        # Determined now, as stopping the keeper ends the feed.
+        # Determine this before the keeper is stopped, because that ends the feed.
         has_other = self.is_whole if self._standing.serves else self._fed is not None
         self._acknowledges_no_more()
         self._stop_keeping()
@@ -219,15 +220,15 @@ class KeptCopy(PrimaryCopy):
             channel.end()
             what = "%s has handed its replica of %s to %s until it is served again: term %d"
             _log.warning(what, self._task, self._called, left.chief, view.term)
-        # Not earlier: after this request the witness may promote an empty replica, which fetches the state from the
-        # chief.
+        # Send this only after the state is complete: the witness may now promote an empty replica, which fetches the
+        # state from the chief.
         self._request_last_view(RequestKind.LEAVE)
 
     def _last_view(self, has_other: bool) -> View | None:
-        """Returns the view in which this replica is the last one; None where another serves. The keeper has stopped.
+        """Returns the view that names only this replica; None where another replica serves. The keeper has stopped.
 
         Args:
-          has_other: whether the two replicas were connected; otherwise the other one may be lost.
+          has_other: whether the two replicas were connected. If they were not, the other replica may be lost.
         """
         while True:
             known = self._standing.view
@@ -245,5 +246,5 @@ class KeptCopy(PrimaryCopy):
         return self._standing.view if self._standing.serves else None
 
     def _request_last_view(self, kind: RequestKind) -> View | None:
-        """Asks the witness, after the keeper has stopped."""
+        """Sends the witness a request after the keeper has stopped; returns the view, None without one."""
         return self._site.ask(self._set, self._shard, self._request(self._standing, kind))

@@ -55,11 +55,11 @@ class Feed:
     `send` is called by one thread at a time, which sets the order.
 
     Args:
-      channel: the channel on which the other replica has accepted the feed.
+      channel: the channel to the other replica, which has accepted the feed.
       target: the other replica.
-      begins: the frames of the snapshot, in order, as (kind, header without the number, tensors). The next one is
-        requested only when the other replica has confirmed the last, so that few of them are in memory.
-      filled: called when the snapshot is sent, or the feed ends before that.
+      begins: the frames of the snapshot, in order, as (kind, header without the number, tensors). To save memory, a
+        frame is taken from this iterator only after the other replica has confirmed the previous one.
+      filled: called when the snapshot was sent, or the feed has ended before that.
     """
 
     def __init__(
@@ -73,15 +73,15 @@ class Feed:
         self.target: Copy = target
         #: Number of the last frame of the snapshot; the frames before it have number 0.
         self.begins: int = 1
-        #: The highest number that was given to a frame, and the highest that the other replica has confirmed.
+        #: The number of the last frame sent or queued, and the highest number that the other replica has confirmed.
         self.given: int = self.begins
         self.confirmed: int = 0
         #: Whether the other replica has said that it shuts down, so that it can never serve.
         self.resigned: bool = False
         #: The feed of a third replica that will replace `target` as the backup. `send` sends it the same changes.
         self.beside: Feed | None = None
-        #: Number of a frame. Once the other replica has confirmed it, it has all changes from before it became the
-        #: backup, including changes whose answers still wait for the preceding feed.
+        #: The number of a frame. A replica that has confirmed this frame has all changes that were made before it became
+        #: the backup, including changes whose answers still wait for the preceding feed.
         self.secures: int = self.begins
         self._lock = threading.Lock()
         self._beginning = begins
@@ -101,8 +101,8 @@ class Feed:
 
     def send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
         """Sends a change, or queues it while the other replica is filled."""
-        # The third replica needs each change, as it may be the backup already: the witness's answer may be delayed or
-        # lost.
+        # Send each change to the third replica, too: it may be the backup already, if the witness's answer was delayed
+        # or lost.
         if self.beside is not None:
             self.beside.send(kind, header, tensors)
         self._send(kind, header, tensors)
@@ -159,8 +159,8 @@ class Feed:
     def _fill(self, continues: Callable[[], bool]) -> None:
         try:
             for frame in self._first_frames():
-                # All frames of the snapshot except the last have number 0. Reset the count of confirmed frames, or the
-                # confirmation of an earlier one would count for this one.
+                # All frames of the snapshot except the last have number 0. Reset the confirmed number: otherwise the
+                # confirmation of an earlier frame would count for this one.
                 self.confirmed = frame.header[0] - 1
                 self._send_confirmed(frame, continues)
                 if self.broken.is_set():
@@ -168,7 +168,7 @@ class Feed:
         finally:
             self._filled()
         while not self.broken.is_set():
-            with self._lock:  # a concurrent `send` queues its frame before this, or sends it itself afterwards
+            with self._lock:  # a concurrent `send` has either queued its frame already, or sends it after this
                 if not self._queue:
                     self._queue = None
                     return
@@ -189,7 +189,7 @@ class Feed:
     def _send_confirmed(self, frame: Frame, continues: Callable[[], bool]) -> None:
         """Sends a frame and waits for its confirmation.
 
-        Unsent bytes then accumulate only in the queue, whose size is bounded, and not in the channel.
+        So bytes to be sent accumulate only in the queue, whose size is limited, and not in the channel.
         """
         self._put(frame)
         if not self.wait(frame.header[0], continues):
@@ -206,8 +206,8 @@ class Feed:
             if self.broken.is_set() or not continues():
                 return False
             if not self._receiving.acquire(blocking=False):
-                # Another thread receives, and notifies this one. That thread may acquire `_receiving` again before this
-                # one runs, so a confirmed number also ends the wait; else `fill` would not send its next frame.
+                # Another thread receives, and notifies this one. It may acquire `_receiving` again before this thread
+                # runs. So this wait also ends with the confirmation; otherwise `fill` would not send its next frame.
                 with self._heard:
                     self._heard.wait_for(lambda: self.confirmed >= number or not self._receiving.locked(), LOOK_S)
                 continue
@@ -242,7 +242,7 @@ class Feed:
                 raise bad_header(answer, self._channel.peer)
 
     def check_channel(self) -> None:
-        """Checks whether the channel is lost. Does nothing while another thread receives, which notices that, too."""
+        """Ends the feed if the channel is lost. Does nothing while another thread receives and would notice that."""
         if self._receiving.acquire(blocking=False):
             try:
                 self._receive(0)

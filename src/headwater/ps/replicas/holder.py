@@ -1,8 +1,8 @@
-"""The replicas of a set's shards on a ``ps``, where each shard has two replicas, which move.
+"""The replicas of a set's shards on a ``ps``, where each shard has two replicas that can move between ``ps``.
 
-A move is a change of views: the primary feeds a replica on another ``ps`` while workers push, and hands over; see
-`headwater.state.copy`. This module sets the target of each replica: on request of another ``ps`` or a command, or
-because this ``ps`` joins or shuts down.
+A replica moves by a change of views: the primary feeds a replica on another ``ps`` while workers continue to push, and
+hands over to it where that replica is to serve; see `headwater.state.copy`. This module sets the desired placement of
+each replica: on request of another ``ps`` or of a command, or because this ``ps`` joins or shuts down.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from headwater.state.views import View
 
 _log = logging.getLogger("headwater")
 
-#: How long a ``ps`` that shuts down waits until others have its replicas, where there are others, in seconds.
+#: How long a ``ps`` that shuts down waits until other ``ps`` have its replicas, in seconds. No wait without others.
 LEAVE_S: Final = 300.0
 
 
@@ -100,7 +100,7 @@ class MovingCopy(Hosted, Protocol):
 
 
 class CopyHolder:
-    """This ``ps``'s replicas of the shards of a set: one of each shard, most of which may be unused.
+    """The replicas of a set's shards on this ``ps``: one of each shard, most of which may be spare.
 
     Args:
       directory: this task's knowledge of the places of shards.
@@ -140,13 +140,13 @@ class CopyHolder:
     # Joining and leaving ----------------------------------------------------------------------------------------------
 
     def join(self) -> None:
-        """Announces this ``ps`` to the others, and moves replicas here where this ``ps`` has none and others have some.
+        """Announces this ``ps`` to the others, and requests replicas from them if this ``ps`` has none.
 
-        Where the job is over, ends this task instead.
+        If the job is over, ends this task instead.
         """
         told = self._announce(begins=True)
         while not (self._closed or self._leaves or self._over):
-            # A restarted ps whose replicas are named by views, or are being filled, already has its share.
+            # A restarted ps requests nothing if views name its replicas, or primaries are filling them.
             if any(not copy.is_spare for copy in self.copies.values()):
                 return
             # In a finished job there are no workers to serve and no replicas to move.
@@ -164,9 +164,9 @@ class CopyHolder:
             self._pause(LOOK_S)
 
     def hand_off(self, is_needed: Callable[[], bool]) -> None:
-        """Hands the replicas to other ``ps``, because this task shuts down during the job, and accepts no more.
+        """Moves the replicas to other ``ps``, because this task shuts down during the job, and accepts no further ones.
 
-        The chief keeps replicas that no other ``ps`` takes.
+        State that no other ``ps`` takes is deposited with the chief.
 
         Args:
           is_needed: returns whether workers still need the replicas. While they do, this call waits for lost ``ps``,
@@ -181,8 +181,8 @@ class CopyHolder:
                 spread(self._directory, without=(self._task,), me=self._told())
             except OpError as error:
                 _log.warning("%s leaves to others where its copies go: %s", self._task, error.message)
-        # From this announcement on, primaries move their replicas from this task to a ps that stays, and another ps
-        # that shuts down does not wait for this one.
+        # After this announcement, primaries replace their backups on this task by replicas on ps that stay, and another
+        # ps that shuts down does not wait for this one.
         self._servers.leaving.add(self._task)
         self._announce(leaves=True)
         give_up_at = time.monotonic() + LEAVE_S
@@ -300,17 +300,22 @@ class CopyHolder:
         return Told(takes=not (self._leaves or self._closed or self._over), over=self._over, loads=loads)
 
     def _move(self, shard: int, primary: str, backup: str) -> tuple[float, int]:
-        """Moves the replicas of a shard, of which this is the primary, to two ``ps``.
+        """Moves the replicas of a shard to two ``ps``; this task must have the primary.
 
-        Returns when they are there, or when another primary serves, which completes the move.
+        Returns when both replicas are in place, or when a new primary serves, which then completes the move.
+
+        Args:
+          shard: the number of the shard.
+          primary: the name of the ``ps`` for the primary.
+          backup: the name of the ``ps`` for the backup.
 
         Returns:
-          For how long workers could not use the shard, in seconds; and its size in bytes.
+          How long workers could not use the shard, in seconds; and its size in bytes.
 
         Raises:
           FailedPreconditionError: the shard cannot move.
-          UnavailableError: this is not the primary, or the shard has not moved within `MOVE_S`, or has another target
-            by now.
+          UnavailableError: this task does not have the primary, the shard has not moved within `MOVE_S` seconds, or
+            another request has changed its desired placement meanwhile.
         """
         copy = self.copies.get(shard)
         if copy is None or not copy.serves:

@@ -6,7 +6,7 @@ from headwater.ps.consistency import Consistency, KOfN
 
 
 def require_replicas(replicas: int, servers: int, choice: Consistency, *, saves: bool = False) -> None:
-    """Checks that a program can have this number of replicas of each part.
+    """Checks that a program's configuration supports this number of replicas of each part.
 
     Args:
       replicas: number of replicas.
@@ -15,7 +15,7 @@ def require_replicas(replicas: int, servers: int, choice: Consistency, *, saves:
       saves: whether each ``ps`` saves its own state.
 
     Raises:
-      ValueError: it cannot.
+      ValueError: the configuration does not support it; the message names the conflicting setting.
     """
     if replicas not in (1, 2):
         raise ValueError(f"replicas must be 1 or 2, not {replicas!r}")

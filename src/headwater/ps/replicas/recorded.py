@@ -33,7 +33,7 @@ class RecordedUpdater:
         ]
 
     def successor(self) -> RecordedUpdater:
-        """Returns a recorder of the same values, and disconnects this one from them."""
+        """Returns a new recorder of the same values. This recorder raises UnavailableError from now on."""
         made = RecordedUpdater(self.inner)
         # A thread that waits for the lock of the old host holds a reference to this recorder, and must get an error.
         self.inner = retired = cast(Updater, _Retired())
@@ -81,7 +81,7 @@ class RecordedUpdater:
         hyperparameters: Sequence[float],
         scale: float = 1.0,
     ) -> None:
-        # Recorded after the call: a change that has failed here must not be repeated on the backup.
+        # Record the change only after the call: a change that has failed here must not be repeated on the backup.
         self.inner.apply(gradients, changes, tables, hyperparameters, scale)
         rows = [array for pair in tables for array in pair]
         self._record(
@@ -97,8 +97,9 @@ class _Retired:
 
 
 class _RecordedTable:
-    """A table of a recorded updater. `begin` and `restore` are not recorded: there is no backup yet when they are
-    called.
+    """A table of a recorded updater.
+
+    Calls of `begin` and `restore` are not recorded, because they occur only before there is a backup.
 
     Args:
       table: the table of the wrapped updater.

@@ -32,8 +32,8 @@ from headwater.state.views import Copy, View, as_words
 
 _log = logging.getLogger("headwater")
 
-#: How long workers may take to connect to a new primary, or to reconnect after their channel has ended, in seconds; see
-#: `HostMemory.install_words` and `Membership`.
+#: How long workers may take to connect to a new primary, or to reconnect after their channel has ended, in seconds.
+#: See `HostMemory.install_words` and `Membership.stays_s`.
 COME_S = 15.0
 
 #: Makes a shard's host with its updater: a given updater, or else an empty one.
@@ -53,7 +53,7 @@ class ShardCopy(KeptCopy):
       shard: its number.
       make: makes the host with its updater: a given updater, or else an empty one.
       site: see `KeptCopy`.
-      expect: see `Expect`; None where workers connect without it.
+      expect: see `Expect`; None where the task need not wait for workers before it ends.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class ShardCopy(KeptCopy):
 
     def _have(self, host: HostedParameters, updater: RecordedUpdater) -> None:
         """Installs the host and its updater as this replica's contents."""
-        # `_memory`: the record of requests (`HostMemory.words`) that belongs to the state which a primary has fed to
-        # this replica. `_told`: the record that this replica, as the primary, has sent to its backup last.
+        # Both are records of requests (`HostMemory.words`). `_memory` belongs to the state that a primary has fed to
+        # this replica. `_told` is the record that this replica, as the primary, has last sent to its backup.
         self._memory: Any = None
         self._told: Any = None
-        # Received changes without their record of requests (`HostMemory`), which follows. Both are applied together:
-        # after a promotion with the changes but without the record, a retry would be applied twice.
+        # Changes that were received before their record of requests (`HostMemory`). They are applied together with it:
+        # if this replica were promoted with the changes but without the record, a retry would be applied twice.
         self._ahead: list[Change] = []
         for table in updater.tables:
             table.watch()  # required by `start_saving`, which provides the rows for a new backup
@@ -121,7 +121,7 @@ class ShardCopy(KeptCopy):
         return None
 
     def load(self) -> Load:
-        """Returns the load of the shard on this task."""
+        """Returns the load of the shard on this task, in bytes and bytes per second."""
         rate = self._host.workers.travelled / max(1.0, time.monotonic() - self._since)
         return Load(nbytes=sum(size.nbytes for size in self.sizes()), rate=rate, backup=self.backup)
 
@@ -164,8 +164,7 @@ class ShardCopy(KeptCopy):
             host.serve(channel, hello, watchdog)
 
     def _secure(self, host: HostedParameters, channel: Channel) -> None:
-        """Returns once the backup has everything that the next answer on ``channel`` acknowledges, or the view has no
-        backup.
+        """Waits until the backup, if any, has all changes that the next answer on ``channel`` acknowledges.
 
         Raises:
           UnavailableError: this replica is no longer the primary, or the worker is disconnected.
@@ -174,8 +173,12 @@ class ShardCopy(KeptCopy):
         self._secure_answer(channel, feed, number, lambda: self._host is host)
 
     def _send_changes(self, host: HostedParameters) -> tuple[Feed | None, int]:
-        """Sends the changes since the last call to the backup; returns the number of the frame that it has to
-        acknowledge."""
+        """Sends the changes since the last call to the backup.
+
+        Returns:
+          The feed of the backup, None where there is none; and the number of the last frame, which the backup has to
+          confirm.
+        """
         with host.lock:
             if self._host is not host or not self._serving:
                 return None, 0
@@ -192,11 +195,11 @@ class ShardCopy(KeptCopy):
 
     def _send(self, feed: ParameterFeed, host: HostedParameters, noted: Sequence[Change]) -> None:
         memory = host.memory.words()
-        # Write the journal first: a promoted backup continues from this state, and the journal must not lag behind it.
+        # Write the journal first: a backup that is promoted with these changes relies on the journal containing them.
         host.updates.accounts.flush()
         if noted:
-            # Only the last change carries the record of requests, so that the backup applies all changes of an answer
-            # or none.
+            # Only the last change carries the record of requests. So the backup applies either all changes that belong
+            # to an answer, or none.
             for change in noted[:-1]:
                 feed.change(change, None)
             feed.change(noted[-1], memory)
@@ -299,7 +302,7 @@ class ShardCopy(KeptCopy):
         host.workers.close_connections()
 
     def _rows(self, host: HostedParameters, number: int) -> Iterator[Change]:
-        """Yields all rows of a table in their state when the save began."""
+        """Yields all rows of a table, each as it was when the snapshot began."""
         while True:
             with host.lock:
                 taken = self._updater.tables[number].next_saved(ROWS_AT_ONCE)
@@ -320,9 +323,9 @@ class ShardCopy(KeptCopy):
             self._await_workers(())
 
     def _await_workers(self, workers: Collection[str]) -> None:
-        """Makes this task wait for the connection of these workers, up to `COME_S`, before it ends with the job.
+        """Makes this task wait up to `COME_S` seconds for these workers to connect, before it ends with the job.
 
-        Replaces the workers of an earlier call.
+        The workers replace those of an earlier call.
         """
         if self._expect is not None:
             if self._awaited is not None:

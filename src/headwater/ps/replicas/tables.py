@@ -1,9 +1,10 @@
 """A replica of a part of the tables that grow: it serves workers as primary, or follows the primary as backup.
 
-Requests of workers are forwarded to the backup unchanged, in the order in which the primary executed them, and executed
-there by the same code. The fate of a row depends only on these requests: its initial values on seed and key, its
-admission on earlier uses. The one exception is the eviction among rows that were used equally, which depends on their
-positions. So the primary makes room before it executes a request, and sends the backup the evicted keys.
+The primary forwards the requests of workers to the backup unchanged, in the order in which it has executed them. The
+backup executes them with the same code. Both get equal rows, because a row depends only on these requests: its initial
+values depend on seed and key, and its admission depends on earlier uses. The one exception is eviction: among rows that
+were used equally, the choice depends on their positions. So the primary evicts rows before it executes a request, and
+sends the evicted keys to the backup.
 
 The frames of a feed (see `headwater.state.feed`)::
 
@@ -60,9 +61,10 @@ _Change = tuple[int, Sequence[object], Sequence[Array]]
 
 
 class Programs:
-    """Tables that the program of this task makes.
+    """Configurations of the tables that the program of this task makes.
 
-    A table whose optimizer is a function cannot be sent by a worker or a primary: this task's program has to make it.
+    A frame cannot contain a function. So a table whose optimizer is a function cannot be created from the frames of a
+    worker or a primary; the program of this task has to register it here.
     """
 
     def __init__(self) -> None:
@@ -76,10 +78,13 @@ class Programs:
             self._changed.notify_all()
 
     def wait(self, name: str, goes_on: Callable[[], bool]) -> tuple[TableConfig, str | None]:
-        """Waits for a table, as long as ``goes_on`` returns True.
+        """Waits until the program has made a table, as long as ``goes_on`` returns True.
+
+        Returns:
+          The configuration and the folder of the table.
 
         Raises:
-          UnavailableError: the program has not made it.
+          UnavailableError: the program has not made the table.
         """
         with self._changed:
             while not self._changed.wait_for(lambda: name in self._made, LOOK_S):
@@ -96,7 +101,8 @@ class CopiedTables(TableService):
       task, index, tasks: see `TableService`.
 
     Attributes:
-      order: held during a change, and until it was sent to the backup, so that both execute changes in the same order.
+      order: held while a change is executed and sent to the backup, so that both replicas execute changes in the same
+        order.
     """
 
     def __init__(self, copy: TablesCopy, task: str, index: int, tasks: int) -> None:
@@ -115,7 +121,7 @@ class CopiedTables(TableService):
             self._channels.pop(channel, None)
 
     def successor(self) -> CopiedTables:
-        """Returns a service of the same tables, to which connections of this one have no access. `order` is held."""
+        """Returns a new service with the same tables. Connections to this service cannot use it. `order` is held."""
         made = CopiedTables(self._copy, self._task, self._index, self._tasks)
         made.saving = self.saving
         with self._lock:
@@ -123,10 +129,10 @@ class CopiedTables(TableService):
         return made
 
     def _require_served(self) -> None:
-        """Checks that the replica still has these contents; `order` is held.
+        """Checks that these are still the contents of the replica. `order` is held.
 
         Raises:
-          UnavailableError: other contents have replaced them.
+          UnavailableError: a reset or a step-down has replaced these contents.
         """
         if not self._copy.has(self):
             raise UnavailableError(None, None, f"{self._task} no longer serves these tables")
@@ -155,22 +161,22 @@ class CopiedTables(TableService):
     def _changes(
         self, client: Client, frame: Frame, keys: Callable[[], list[tuple[Table, Keys]]], *, looks_up: bool = False
     ) -> Generator[None]:
-        # Held from the change until it is sent, so that the backup makes the changes in the same order.
+        # Hold the lock until the change is sent, so that the backup executes changes in the same order.
         with self.order:
             self._require_served()
             for table, of_table in keys():
                 gone: list[NDArray[np.int64]] = []
-                # Make room before the change and tell the backup the evicted keys: it could evict other rows that were
-                # used equally.
+                # Evict rows before the change, and send the evicted keys to the backup: among rows that were used
+                # equally, the backup could choose others.
                 try:
                     table.make_room(of_table, gone, looks_up=looks_up)
-                finally:  # where the room is not enough, rows may have been evicted all the same
+                finally:  # rows may have been evicted even if there is still not enough room
                     if gone:
                         self._send_to_backup(kinds.EVICT, (table.name,), [np.concatenate(gone)])
             try:
                 yield
             except BaseException:
-                # It is unknown how much of the change was made: the backup must be filled again.
+                # The change may have been executed in part, so the backup must be filled again.
                 feed = self._copy.feed_of(self)
                 if feed is not None:
                     feed.end()
@@ -201,7 +207,7 @@ class CopiedTables(TableService):
             (kinds.ROUND, (words,), tensors),
             *(_opened(table) for table in tables),
         ]
-        # Rows are not copied here: a snapshot sets aside the rows that change while it is sent.
+        # A snapshot does not copy all rows: it keeps the old values of rows that change while it is sent.
         return begins, [(table, TableSnapshot(table)) for table in tables]
 
     def follow(self, frame: Frame, channel: Channel) -> None:
@@ -236,7 +242,7 @@ def _opened(table: Table) -> _Change:
 
 
 class TablesCopy(KeptCopy):
-    """One of the two replicas of a part of all tables. The part has a share of the keys of each table.
+    """One of the two replicas of a part of the tables: of each table, the part has a share of the keys.
 
     Args:
       shard: number of the part.
@@ -302,7 +308,7 @@ class TablesCopy(KeptCopy):
         return None
 
     def load(self) -> Load:
-        """Returns the load of the tables on this task. Each use of a row counts as a row that is sent."""
+        """Returns the load of the tables on this task. For the rate, each use of a row counts as one row sent."""
         told = [(table.statistics(), 4 * table.config.dim) for table in self._contents.tables()]
         uses = sum((one.hits + one.misses) * nbytes for one, nbytes in told)
         rate = uses / max(1.0, time.monotonic() - self._since)
@@ -348,8 +354,10 @@ class TablesCopy(KeptCopy):
             contents.serve(channel, Frame(hello.kind, hello.header[:2]))
 
     def secure(self, contents: CopiedTables, channel: Channel) -> None:
-        """Returns once the backup has everything that the next answer on ``channel`` may acknowledge; see
-        `_secure_answer`."""
+        """Waits until the backup has all changes that the next answer on ``channel`` acknowledges.
+
+        For errors see `_secure_answer`.
+        """
         feed = self._feed
         # Read before the wait: changes that are sent later need no confirmation for this answer.
         number = feed.given if feed is not None else 0
@@ -364,9 +372,9 @@ class TablesCopy(KeptCopy):
         return self._feed if self._contents is contents else None
 
     def _wake_other(self) -> None:
-        """Asks the other task for its replica, so that the task makes it.
+        """Sends the other task a request for its replica, so that the task creates the replica.
 
-        Tasks make their tables when a worker first asks for one, and no worker may have reached that task.
+        A task creates its tables at the first request of a worker, and perhaps no worker has reached that task yet.
         """
         home, beside = self._site.pair
         link = self._processes.link(home if self._site.ps == beside else beside)
@@ -376,7 +384,7 @@ class TablesCopy(KeptCopy):
             channel.send(Frame(kinds.OPEN_TABLES, (0, (), self._shard, self._moving)))
             channel.recv(LOOK_S)
         except DeadlineExceededError:
-            pass  # the task has the request; its answer waits for its program
+            pass  # the task has received the request; it answers when its program has made the tables
         finally:
             link.release_channel(channel, False)
 
@@ -453,8 +461,7 @@ class CopiesOfTables:
         return tuple(load for copy in self.copies.values() for load in copy.loads())
 
     def before_end(self) -> None:
-        """Does nothing: unlike in `TableService.before_end`, the backups have everything, so the chief keeps
-        nothing."""
+        """Does nothing: backups have the whole state, so it need not be deposited as in `TableService.before_end`."""
 
     def close(self, *, over: bool) -> None:
         """Does nothing: the replicas are closed through their service."""

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("headwater")
 
-#: How long another task may take to answer where shards are, in seconds.
+#: Timeout of a WHERE request, in seconds.
 TELL_S: Final = 2.0
 
 #: Makes a link to a ``ps``, from its name and address.
@@ -55,7 +55,7 @@ LinkTo = Callable[[str, str], "PeerServerLink"]
 
 
 class Expect(Protocol):
-    """Delays this task's end with the job until some workers have connected to it; see `TaskShell.expect`."""
+    """Makes this task wait, before it ends with the job, until some workers have connected; see `TaskShell.expect`."""
 
     def __call__(self, tasks: Collection[str], *, coming: bool = True) -> None: ...
 
@@ -137,7 +137,11 @@ class Directory:
             return self._places.addresses[task]
 
     def merge(self, other: Places) -> list[int]:
-        """Adopts the knowledge of another task; returns the shards whose known place has changed."""
+        """Adopts newer places that another task knows.
+
+        Returns:
+          The shards whose known place has changed.
+        """
         with self._lock:
             return self._places.merge(other)
 
@@ -148,7 +152,7 @@ class Directory:
 
     def record_address(self, task: str, address: str) -> None:
         """Records the address that a ``ps`` reports, which may be a new one."""
-        with self._lock:  # not by `merge`, which keeps a known address
+        with self._lock:  # `merge` would keep the address that is known already
             self._places.addresses[task] = address
 
     def link(self, task: str) -> PeerServerLink:
@@ -156,20 +160,31 @@ class Directory:
         return self._link(task, self.address(task))
 
     def exchange(self, task: str, frame: Frame, within_s: float) -> Frame:
-        """Returns the answer of a ``ps`` on a channel of its own.
+        """Sends a frame to a ``ps`` on a new channel, and returns the answer.
+
+        Args:
+          task: the name of the ``ps``.
+          frame: the request.
+          within_s: how long the answer may take, in seconds.
 
         Raises:
-          OpError: it cannot be reached, does not answer in time, or answers with an error.
+          OpError: the ``ps`` cannot be reached, does not answer in time, or answers with an error.
         """
         return exchange(self.link(task), task, frame, within_s)
 
     def exchange_places(
         self, task: str, *, begins: bool = False, leaves: bool = False, within_s: float = TELL_S
     ) -> tuple[Told, list[int]]:
-        """Exchanges knowledge with a ``ps``.
+        """Sends the known places of shards to a ``ps``, and adopts the places that it knows.
+
+        Args:
+          task: the name of the ``ps``.
+          begins: this task is a ``ps`` that starts and owns nothing yet.
+          leaves: this task is a ``ps`` that shuts down.
+          within_s: how long the answer may take, in seconds.
 
         Returns:
-          Its report on itself, and the shards whose known place has changed.
+          The report of the ``ps`` on itself, and the shards whose known place has changed.
 
         Raises:
           OpError: see `exchange`.
@@ -190,14 +205,14 @@ class Directory:
         return Told(takes=takes, over=over, loads=told), moved
 
     def query_all(self, *, but_lost: bool = False) -> dict[str, Told]:
-        """Asks every other known ``ps``; returns the reports of all that answer.
+        """Exchanges known places with every other ``ps``; returns the reports of all ``ps`` that answer, by name.
 
         Args:
-          but_lost: skip a ``ps`` that sends no heartbeats.
+          but_lost: whether to skip a ``ps`` that sends no heartbeats.
         """
         found: dict[str, Told] = {}
         asked: set[str] = set()
-        # Answers may name further ps, which are asked, too.
+        # An answer may name a ps that was unknown here: ask that ps, too.
         while left := [task for task in self.servers() if task not in asked and task != self.me]:
             task = left[0]
             asked.add(task)

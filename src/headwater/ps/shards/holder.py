@@ -1,10 +1,10 @@
 """Owns this ``ps``'s shards of a set: serves workers, sends shards to other ``ps`` and receives them.
 
-A shard that moves is frozen: from the moment of the snapshot until the other ``ps`` has acknowledged it, nothing
-changes and no answer is sent. The receiver alone decides whether the move is made, and only once: where it is asked
-before it has installed the shard, it answers no, and refuses the shard from then on. A sender that gets no
-acknowledgement therefore asks until it has an answer. Until then the sender does not serve the shard, so two ``ps``
-never serve it at the same time.
+A shard that moves is frozen: from its snapshot until the receiver has acknowledged that it is installed, the sender
+changes nothing and answers no worker. The receiver alone decides whether the move has happened, and decides only once.
+A sender that gets no acknowledgement asks the receiver (TOOK) until it has an answer. If the receiver has not installed
+the shard when it is asked, it answers no, and refuses the shard from then on. The sender does not serve the shard
+before it has the answer, so two ``ps`` never serve a shard at the same time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BEGIN_S: Final = 30.0
 #: How long workers may take to connect after a shard was moved; see `HostMemory.install_words`.
 COME_S: Final = 15.0
 
-#: Failures to connect which mean, as far as can be told, that the ``ps`` has no process.
+#: Failures to connect after which a ``ps`` is assumed to have no process.
 _NOT_THERE: Final = (Problem.REFUSED, Problem.UNREACHABLE, Problem.UNKNOWN_HOST, Problem.NO_ANSWER)
 
 #: Makes an empty host of a shard with its updater.
@@ -69,10 +69,10 @@ class _Slot:
     Attributes:
       host: the shard's host; None where another ``ps`` owns the shard.
       updater: the host's updater.
-      since: time at which it was installed (`time.monotonic`).
+      since: time at which the host was installed (`time.monotonic`).
       moving: whether it is being sent to another ``ps``.
-      offered: the ``ps`` that is about to send it, and the term; None where there is no offer.
-      void: the latest term whose offer must not be accepted any more.
+      offered: the ``ps`` that is about to send the shard, and the term of the move; None where there is no offer.
+      void: offers of this term, and of earlier ones, must not be accepted any more.
     """
 
     host: HostedParameters | None = None
@@ -139,9 +139,12 @@ class ShardHolder:
     def start(self, first: Mapping[int, ShardPlace]) -> None:
         """Asks the other ``ps`` for the places of shards, then makes this task's shards.
 
-        This task's shards are the shards that other ``ps`` report to be here. If no ``ps`` knows the place of a shard,
-        ``first`` decides. A ``ps`` that refuses connections or cannot be reached is assumed to have no process. Any
-        other ``ps`` is awaited, up to `BEGIN_S`.
+        This task's shards are the shards that other ``ps`` report to be here. A ``ps`` that refuses connections or
+        cannot be reached is assumed to have no process. This method waits up to `BEGIN_S` seconds for any other ``ps``
+        that does not answer.
+
+        Args:
+          first: the initial place of each shard, used where no ``ps`` knows the place.
         """
         answered: set[str] = {self._task}
         give_up_at, reminder = time.monotonic() + BEGIN_S, Reminder()
@@ -159,7 +162,7 @@ class ShardHolder:
                 _log.info("%s waits for %s to say where shards are", self._task, ", ".join(silent))
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, PAUSE_S)
-        # Reported places replace initial ones, which have term 0.
+        # Initial places have term 0, so they do not replace reported places of later terms.
         self.directory.merge(Places(shards=dict(first)))
         with self._changed:
             for shard, place in self.directory.places().items():
@@ -167,7 +170,7 @@ class ShardHolder:
                     self._have(shard, *self._make(shard))
         for state in self._states():
             if not state.restore():
-                break  # the chief does not answer: do not wait for it once more for each shard
+                break  # the chief does not answer: do not repeat that wait for each further shard
         with self._changed:
             self._begun = True
             self._changed.notify_all()
@@ -277,9 +280,10 @@ class ShardHolder:
             self._changed.notify_all()
 
     def hand_off(self) -> None:
-        """Sends the shards to other ``ps``, because this task shuts down during the job, and accepts no more.
+        """Sends the shards to other ``ps``, because this task shuts down during the job, and accepts no further shards.
 
-        The chief keeps the first shard, and shards that no other ``ps`` takes, until this task is back.
+        The first shard, and shards that no other ``ps`` accepts, are deposited with the chief for the next incarnation
+        of this task.
         """
         with self._changed:
             self._leaves = True
@@ -298,7 +302,7 @@ class ShardHolder:
         return [self._leaving(shard, host) for shard, host in hosts if host is not None]
 
     def join(self) -> None:
-        """Moves shards here where this ``ps`` owns none. Where the job is over, ends this task instead."""
+        """Requests shards from other ``ps`` if this ``ps`` owns none. If the job is over, ends this task instead."""
         if self._late and not self.held:
             self._end_with_job("other ps say so")
             return
@@ -378,8 +382,8 @@ class ShardHolder:
 
     def _answer_where(self, asker: str, known: Places, *, begins: bool) -> Frame:
         with self._changed:
-            # The asker has just started. After this answer it knows who owns each shard, so a shard that its previous
-            # incarnation has offered must not be installed any more.
+            # The asker has just started, and this answer tells it the owner of each shard. So a shard that its previous
+            # incarnation offered must not be installed here any more.
             for slot in self._slots:
                 if begins and slot.offered is not None and slot.offered[0] == asker:
                     slot.void = max(slot.void, slot.offered[1])
@@ -407,7 +411,7 @@ class ShardHolder:
             return Told(takes=takes, over=self._over, loads=loads)
 
     def _drop(self, shard: int) -> None:
-        """Discards a shard that is known to be elsewhere. `_changed` is held."""
+        """Discards a shard that another ``ps`` is known to own. `_changed` is held."""
         slot, place = self._slots[shard], self.directory.of(shard)
         if slot.host is None or slot.moving or place is None or place.task == self._task:
             return
@@ -415,9 +419,9 @@ class ShardHolder:
         self._part_with(slot)
 
     def _claim(self) -> None:
-        """Makes empty hosts for lost shards, which all reports place on this ``ps``. `_changed` is held.
+        """Creates empty hosts for lost shards: all reports place them on this ``ps``, which does not have them.
 
-        The chief fills the host again, unless another ``ps`` turns out to own the shard.
+        The chief fills the hosts again, unless another ``ps`` turns out to own a shard. `_changed` is held.
         """
         lost = [
             shard
@@ -456,7 +460,7 @@ class ShardHolder:
 
         Raises:
           FailedPreconditionError: the shard cannot move.
-          UnavailableError: this task does not own it, or the other one did not accept it.
+          UnavailableError: this task does not own the shard, or the other ``ps`` did not accept it.
         """
         if shard == FIXED:
             raise FailedPreconditionError(
@@ -498,7 +502,7 @@ class ShardHolder:
             channel.send(Frame(kinds.OFFER, (self._name, shard, term, self._task, words, hyperparameters)))
             if answer_on(channel, target, PREPARE_S).header != (True,):
                 raise UnavailableError(None, None, f"{target} takes no shards now")
-            # Freeze before the snapshot: an update that is acknowledged after it would be lost by the move.
+            # Freeze before the snapshot: an update that is acknowledged after the snapshot would be lost by the move.
             with host.lock:
                 if not host.waiting.freeze_outside_rounds(
                     f"shard {shard} of {self._name!r} to move to {target}", ROUND_S
@@ -557,8 +561,8 @@ class ShardHolder:
             except (OpError, MemoryError) as error:
                 cause = error.__cause__
                 if isinstance(cause, ConnectFailure) and cause.problem is Problem.REFUSED:
-                    # The target's process has ended, and its shards are lost. But if it had sent this shard to another
-                    # ps before, that ps reports a place with this term or a later one.
+                    # The target's process has ended, and the shards in its memory are lost. But if it had already sent
+                    # this shard to another ps, that ps reports a place with this term or a later one.
                     self.directory.query_all()
                     place = self.directory.of(shard)
                     return place is not None and place.term >= term
@@ -582,7 +586,7 @@ class ShardHolder:
             slot.offered = source, term
         try:
             host, updater = self._make(shard)
-            # Compile before the sender freezes the shard, so that its workers do not wait for that.
+            # Compile before the sender freezes the shard, so that workers do not wait for the compilation.
             self._rehearse(updater, shard, hyperparameters)
             channel.send(Frame(kinds.DONE, (True,)))
             frame = channel.recv(ROUND_S + TAKE_S)
@@ -597,7 +601,7 @@ class ShardHolder:
             workers = host.workers.known_workers()
             self._expect(workers)
             with self._changed:
-                # Refuse the shard if this ps shuts down: it has already told the others which shards it has.
+                # Refuse the shard if this ps shuts down: it has already reported its shards, without this one.
                 taken = term > slot.void and not (self._leaves or self._closed)
                 if taken:
                     self.directory.record_move(shard, term, self._task, self._address)
