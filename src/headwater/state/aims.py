@@ -43,7 +43,7 @@ def settle(view: View, aim: Aim | None, beside: int, staying: Sequence[int]) -> 
     Args:
       view: the current view.
       aim: the requested placement; None where none was requested: replicas stay where they are.
-      beside: the preferred ``ps`` for a new backup, where the view has no backup.
+      beside: the ``ps`` for the backup, where the view has no backup.
       staying: the ``ps`` that are not shutting down.
     """
     now = Aim(view.primary.ps, beside if view.backup is None else view.backup.ps)
@@ -51,7 +51,7 @@ def settle(view: View, aim: Aim | None, beside: int, staying: Sequence[int]) -> 
         return now
     primary, backup = aim or now
     alone = aim is not None and backup is None and primary in staying
-    # Prefer the backup as the new primary: it already has the whole state.
+    # If the primary's ps shuts down, prefer the backup as the new primary: it already has the whole state.
     if primary not in staying:
         found = backup if backup in staying else _after(primary, (), staying)
         if found is not None:

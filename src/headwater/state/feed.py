@@ -80,8 +80,8 @@ class Feed:
         self.resigned: bool = False
         #: The feed of a third replica that will replace `target` as the backup. `send` sends it the same changes.
         self.beside: Feed | None = None
-        #: The number of a frame. A replica that has confirmed this frame has all changes that were made before it became
-        #: the backup, including changes whose answers still wait for the preceding feed.
+        #: The number of a frame. A replica that has confirmed this frame has all changes from before it became the
+        #: backup, including changes whose answers still wait for the preceding feed.
         self.secures: int = self.begins
         self._lock = threading.Lock()
         self._beginning = begins
