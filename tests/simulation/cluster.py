@@ -91,7 +91,7 @@ class Cluster:
       over: whether the job is over, so that a task that was away may find no other.
 
     Attributes:
-      killed: whether a task was ended, or gave up, before it was done.
+      killed: whether a task was killed, or gave up, before it was done.
     """
 
     def __init__(self, simulation: Simulation, delay_s: float, over: Callable[[], bool]) -> None:

@@ -80,7 +80,7 @@ class GraphExamplesHistory(GraphHistory):
             with tf.device("/job:ps/task:0"):
                 step = tf.train.get_or_create_global_step()
             with tf.device(worker):
-                # So many tries that faults never make the ledger set a range aside.
+                # The number of tries is so large that the ledger never sets a range aside because of faults.
                 dataset = tf.data.Dataset.range(SIZE)
                 taken = accounted(
                     dataset, batch_size=BATCH, epochs=self.epochs, tries=1000, patience_s=20.0, device="/job:ps/task:0"
@@ -132,7 +132,7 @@ class GraphExamplesHistory(GraphHistory):
 
     def _check(self) -> None:
         values = self._values.get("ps0")
-        if values is None:  # it waited for workers that never connected, until it was ended
+        if values is None:  # it waited for workers that never connected, until the launcher ended it
             return
         if (
             "a_ps0" not in values and self.cluster.tasks["ps0"].process.incarnation > 1

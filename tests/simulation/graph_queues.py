@@ -1,8 +1,8 @@
 """Histories of workers that pass numbers through a queue on each parameter server, with two replicas of each server.
 
-A worker enqueues unique numbers, and dequeues numbers. Under all faults each number is dequeued once, or is still in
-the queue; only a number that was about to be delivered to a killed worker may be missing. The numbers of one worker are
-dequeued in the order in which it has enqueued them.
+A worker enqueues unique numbers, and dequeues numbers. Whatever the faults, each number is dequeued once, or is still
+in the queue; only a number that was about to be delivered to a killed worker may be missing. The numbers of one worker
+are dequeued in the order in which it has enqueued them.
 """
 
 from __future__ import annotations

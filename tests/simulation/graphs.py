@@ -38,7 +38,7 @@ from tests.simulation.scheduler import HistoryError, Simulation, running
 _LONGEST_WAIT_S = 300.0
 
 _SLACK = 0.001
-"""How far a sum of units may be off."""
+"""The tolerance of a sum of units."""
 
 Mode = Literal["asynchronous", "synchronous", "k of n", "consistent"]
 

@@ -195,8 +195,8 @@ class Hosts(TaskBackend):
 
     def ask(self) -> None:
         """Simulates the latency of a request or an answer; may raise `BackendError` before or after the action."""
-        # Called before and after each action: if the host stops answering in between, the action has been carried out
-        # although the server gets an error, and it must not be carried out twice.
+        # Called before and after each action. If the host stops answering in between, the server gets an error although
+        # the action was carried out, and must not cause it a second time.
         chance = self.simulation.random
         running().sleep(chance.expovariate(1.0 / self.setting.delay_s))
         if self.silent:

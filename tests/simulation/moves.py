@@ -123,7 +123,7 @@ class Moves(ParameterHistory):
 
     def _trained(self) -> None:
         tasks = self.cluster.tasks
-        # A server that joined after the others had ended waits for them until a launcher ends it.
+        # A server that joined after the others had ended waits for them until the launcher ends it.
         late = len(self._holders) < self.setting.servers
         self.cluster.killed |= late or any(not holder.held for holder in self._holders.values())
         # The shards of a killed server cannot be read.

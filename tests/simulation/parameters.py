@@ -229,7 +229,7 @@ class ParameterHistory:
         return CountingUpdater(self.setting.servers, strict=self._is_strict(server))
 
     def _is_strict(self, server: int) -> bool:
-        """Whether no update on a parameter server may contain a unit twice."""
+        """Whether every update on every parameter server must contain a unit at most once."""
         del server
         return True
 

@@ -45,7 +45,7 @@ class Waiters:
         if not self._threads:
             return
         simulation = running()
-        # A random waiter, as the real primitives guarantee no order. A dead thread would consume the notification.
+        # A random waiter, because the real primitives guarantee no order. A dead thread would lose the notification.
         living = [thread for thread in self._threads if not thread.process.dead]
         for _ in range(min(count, len(living))):
             thread = living.pop(simulation.random.randrange(len(living)) if len(living) > 1 else 0)

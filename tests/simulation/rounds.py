@@ -48,8 +48,8 @@ def history(seed: int) -> tuple[Simulation, ParameterHistory]:
 class EndedHistory(ParameterHistory):
     """A history in which a worker ends while the chief is dead; then a parameter server and the chief are restarted.
 
-    The new incarnations of both have never met that worker, and must not wait for it: another parameter server, or the
-    launcher, tells them that it has ended.
+    The new incarnations of both were never connected to that worker, and must not wait for it: another parameter
+    server, or the launcher, informs them that it has ended.
     """
 
     def run(self) -> None:

@@ -47,7 +47,7 @@ _HISTORIES = {
 
 #: Regression tests: histories that broke a rule before a fix.
 _MENDED = [
-    ("graphs", 621811),  # a worker of another cluster, while the rightful one is cut off
+    ("graphs", 621811),  # a worker of another cluster connects while the current one is cut off
     ("graphs", 622065),  # a gradient on its way to two ps while the chief starts the training
     ("graphs", 621325),  # an update whose gradients one ps has lost
     ("graphs", 623542),  # a ps is restarted after the job is over
@@ -57,7 +57,7 @@ _MENDED = [
     ("graphs", 645822),  # a worker that joins while the chief announces the start to several ps
     ("graphs", 80008026),  # a chief is back while the update that it had requested is made on two of three ps
     ("graphs", 664087),  # a worker of another cluster ends just after the restart of a ps
-    ("graphs", 120007289),  # the update thread is the first to learn of a ps that is lost at the end
+    ("graphs", 120007289),  # the update thread is the first to notice the loss of a ps at the end
     ("jobs", 20224),
     ("jobs", 120000511),  # a worker returns to a job that has continued without it
     ("jobs", 120012316),  # a task is asked to end while it is being started
@@ -74,15 +74,15 @@ _MENDED = [
     ("copies", 2006300),
     ("graph-copies-rounds", 2049),  # a channel that two steps use
     ("graph-copies-rounds", 120009289),  # a worker is lost during an update, and then a ps
-    ("graph-copies", 120006601),  # a previous primary learns that the job is over, and receives a step's tensors
+    ("graph-copies", 120006601),  # a previous primary learns that the job is over, and then receives a step's tensors
     ("graph-copies-queues", 120006307),  # a ps hands its task back to a ps that has just ended with the job
     ("graph-copies", 120008955),  # backup and witness end with the job while a primary requests a new backup
     ("graph-copies", 5000000),  # a step of a worker that has ended sends to a ps that has ended with the job
-    ("graph-moves", 407),  # a ps that joins before others, which end soon
+    ("graph-moves", 407),  # a ps joins before others, which end soon
     ("graph-moves", 12500056),  # a ps that is stopped until all others have ended
     ("graph-moves", 20000042),  # a ps that drains shortly before the end of the job
     ("graph-moves", 20000150),  # a previous primary without a session's state receives a tensor
-    ("graph-moves", 41000009),  # a chief is lost, with its information about the replacement of a backup
+    ("graph-moves", 41000009),  # a chief is lost, and with it the information about the replacement of a backup
     ("graph-moves", 110001442),  # a chief ends during the replacement of a backup, and then the future backup
     ("graph-moves", 110001262),  # the second to last ps drains when the last is about to be killed
     ("graph-moves", 110002266),  # a stopped previous primary continues, just before the only replica would be killed
@@ -93,8 +93,8 @@ _MENDED = [
     ("moved-copies", 12000096),  # a handoff in a round that one worker has left
     ("moves", 2001134),  # a ps drains while a worker moves one of its shards
     ("moves", 120009358),  # a ps that is stopped and drains receives a shard after it has reported its shards
-    ("moves", 120009578),  # a worker is in a training that others have finished on ps that were restarted
-    ("moves", 80003753),  # a ps that has just taken a shard ends with the job before it can say so
+    ("moves", 120009578),  # a worker takes part in a training that the others have finished, on ps that were restarted
+    ("moves", 80003753),  # a ps that has just received a shard ends with the job before it can report that
     ("examples", 105161),
     ("told", 22),  # a handoff to a ps that is about to end; the backup ends, too, and has not announced it yet
     ("told", 79),  # a handoff to a ps that has just announced its end

@@ -1,4 +1,4 @@
-"""Nodes that combine several elements, or take them apart."""
+"""Nodes that combine several elements into one, or split an element into several."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _check_predicate(function: Function) -> None:
 
 
 class Dataset:
-    """A sequence of elements, made again in each iteration; ``for`` iterates with a thread that works ahead.
+    """A sequence of elements, computed again in each iteration; ``for`` iterates with a thread that works ahead.
 
     Attributes:
       node: the pipeline.
@@ -88,12 +88,12 @@ class Dataset:
 
     @classmethod
     def _given(cls, value: object) -> Any:
-        """Converts a component to the form in which a program gets it outside of steps of a graph."""
+        """Converts a component to the form that programs get outside of a graph's steps."""
         return value
 
     @classmethod
     def _described(cls, spec: TensorSpec) -> Any:
-        """Converts the spec of a component to the form in which a program gets it."""
+        """Converts the spec of a component to the form that programs get."""
         return spec
 
     @classmethod

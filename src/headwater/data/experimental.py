@@ -70,7 +70,7 @@ def parallel_interleave(
       sloppy: whether to take elements out of turn from datasets that have one ready, instead of waiting for the next
         dataset.
       buffer_output_elements: number of elements of each dataset that are made ahead.
-      prefetch_input_elements: a performance hint, which is checked and not used.
+      prefetch_input_elements: a performance hint; it must be valid, but has no effect.
 
     Raises:
       InvalidArgumentError: a number of elements is invalid.

@@ -209,7 +209,7 @@ class Interleave(Wrapper):
 
     @property
     def columnar(self) -> bool:
-        # Other datasets than files may be slow, infinite or fail, so their elements are not made before they are taken.
+        # Datasets other than files may be slow, infinite or fail, so their elements are computed only on use.
         in_turn = known(self.cycle_length) == 1 and known(self.parallel) == 1
         return self.reads_files and in_turn and fully_defined(self.of)
 

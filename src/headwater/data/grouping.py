@@ -1,4 +1,4 @@
-"""Elements gathered by a key."""
+"""Elements grouped by a key."""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ def _numbers(size: int) -> Range:
 
 def pinned(node: Node, turn: int) -> Node:
     """Returns a node whose first iteration has the order of iteration ``turn``."""
-    # Repetitions inside use several turns for each iteration, so space the turns too far apart to overlap.
+    # Repetitions inside use several turns for each iteration, so the turns of different iterations must not overlap.
     repeats = _part(node, lambda child: isinstance(child, Repeat)) is not None
     return _starting(node, turn << 32 if repeats else turn)
 

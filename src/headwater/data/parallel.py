@@ -21,7 +21,7 @@ class Ahead:
     """One iterator, whose elements a thread makes ahead of time.
 
     Attributes:
-      items: elements that are made and not taken.
+      items: elements that were computed and not yet returned.
       ended: whether no elements follow ``items``.
       error: the error that ended the iterator; None if it was exhausted.
       full: whether its thread waits for room, which ``room`` signals.

@@ -92,7 +92,7 @@ class _OwnRows(Wrapper):
       size, drop: size of the whole batches, and whether a smaller last one is dropped.
       ask: number of elements to request at once.
       count, index: see `BatchPart`.
-      found: for each batch, the number of the worker's elements is appended before these are yielded.
+      found: receives the number of the worker's elements of each batch, before these elements are yielded.
     """
 
     size: int

@@ -222,8 +222,10 @@ class Shuffle(Wrapper):
         return self.input.cardinality
 
     def start_at(self, turn: int, own: int | None = None) -> None:
-        """Gives the next iteration the order of iteration ``turn``, from 0. ``own`` is the seed to use if this node has
-        none."""
+        """Makes the next iteration use the order of iteration ``turn``, counted from 0.
+
+        ``own`` is the seed to use if this node has none.
+        """
         self._turn = turn
         self._own = self._own if own is None else own
 

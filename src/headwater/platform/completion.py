@@ -37,9 +37,9 @@ def done_at(state: JobState, now: float) -> float | None:
 def _is_absent(state: JobState, task: TaskState, now: float) -> bool:
     """Returns whether the end of a job does not wait for a worker or chief.
 
-    A worker that cannot be placed is not waited for if the job is elastic or the worker has never started: jobs that
-    wait for one more worker while holding the places of finished ones would deadlock. A worker that was restarted alone
-    may find that the ``ps`` have already ended: it has the period ``grace`` to finish.
+    A job does not wait for a worker that cannot be placed if the job is elastic or the worker has never started:
+    several jobs that each wait for one more worker while they hold the places of finished ones would deadlock. A worker
+    that was restarted alone may find that the ``ps`` have already ended: it has the period ``grace`` to finish.
     """
     if task.phase is TaskPhase.WAITING and not task.placed and (state.spec.elastic or not task.attempt):
         return True

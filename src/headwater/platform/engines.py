@@ -174,7 +174,7 @@ def reported(state: JobState, report: JobReport, now: float) -> JobDecision:
         found = report.tasks.get(name)
         goes_on = state.phase is JobPhase.RUNNING and report.phase == "running"
         if goes_on and isinstance(found, Exited) and found.preempted:
-            continue  # not a failure; a later report has the engine's reaction
+            continue  # not a failure: a later report will show whether the engine replaces the task
         if goes_on and _replaced(task, found):
             where = f" from {task.host}" if task.host else ""
             notes.append(Note("preempted", f"{task.label} was preempted{where} and will restart", task.label))

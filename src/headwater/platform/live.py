@@ -74,7 +74,7 @@ class LiveJobs:
         """Loads all jobs of the store that are not over, or still hold resources."""
         with self.lock:
             for record in self._store.unfinished():
-                # The previous server may have acquired resources without storing anything about them.
+                # The previous server may have acquired resources, and been killed before it stored them.
                 unknown = not record.state.phase.over and record.handle is None
                 self._records[record.id] = replace(record, holds=record.holds or unknown)
 

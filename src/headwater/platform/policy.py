@@ -207,7 +207,7 @@ def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
         return _ended_after_work(state, task)
     if task.verdict:
         return _failed(state, replace(task, verdict=""), fault_of(task, how, task.verdict, now), now)
-    if task.phase is TaskPhase.ENDING:  # it was scaled down, and may be wanted again before it has ended
+    if task.phase is TaskPhase.ENDING:  # it was removed by scaling down, and may be added again before it has ended
         away = replace(task, phase=TaskPhase.STOPPED, placed=False)
         return JobDecision(state.with_task(_next_attempt(away, now, "") if task.name in _wanted(state) else away))
     if how.preempted or (how.code in _TERMINATED and not how.stopped):
@@ -400,7 +400,7 @@ def _scaled(state: JobState, now: float) -> JobState:
     for name, task in wanted.items():
         if name not in state.tasks:
             state = state.with_task(task)
-        elif task.phase is TaskPhase.STOPPED:  # it was scaled down before, and is wanted again
+        elif task.phase is TaskPhase.STOPPED:  # it was removed by scaling down, and is added again
             state = state.with_task(_next_attempt(task, now, ""))
     return state
 
@@ -412,7 +412,7 @@ def _tick(state: JobState, event: JobTick, now: float) -> JobDecision:
             waited = f"still pending after {deadlines.pending:g} s"
             return _end(state, JobPhase.FAILED, f"{waited}: {state.reason}" if state.reason else waited, now)
         case JobPhase.RESTARTING if now >= state.not_before:
-            state = _with_wanted(state)  # without tasks that have been scaled down
+            state = _with_wanted(state)  # without tasks that were removed by scaling down
             tasks = {name: _next_attempt(task, now, "") for name, task in state.tasks.items()}
             state = replace(state, phase=JobPhase.RUNNING, reason="", attempt_at=now, attempt=state.attempt + 1)
             return JobDecision(replace(state, tasks=tasks))

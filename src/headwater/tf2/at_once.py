@@ -133,7 +133,7 @@ def _unequal(tensor: Tensor, other: object) -> object:
 
 
 def _compared(op_type: str, tensor: Tensor, other: Any) -> Tensor:
-    """Whether elements are equal, or are not; a single value where the shapes do not fit."""
+    """Returns element by element whether values are equal, or differ; one value if the shapes are incompatible."""
     return one(op_type, tensor, other, incompatible_shape_error=False)
 
 
@@ -223,7 +223,7 @@ def _fixed(value: object) -> Tree:
 
 
 def _outer(value: object) -> Tree:
-    """Converts a value for programs. Sizes that are known while a function is compiled stay in NumPy, and so known."""
+    """Converts a value for programs. Sizes that are known while a function is compiled stay NumPy values."""
     if isinstance(value, jax.Array):
         return value
     array = np.asarray(value)

@@ -193,11 +193,11 @@ def _apart() -> Generator[Tree]:
 def _traced(
     function: Callable[[Sequence[Tree]], Sequence[Tree]], values: Sequence[Tree], variables: Sequence[Tree] = ()
 ) -> tuple[Tree, list[Tree], list[Tree]]:
-    """Traces a function of arrays, followed by values of ``variables``.
+    """Traces a function whose arguments are arrays, followed by values of ``variables``.
 
     Returns:
-      it, traced; the shapes and types of its results; variables that it changes. Values of ``variables``, then of
-      others that it changes, are further results.
+      The traced function; the shapes and types of its results; the variables that it changes. Its further results are
+      the values of ``variables``, then of other variables that it changes.
     """
     told: list[Tree] = []
 
@@ -216,7 +216,7 @@ def _traced(
 
 
 class _Branch:
-    """A branch, traced.
+    """A traced branch.
 
     Attributes:
       outputs: shapes and types of its results.

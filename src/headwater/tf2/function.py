@@ -337,9 +337,9 @@ def _as_signed(name: str, args: Any, kwargs: Any, signature: Any) -> Tree:
     """Converts the arguments to tensors of the signature's specs.
 
     Raises:
-      TypeError: there are more or fewer, some come by name, or a tensor has another element type.
-      ValueError: one has another shape.
-      NotImplementedError: the signature holds structures.
+      TypeError: the number of arguments differs, some are passed by name, or a tensor has another element type.
+      ValueError: a tensor has another shape.
+      NotImplementedError: the signature contains structures.
     """
     specs = list(signature)
     if kwargs or len(args) != len(specs):

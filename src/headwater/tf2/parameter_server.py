@@ -142,7 +142,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         self._variables: list[Any] = []
         self.free = FreeVariables(self._free_variables, self._free_optimizers)
         self._fresh: set[int] = set()
-        self._read: dict[int, np.ndarray[Any, Any]] = {}  # by id, values read of variables without optimizer
+        self._read: dict[int, np.ndarray[Any, Any]] = {}  # by id, of variables without an optimizer
         own = _Own.config
         if own is not None and own.task is not None:
             whole = SimpleClusterResolver(own.cluster, task_type=own.task.job, task_id=own.task.index)
@@ -311,7 +311,7 @@ def _is_within(resolver: Any) -> bool:
 
 
 def _outermost(models: Sequence[Any]) -> list[Any]:
-    """Returns the models that are not parts of other models, as a model within a `Sequential` is."""
+    """Returns the models that are not parts of other models; a model within a `Sequential` is such a part."""
     owned = [{id(variable) for variable in model.trainable_variables} for model in models]
 
     def is_part(at: int) -> bool:

@@ -56,7 +56,7 @@ def init_scope() -> Generator[None]:
 
 
 def py_function(func: Callable[..., Any], inp: Any, Tout: object, name: str | None = None) -> Tree:
-    """``func`` of tensors, called in Python; a function with it is not compiled."""
+    """Calls ``func`` with tensors in Python; a function that uses it is not compiled."""
     del name
     if tracing() is not None:
         raise RunsInPython("tf.py_function runs on the host")

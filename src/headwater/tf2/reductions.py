@@ -1,4 +1,4 @@
-"""``tf.reduce_max`` and ``tf.reduce_min`` of TensorFlow 2, which give NaN where a value is NaN; 1.15's ignore it."""
+"""``tf.reduce_max`` and ``tf.reduce_min`` of TensorFlow 2, which return NaN if a value is NaN; 1.15's ignore NaN."""
 
 from __future__ import annotations
 

@@ -39,15 +39,15 @@ class Sizes(tuple[int, ...]):
 
     @property
     def dims(self) -> list[Dimension]:
-        """The sizes as TensorFlow 1 has them."""
+        """The sizes as objects of TensorFlow 1's `Dimension`."""
         return [Dimension(size) for size in self]
 
     def num_elements(self) -> int:
-        """The product of the sizes."""
+        """Returns the product of the sizes."""
         return TensorShape(tuple(self)).num_elements() or 0
 
     def is_fully_defined(self) -> bool:
-        """True."""
+        """Returns True: all sizes are known."""
         return True
 
     def is_compatible_with(self, other: Any) -> bool:
@@ -72,7 +72,7 @@ class Sizes(tuple[int, ...]):
         return TensorShape(tuple(self)).merge_with(other)
 
     def concatenate(self, other: object) -> Any:
-        """The sizes of this shape, then the sizes of ``other``."""
+        """Returns the sizes of this shape, followed by the sizes of ``other``."""
         return self + other
 
     def __add__(self, other: object) -> Any:

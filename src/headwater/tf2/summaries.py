@@ -128,7 +128,7 @@ def to_text(path: Any) -> str:
 
 
 def create_noop_writer() -> SummaryWriter:
-    """A writer that writes nothing."""
+    """Returns a writer that writes nothing."""
     return SummaryWriter(None)
 
 

@@ -230,9 +230,9 @@ class GradientTape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Tree:
-        """The gradient of each element of ``target`` by each of ``sources``: the target's shape, then the source's.
+        """Returns each element's gradient by each of ``sources``: the shape of ``target``, then the source's shape.
 
-        ``parallel_iterations`` and ``experimental_use_pfor`` say how TensorFlow computes the same.
+        ``parallel_iterations`` and ``experimental_use_pfor`` select how TensorFlow computes the same; they are ignored.
         """
         del parallel_iterations, experimental_use_pfor
         self._use_up("gradients (or Jacobians)")
@@ -259,7 +259,7 @@ class GradientTape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> jax.Array | None:
-        """The Jacobian of each row of ``target`` by the same row of ``source``."""
+        """Returns the Jacobian of each row of ``target`` by the same row of ``source``."""
         whole = self.jacobian(target, source, unconnected_gradients, parallel_iterations, experimental_use_pfor)
         if whole is None:
             return None

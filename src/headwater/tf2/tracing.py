@@ -17,7 +17,7 @@ class Pulls(Protocol):
     """An iterator over a dataset."""
 
     def pull(self) -> Tree:
-        """The next element; StopIteration at the end."""
+        """Returns the next element; raises StopIteration at the end."""
         ...
 
     def put_back(self, element: Tree) -> None:
@@ -29,7 +29,7 @@ class Shares(Protocol):
     """A strategy with several processes."""
 
     def align(self, variables: Sequence[object]) -> None:
-        """Gives variables that are new the values that they have in the first process."""
+        """Sets new variables to the values that they have in the first process."""
         ...
 
 
@@ -86,7 +86,7 @@ class Tracing:
 
 
 class UnknownElement(Exception):
-    """An element of an iterator is asked for that the trace does not know yet."""
+    """The traced function requests an element of an iterator that the trace does not know yet."""
 
     def __init__(self, iterator: Pulls) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""``Example`` messages: making them, and reading batches of them into arrays.
+"""``Example`` messages: building them, and reading batches of them into arrays.
 
 An `Example` is a map from feature names to lists of numbers or byte strings; most TFRecord files contain them.
 `ExampleBatch` reads a feature of many examples at once: the lists of numbers stay encoded until the lists of the whole
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 _PACKED: Final = 0x0A
-"""First byte of a list of numbers in the present encoding: the number of its field, and that a length follows."""
+"""First byte of a list of numbers in the current encoding: its field's number, and a mark that a length follows."""
 
 _KINDS: Final = {dtypes.float32: "float_list", dtypes.int64: "int64_list", dtypes.string: "bytes_list"}
 _TYPE_NAMES: Final = {"float_list": "float", "int64_list": "int64", "bytes_list": "string"}

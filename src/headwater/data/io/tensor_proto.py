@@ -12,7 +12,7 @@ from headwater.dtypes import DType, as_dtype, from_numpy, to_string_array
 from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import tensor_pb2
 
-# The field of the proto that has the elements of each type, if they are not in ``tensor_content``.
+# By element type, the field of the proto that has the elements if they are not in ``tensor_content``.
 _FIELDS: Final[dict[DType, str]] = {
     dtypes.float32: "float_val",
     dtypes.float64: "double_val",

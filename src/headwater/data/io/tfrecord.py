@@ -165,8 +165,8 @@ class TFRecordReader:
         return records
 
     def _advance(self, records: list[bytes], count: int) -> bool:
-        """Makes progress: adds records of the buffer, up to ``count``; or adds one that is larger than the buffer; or
-        fills the buffer. Returns False at the end of the file."""
+        """Performs one of three steps: adds records of the buffer, up to ``count``; adds one record that is larger than
+        the buffer; or fills the buffer. Returns False at the end of the file."""
         before = len(records)
         try:
             needed = self._parse_records(records, count)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _TOKEN = "HEADWATER_TOKEN"
 _ARCHIVE_PIECE = 1 << 20
-# One poll fetches at most this many pieces of a log, so that a task that prints without end does not delay the others.
+# The maximum number of pieces of a log in one poll, so that a task that prints without end does not delay the others.
 _MAX_LOG_PIECES = 32
 
 
@@ -221,7 +221,7 @@ class HostsBackend(TaskBackend):
             connection.close()
 
     def _environment(self, job_id: str) -> dict[str, str]:
-        """Returns variables for all tasks of a job, in addition to its orders': the same after every restart."""
+        """Returns the environment variable with the token of a job, which is the same after every restart."""
         return {self._token_variable: hmac.new(self._secret, job_id.encode(), hashlib.sha256).hexdigest()}
 
     def _state_without_answer(self, connection: HostConnection, error: BackendError) -> TaskState:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _NOT_FOUND, _CONFLICT = 404, 409
 _TIMEOUT_S = 30.0
-# Of a job's pods that are asked to end, follow the logs of at most this many, each by a thread.
+# The maximum number of a job's ending pods whose logs are followed; each needs a thread.
 _MAX_LISTENERS = 64
 # The number of last output lines of a failed task that are kept with its failure.
 _LAST_LINES = 20

@@ -39,7 +39,7 @@ _COLOURS = {
     "ending": "magenta",
     "stopped": "dim",
 }
-# The page has colours for so many jobs.
+# The number of jobs for which the page has colours.
 _MOST_COMPARED = 8
 _NOT_REACHED, _JOB_FAILED = 1, 1
 # Phases that messages state with "is"; others with "has". They include phases of unfinished jobs, because following a

@@ -7,8 +7,8 @@ to the whole process group at once ends ``tee`` as well, so that the program fai
 - A program that handles SIGTERM receives it once. Like a supervisor, it is responsible for all its descendants, which
   receive nothing.
 - A shell with a trap runs it only after the command in the foreground, which therefore receives the signal, too. A
-  command in the background does not receive it, because many traps pass the signal on and then exit; its end is waited
-  for.
+  command in the background does not receive it, because many traps pass the signal on and then exit; the request waits
+  for its end.
 - A process without a handler that has child processes receives it, so that it starts no others.
 - Other processes without a handler have nothing to save. They receive it when no program with a handler is left.
 """

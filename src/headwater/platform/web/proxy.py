@@ -19,7 +19,7 @@ from headwater.platform.web.routing import PageRoute, redirect
 router: APIRouter = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _PATH = "/jobs/{job_id}/tensorboard"
-# Headers of one connection, credentials of the user, and headers that the next server sets itself.
+# Headers that are not forwarded: they concern one connection, contain the user's credentials, or are set by the proxy.
 _NOT_PASSED = frozenset(
     {
         "connection",

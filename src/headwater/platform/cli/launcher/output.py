@@ -21,7 +21,7 @@ from headwater.platform.cli.launcher.job import label
 
 STREAMS = ("stdout", "stderr")
 _LAST_LINES = 20
-# A reader of the output that is stuck for this many seconds while the job ends is waited for no longer.
+# While the job ends, output is discarded once its reader has been stuck for this many seconds.
 _STUCK_S = 0.5
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green", "bright_magenta")
 

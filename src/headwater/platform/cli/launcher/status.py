@@ -11,7 +11,7 @@ from headwater.cluster.telemetry.printed import read_line
 from headwater.cluster.telemetry.progress import Progress
 from headwater.platform.cli.launcher.job import label
 
-# The job's speed is measured over the reports of the last so many seconds.
+# The job's speed is measured over the reports of this last period, in seconds.
 _WINDOW_S = 5.0
 # A task's speed that was reported longer ago than this is not shown, in seconds.
 _STALE_S = 10.0
